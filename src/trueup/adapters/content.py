@@ -43,15 +43,9 @@ _LOCAL_HEADER = struct.Struct("<26xHH")  # lengths of the name and of the extra 
 
 
 class Archive(ABC):
-    """Named members of a folder or of a packed file.
+    """Named members of a folder or of a packed file."""
 
-    Attributes
-    ----------
-    names : list of str
-        The members, with / between folders, in their order in the archive.
-    """
-
-    names: list[str]
+    names: list[str]  # the members, with / between folders, in their order in the archive
 
     def __init__(self, who: str) -> None:
         self.who = who
@@ -71,15 +65,7 @@ class Archive(ABC):
 
 
 class Allowance:
-    """How much may still be unpacked of a file.
-
-    Parameters
-    ----------
-    who : str
-        How errors call the file.
-    most : int
-        So many bytes in all.
-    """
+    """How much may still be unpacked of a file."""
 
     def __init__(self, who: str, most: int) -> None:
         self._who, self._most = who, most

@@ -25,12 +25,6 @@ class JsonStream:
     ``for key in stream.members()`` walks through an object and ``for element in stream.elements()`` through a list; in
     the body of the first, the member is taken by `value`, `elements` or `members`, once.
 
-    Parameters
-    ----------
-    stream : text stream
-    who : str
-        How errors call the file.
-
     Examples
     --------
     >>> import io

@@ -161,15 +161,9 @@ class ColumnProblem(Problem):
 
     For each column k, minimise :math:`\sum_i w_{y_i k}\, \ell(\phi_i^\top\theta_k, t_{y_i k}) + \tfrac12
     \theta_k^\top \Lambda\theta_k`.
-
-    Attributes
-    ----------
-    weights, targets : arrays of shape (n_classes, K)
-        The weight and the target that an item of a class has in each column.
-    loss : Loss
     """
 
-    targets: Floats
+    targets: Floats  # (n_classes, K): the weight and the target that an item of a class has in each column
     loss: Loss
 
     @cached_property
@@ -286,20 +280,12 @@ class ColumnProblem(Problem):
 
 @dataclass(frozen=True, eq=False)
 class _Local:
-    """The Hessians of changed problems: H + η φφᵀ, each differing from H by its own item.
+    """The Hessians of changed problems: H + η φφᵀ, each differing from H by its own item."""
 
-    Attributes
-    ----------
-    phi, toward : arrays of shape (m, p)
-        φ and H⁻¹φ.
-    eta, stretch : arrays of shape (m,)
-        η and 1 + η φᵀH⁻¹φ.
-    """
-
-    phi: Floats
-    toward: Floats
-    eta: Floats
-    stretch: Floats
+    phi: Floats  # (m, p): φ
+    toward: Floats  # (m, p): H⁻¹φ
+    eta: Floats  # (m,): η
+    stretch: Floats  # (m,): 1 + η φᵀH⁻¹φ
 
     @classmethod
     def of(cls, factor: tuple[Floats, bool], phi: Floats, eta: Floats) -> _Local:

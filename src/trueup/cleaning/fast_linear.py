@@ -140,21 +140,7 @@ class SoftmaxProblem(Problem):
 
 
 class ObjectiveFlips(LinearFlips):
-    """The flip models of a `Problem`.
-
-    Parameters
-    ----------
-    problem : Problem
-        At its solution.
-    codes : integer array of shape (n_classes,)
-        The code of each of the problem's classes.
-    intercept : float or None
-        The value of the constant feature.
-    weights_after : callable, optional
-        For weights that depend on the numbers of labels: the weights from those numbers.
-    exact : bool
-        Whether a step is the solution.
-    """
+    """The flip models of a `Problem`."""
 
     def __init__(
         self,
@@ -250,23 +236,7 @@ def _linear_flips(
     free_intercept: bool = True,
     weighs_rest: bool = True,
 ) -> FlipModels | None:
-    """Flip models of a fitted linear model of scikit-learn; None if it is too large or has no solution.
-
-    Parameters
-    ----------
-    y : integer array of shape (n,)
-        Positions in ``model.classes_``.
-    codes : integer array of shape (n_classes,)
-        The code of each class of the model.
-    loss : Loss or None
-        Of each score column; None for the log loss of all classes together.
-    penalty : float
-        Of half the squares of the parameters.
-    intercept : float or None
-        The value of the constant feature, whose parameter is not penalised if it is free.
-    weighs_rest : bool
-        Whether class weights hold in the columns of other classes too, where there are more than two.
-    """
+    """Flip models of a fitted linear model of scikit-learn; None if it is too large or has no solution."""
     phi, n_classes = with_intercept(X, intercept), len(codes)
     slopes = np.atleast_2d(dense(model.coef_))
     front = [] if intercept is None else [np.broadcast_to(model.intercept_, len(slopes)) / intercept]

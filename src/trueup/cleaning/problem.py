@@ -25,23 +25,11 @@ from trueup.training.copies import aligned_columns, take
 
 @dataclass(frozen=True)
 class Resources:
-    """How much may be computed, and where.
+    """How much may be computed, and where."""
 
-    Attributes
-    ----------
-    n_jobs : int, optional
-        As for joblib.
-    memory_limit : int
-        Bytes for temporary arrays.
-    shortlist : int
-        Items for which models are trained where there is no fast path.
-    progress : callable, optional
-        Called with how many models are trained, and how many there are.
-    """
-
-    n_jobs: int | None = None
-    memory_limit: int = 1 << 30
-    shortlist: int = 50
+    n_jobs: int | None = None  # as for joblib
+    memory_limit: int = 1 << 30  # bytes for temporary arrays
+    shortlist: int = 50  # items for which models are trained where there is no fast path
     progress: Callable[[int, int], None] | None = None
 
 
@@ -213,23 +201,12 @@ class CleaningState:
 
 @dataclass(frozen=True, eq=False)
 class ConsolidatedLabels:
-    """The label of each item that its votes make, and how it errs.
+    """The label of each item that its votes make, and how it errs."""
 
-    Attributes
-    ----------
-    codes : integer array of shape (n_items,)
-        -1 for an item without votes.
-    group : integer array of shape (n_items,)
-        Which of `matrices` is the item's.
-    matrices : array of shape (n_groups, n_classes, n_classes)
-        P(label | truth), rows the truth; the last is the identity, for clean items.
-    prior : array of shape (n_classes,)
-    """
-
-    codes: Codes
-    group: Codes
-    matrices: Floats
-    prior: Floats
+    codes: Codes  # (n_items,): -1 for an item without votes
+    group: Codes  # (n_items,): which of `matrices` is the item's
+    matrices: Floats  # (n_groups, n_classes, n_classes)
+    prior: Floats  # (n_classes,)
 
 
 def consolidated_labels(labels: Labels, model: NoiseModel, seed: int) -> ConsolidatedLabels:
@@ -259,16 +236,7 @@ def make_problem(
     seed: int,
     resources: Resources,
 ) -> CleaningProblem:
-    """Check what a user passed, fit the noise, consolidate the votes and split the items.
-
-    Parameters
-    ----------
-    estimator, X, labels, noise, metric, split, validation, costs, positive
-        As in `CleaningAdvisor`.
-    seed : int
-        Of the split, and of an estimator that has none.
-    resources : Resources
-    """
+    """Check what a user passed, fit the noise, consolidate the votes and split the items."""
     if not isinstance(labels, Labels):
         raise InvalidLabels(
             f"⟨labels⟩ must be Labels, got {type(labels).__name__}; make them with Labels.from_frame or from_matrix, "

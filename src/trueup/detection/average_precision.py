@@ -138,15 +138,7 @@ def scores_of(matches: Matches, found: Shapes) -> CocoScores:
 
 
 def mean_precision(outcome: npt.NDArray[np.int8], n_objects: int) -> Floats:
-    """Mean precision over the points of recall, for rows of outcomes by falling score.
-
-    Parameters
-    ----------
-    outcome : integer array of shape (n_rows, n_detections)
-        1 right, 0 wrong, -1 does not count.
-    n_objects : int
-        Objects that could be found.
-    """
+    """Mean precision over the points of recall, for rows of outcomes by falling score."""
     is_right, is_ignored = outcome == 1, outcome < 0
     places = np.flatnonzero(is_right.any(axis=0))  # precision rises nowhere else
     n_rows, n = len(outcome), len(places)

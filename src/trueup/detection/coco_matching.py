@@ -35,27 +35,13 @@ IGNORED, WRONG, RIGHT = -1, 0, 1
 
 @dataclass(frozen=True, eq=False)
 class Matches:
-    """What became of each detection.
+    """What became of each detection."""
 
-    Attributes
-    ----------
-    order : integer array of shape (n_kept,)
-        Positions of the detections that were looked at, by image, class and falling score.
-    rank : integer array of shape (n_kept,)
-        The place of each among those of its image and class, from 0.
-    outcome : integer array of shape (n_areas, n_thresholds, n_kept)
-        1 if it is right, 0 if it is wrong, -1 if it does not count.
-    n_objects : integer array of shape (n_areas, n_categories)
-        Objects that count.
-    thresholds : array of shape (n_thresholds,)
-    areas : tuple of str
-    """
-
-    order: Positions
-    rank: Positions
-    outcome: npt.NDArray[np.int8]
-    n_objects: Positions
-    thresholds: Floats
+    order: Positions  # (n_kept,): positions of the detections that were looked at, by image, class and falling score
+    rank: Positions  # (n_kept,): the place of each among those of its image and class, from 0
+    outcome: npt.NDArray[np.int8]  # (n_areas, n_thresholds, n_kept): 1 right, 0 wrong, -1 does not count
+    n_objects: Positions  # (n_areas, n_categories): objects that count
+    thresholds: Floats  # (n_thresholds,)
     areas: tuple[str, ...]
 
 
@@ -161,17 +147,7 @@ def outcomes_of(
     thresholds: Floats = THRESHOLDS,
     areas: dict[str, tuple[float, float]] = AREAS,
 ) -> npt.NDArray[np.int8]:
-    """What becomes of each detection for each of several sets of overlaps.
-
-    Parameters
-    ----------
-    overlaps : array of shape (n_draws, n_pairs)
-
-    Returns
-    -------
-    integer array of shape (n_draws, n_areas, n_thresholds, n_kept)
-        As in `Matches`.
-    """
+    """What becomes of each detection for each of several sets of overlaps."""
     low, high = _bounds(areas)
     is_out = _is_out(pairs, objects, areas)
     size = found.areas[pairs.order]

@@ -18,13 +18,7 @@ _MOST_DIGITS = 7  # of five bits, in a run length
 
 
 def read_mask(segmentation: Any, height: float, width: float) -> Mask:
-    """Polygons, plain or compressed run lengths as compressed ones.
-
-    Raises
-    ------
-    ValueError
-        One sentence on what is wrong with it.
-    """
+    """Polygons, plain or compressed run lengths as compressed ones."""
     coco = require("pycocotools.mask", purpose="reading masks")
     if isinstance(segmentation, dict):
         size, counts = segmentation.get("size"), segmentation.get("counts")
@@ -68,11 +62,6 @@ def _is_count(value: Any) -> bool:
 
 def unpacked_runs(counts: str | bytes) -> list[int]:
     """The run lengths of COCO's compressed text: five bits a character, and differences to the last but one.
-
-    Raises
-    ------
-    ValueError
-        It is no such text.
 
     Examples
     --------

@@ -25,22 +25,7 @@ _TOLERATED = 0.01  # of the area: edges of polygons
 
 
 def panoptic_qualities(is_real: Booleans, of_pool: Pool, found: Found, counts: Booleans, n_objects: Floats) -> Floats:
-    """Σ overlap of right segments / (right + half the wrong + half the missed), for each draw, of one class.
-
-    Parameters
-    ----------
-    is_real : boolean array of shape (n_draws, n_candidates)
-    found : Found
-    counts : boolean array of shape (n_detections,)
-        The segments of this class that the system reports.
-    n_objects : array of shape (n_draws,)
-        Of this class.
-
-    Returns
-    -------
-    array of shape (n_draws,)
-        nan where there is neither an object nor a segment.
-    """
+    """Σ overlap of right segments / (right + half the wrong + half the missed), for each draw, of one class."""
     of_class = of_pool.category[found.candidate] == found.category
     can_be_right = counts & found.is_first & of_class & (found.overlap > LEAST_OVERLAP)
     overlaps = is_real[:, found.candidate[can_be_right]] @ found.overlap[can_be_right]
@@ -100,24 +85,12 @@ _ROUNDING = 1e-12  # of thresholds that are not exact in binary
 
 @dataclass(frozen=True, eq=False)
 class DetectionMetrics:
-    """The metrics of a pool.
-
-    Attributes
-    ----------
-    pool : Pool
-    order : integer array of shape (n_items,)
-        The candidate of each item of the labels.
-    threshold : float
-        The score from which on a detection is reported, for precision, recall, F scores and panoptic quality.
-    missed : array of shape (n_draws, n_categories) or (n_draws, 1), optional
-        Draws of how many objects are no candidates; by default none, so that recall is that of the pool. Where their
-        classes are not told, they are of classes as the objects of the pool are, so none is of a class without any.
-    """
+    """The metrics of a pool."""
 
     pool: Pool
-    order: Positions
+    order: Positions  # (n_items,): the candidate of each item of the labels
     threshold: float = 0.5
-    missed: Floats | None = None
+    missed: Floats | None = None  # (n_draws, n_categories)
 
     def __post_init__(self) -> None:
         if self.missed is not None and self.missed.shape[1] not in (1, len(self.pool.categories)):
@@ -128,14 +101,7 @@ class DetectionMetrics:
             )
 
     def metric(self, name: str, category: str | None = None) -> Metric:
-        """One of `NAMES`, for `trueup.evaluate` and `trueup.compare` of systems of the pool.
-
-        Parameters
-        ----------
-        name : str
-        category : str, optional
-            Of the objects and detections of this class alone; by default of all.
-        """
+        """One of `NAMES`, for `trueup.evaluate` and `trueup.compare` of systems of the pool."""
         if name not in NAMES:
             raise InvalidParameter(f"metric must be one of {', '.join(NAMES)}, got {name!r}", parameter="metric")
         bounds = (0.0, 1.0)
@@ -159,18 +125,7 @@ class DetectionMetrics:
         return self.values(name, str(system), real, category)
 
     def values(self, name: str, system: str, real: Booleans, category: str | None = None) -> Floats:
-        """A metric of one system on drawn truths.
-
-        Parameters
-        ----------
-        name : str
-            One of `NAMES`.
-        system : str
-        real : boolean array of shape (n_draws, n_candidates)
-        category : str, optional
-            By default all classes: averages of precision and panoptic quality are means over them, the others count
-            all together.
-        """
+        """A metric of one system on drawn truths."""
         found, n_classes = self.pool.found[system], len(self.pool.categories)
         codes = np.arange(n_classes) if category is None else np.array([self.pool.categories.index(category)])
         if name in AVERAGE_PRECISIONS:

@@ -14,13 +14,6 @@ from trueup.detection.shapes import Mask, Shapes
 def box_overlaps(first: Floats, second: Floats, is_crowd: Booleans | None = None) -> Floats:
     """Intersection over union of all pairs of boxes, shape (n_first, n_second).
 
-    Parameters
-    ----------
-    first, second : arrays of shape (n, 4)
-        Left edge, top edge, width, height.
-    is_crowd : boolean array of shape (n_second,), optional
-        For crowd regions the area of the first box stands in for the union: a part of a crowd matches it.
-
     Examples
     --------
     >>> import numpy as np
@@ -63,13 +56,7 @@ def contains_centre(first: Floats, second: Floats) -> Booleans:
 
 
 def overlaps_between(first: Shapes, second: Shapes, *, by_centre: bool = False) -> Floats:
-    """Overlaps of all pairs, of masks where both have them, shape (n_first, n_second).
-
-    Parameters
-    ----------
-    by_centre : bool
-        Whether shapes whose centres lie in each other count as overlapping all but wholly.
-    """
+    """Overlaps of all pairs, of masks where both have them, shape (n_first, n_second)."""
     if first.masks is None or second.masks is None:
         overlaps = box_overlaps(first.boxes, second.boxes, second.is_crowd)
     else:

@@ -14,16 +14,7 @@ _MOST_KINDS = 4
 
 
 class Problems:
-    """Problems of the rows of one file.
-
-    Parameters
-    ----------
-    file : str
-    n : int
-        How many rows there are.
-    rows : str
-        What they are, e.g. "annotations".
-    """
+    """Problems of the rows of one file."""
 
     def __init__(self, file: str, n: int, rows: str) -> None:
         self.file, self.n, self.rows = file, n, rows

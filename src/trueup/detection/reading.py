@@ -246,15 +246,7 @@ def _in_known_images(found: Shapes, images: Images, path: File, unknown: Unknown
 
 
 def with_seen(shapes: Shapes, rows: Iterable[tuple[Any, Any]]) -> Shapes:
-    """The same shapes, where it is known who looked at which image.
-
-    Parameters
-    ----------
-    shapes : Shapes
-        Of annotators.
-    rows : iterable of (annotator, image)
-        Who looked where; everything else is unknown.
-    """
+    """The same shapes, where it is known who looked at which image."""
     people = {name: k for k, name in enumerate(shapes.sources)}
     images = names_of_images(shapes.images)
     pairs = [(str(who), str(where)) for who, where in rows]

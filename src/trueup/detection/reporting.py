@@ -36,23 +36,7 @@ def build_detection_report(
     title: str | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """What a report on detectors says, as a dict that JSON can hold; `trueup.report.save_report` writes it.
-
-    Parameters
-    ----------
-    pool : Pool
-    evaluations : mapping from system to Evaluation
-        Of `trueup.detection.evaluate`.
-    labels : Labels, optional
-        Of the pool, with gold.
-    missed : MissedObjects, optional
-    comparison : Comparison, optional
-    cuts : mapping from system to what `evaluate_at_cuts` gave, optional
-    threshold : float
-        The score from which on a detection is reported.
-    title, settings
-        As for `trueup.report.build_report`.
-    """
+    """What a report on detectors says, as a dict that JSON can hold; `trueup.report.save_report` writes it."""
     votes = pool.labels if labels is None else labels
     data = build_report(evaluations, labels=votes, comparison=comparison, title=title, settings=settings)
     groups = []
@@ -79,16 +63,7 @@ def save_detection_report(
     plain: Callable[[Any], Any] | None = None,
     **parts: Any,
 ) -> Path:
-    """Write a report on detectors as .html, .md or .json.
-
-    Parameters
-    ----------
-    path : path
-    pool, evaluations, **parts
-        As for `build_detection_report`.
-    plain : callable, optional
-        What the data go through before they are written, e.g. to spell sentences as the command line does.
-    """
+    """Write a report on detectors as .html, .md or .json."""
     data = build_detection_report(pool, evaluations, **parts)
     return save_report(data if plain is None else plain(data), path)
 

@@ -72,15 +72,6 @@ def weighted_copies(shares: Floats, *, min_weight: float, max_copies: int | None
 
     Weights below `min_weight` are left out and the others of the item scaled up, so each item still counts 1.
 
-    Parameters
-    ----------
-    shares : array of shape (n_items, n_classes)
-        Rows that sum to 1 and are not negative.
-    min_weight : float
-        At most 1 / n_classes, or an item may lose all its copies; the largest always stays.
-    max_copies : int, optional
-        The most copies of an item.
-
     Examples
     --------
     >>> copies = weighted_copies(np.array([[0.9, 0.1], [1.0, 0.0]]), min_weight=1e-4)

@@ -21,24 +21,12 @@ Unlabelled = Literal["drop", "prior", "error"]
 
 @dataclass(frozen=True, eq=False)
 class TrainingVotes:
-    """The votes behind the rows of X.
+    """The votes behind the rows of X."""
 
-    Attributes
-    ----------
-    labels : Labels
-        Of the items that X has, each once.
-    rows : integer array of shape (n_rows,)
-        Which of those items each row of X is.
-    classes : array of shape (n_classes,)
-        What a classifier is trained on and predicts, in the order of ``labels.classes``.
-    perfect : bool
-        Whether the votes are a plain y, which is taken for the truth.
-    """
-
-    labels: Labels
-    rows: Positions
-    classes: npt.NDArray[Any]
-    perfect: bool = False
+    labels: Labels  # of the items that X has, each once
+    rows: Positions  # (n_rows,): which of those items each row of X is
+    classes: npt.NDArray[Any]  # (n_classes,)
+    perfect: bool = False  # whether the votes are a plain y, which is taken for the truth
 
     def noise(self, model: str | NoiseModel) -> NoiseModel:
         """The noise model fitted to these votes; what a user passed is not changed."""
@@ -81,17 +69,7 @@ class TrainingVotes:
 
 
 def gather(y: Any, labels: Labels | None, n_rows: int) -> TrainingVotes:
-    """Bring what `fit` was given to one form.
-
-    Parameters
-    ----------
-    y : Labels, or array of shape (n_rows,)
-        Votes, whose items are the rows of X in order; positions in ``labels.items`` if `labels` are given; or else the
-        true classes, as of one labeler who never errs.
-    labels : Labels, optional
-    n_rows : int
-        Of X.
-    """
+    """Bring what `fit` was given to one form."""
     if isinstance(y, Labels):
         if y.n_items != n_rows:
             raise InvalidLabels(

@@ -37,17 +37,7 @@ _TINY = 1e-30
 def virtual_loss(
     scores: torch.Tensor, virtual: torch.Tensor, n_items: torch.Tensor | int, reduction: str, floor: bool
 ) -> torch.Tensor:
-    r"""Cross-entropy with virtual labels, :math:`-\sum_y v_y \log p(y \mid x)`, whose entries may be negative.
-
-    Parameters
-    ----------
-    scores, virtual : tensors of shape (batch, n_classes)
-    n_items : tensor or int
-        What a mean divides by: items that count.
-    reduction : str
-    floor : bool
-        Whether the part of each class in the batch is at least 0.
-    """
+    r"""Cross-entropy with virtual labels, :math:`-\sum_y v_y \log p(y \mid x)`, whose entries may be negative."""
     if reduction == "mean":
         virtual = virtual / n_items
     log_p = log_chances(scores)

@@ -68,11 +68,6 @@ class EvidenceLoss(nn.Module):  # type: ignore[misc]
         """Log p(votes | class) of the items of a batch, shape (batch, n_classes), like `scores` in type.
 
         Evidence that was given is taken relative to its best class; what was taken off comes second, (batch, 1).
-
-        Parameters
-        ----------
-        scores : tensor of shape (batch, n_classes)
-        target : Votes, integer tensor of votes, or floating tensor of evidence
         """
         if isinstance(target, torch.Tensor) and target.is_floating_point():
             if target.shape != scores.shape:
