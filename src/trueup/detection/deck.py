@@ -26,7 +26,7 @@ from trueup.data.labels import Labels
 from trueup.detection.drawing import image_size
 from trueup.detection.missed import MissedObjects, Tiles, make_tiles, missed_objects
 from trueup.detection.pool import NOTHING, REAL, Pool
-from trueup.detection.reading_coco import load_json
+from trueup.detection.reading import load_json
 from trueup.detection.shapes import Images
 from trueup.exceptions import InvalidFile, InvalidParameter, Sentence, quoted
 

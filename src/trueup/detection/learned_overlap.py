@@ -31,10 +31,8 @@ from scipy.special import expit, logit
 
 from trueup._base.types import Booleans, Floats, Positions
 from trueup._base.validation import RandomState, as_generator, check_integer, check_number
-from trueup.detection.average_precision import mean_precision
-from trueup.detection.coco_matching import THRESHOLDS, Pairs, outcomes_of, overlaps_of
-from trueup.detection.masks import bitmap, mask_areas, mask_of_box
-from trueup.detection.shapes import Shapes
+from trueup.detection.coco_matching import THRESHOLDS, Pairs, mean_precision, outcomes_of, overlaps_of
+from trueup.detection.shapes import Shapes, bitmap, mask_areas, mask_of_box
 from trueup.exceptions import InvalidParameter, InvalidShapes
 
 Pixels = npt.NDArray[np.uint8]

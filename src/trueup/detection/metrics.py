@@ -9,14 +9,133 @@ from typing import Any
 
 import numpy as np
 
+from trueup._base.engines import choose_engine
 from trueup._base.optional import require
-from trueup._base.types import Booleans, Floats, Positions
-from trueup.detection.coco_matching import AREAS, THRESHOLDS
-from trueup.detection.drawn_precision import mean_average_precisions
-from trueup.detection.free_response import mean_sensitivities
+from trueup._base.types import Booleans, Codes, Floats, Positions
+from trueup.detection import loops
+from trueup.detection.coco_matching import AREAS, RECALL_POINTS, THRESHOLDS
 from trueup.detection.pool import Found, Pool
 from trueup.exceptions import InvalidParameter, quoted
 from trueup.metrics import Metric
+
+# ------------------ The free-response curve (FROC) of one system on many drawn truths at once
+
+WRONG_PER_IMAGE = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+"""False detections of an image at which sensitivity is read, as is usual for nodules."""
+
+
+def mean_sensitivities(
+    is_real: Booleans,
+    candidate: Positions,
+    scores: Floats,
+    role: Positions,
+    n_objects: Floats,
+    n_images: int,
+    wrong_per_image: tuple[float, ...] = WRONG_PER_IMAGE,
+) -> Floats:
+    """The mean over rates of false detections of the share of objects that are found, for each draw.
+
+    At a rate it is the largest share with at most so many false detections of an image; detections of equal scores come
+    together. A second detection of a real object counts neither as right nor as wrong.
+
+    Parameters
+    ----------
+    is_real : boolean array of shape (n_draws, n_candidates)
+    candidate, scores, role : arrays of shape (n_detections,)
+        By falling score. The role is 1 for the detection that counts at its candidate, 0 for another one there, -1 for
+        one that is wrong whatever is there.
+    n_objects : array of shape (n_draws,)
+    n_images : int
+    wrong_per_image : tuple of float
+        Rising.
+
+    Returns
+    -------
+    array of shape (n_draws,)
+        nan where there is no object.
+    """
+    draws = np.ascontiguousarray(is_real, dtype=np.bool_)
+    is_last = np.ones(len(scores), dtype=np.bool_)
+    is_last[:-1] = scores[1:] != scores[:-1]
+    values = np.empty(len(draws))
+    kernel: Any = loops.fill_sensitivities
+    if choose_engine(work=draws.shape[0] * len(candidate), worth=WORTH_COMPILING) == "numba":
+        from trueup.detection import compiled_loops
+
+        kernel = compiled_loops.fill_sensitivities
+    limits = np.array(wrong_per_image) * n_images
+    kernel(draws, candidate.astype(np.int64), role.astype(np.int64), is_last, n_objects.astype(float), limits, values)
+    return values
+
+
+# ------------------ Average precision of one system on many drawn truths at once.
+
+WORTH_COMPILING = 200_000  # detections times draws and thresholds from which compiled code repays loading numba
+
+
+def mean_average_precisions(
+    is_real: Booleans,
+    category: Codes,
+    candidate: Positions,
+    level: Positions,
+    n_levels: int,
+    n_objects: Floats,
+    *,
+    is_inside: Booleans | None = None,
+    can_be_wrong: Booleans | None = None,
+) -> Floats:
+    """The mean over classes and thresholds of the mean precision over 101 points of recall, for each draw.
+
+    Parameters
+    ----------
+    is_real : boolean array of shape (n_draws, n_candidates)
+        Whether each candidate is an object.
+    category, candidate : integer arrays of shape (n_detections,)
+        By falling score.
+    level : integer array of shape (n_detections,)
+        How many of the thresholds the overlap reaches, if its candidate is real; 0 for what is never right.
+    n_levels : int
+        Thresholds.
+    n_objects : array of shape (n_draws, n_classes)
+        All objects of each class, also those that are no candidates.
+    is_inside, can_be_wrong : boolean arrays of shape (n_detections,), optional
+        For objects of some areas: whether the candidate is of such an area, and whether the detection is, which counts
+        as wrong only then.
+
+    Returns
+    -------
+    array of shape (n_draws,)
+        Over the classes that have objects; nan where there is none.
+    """
+    draws = np.ascontiguousarray(is_real, dtype=np.bool_)
+    order = np.argsort(category, kind="stable")
+    starts = np.searchsorted(category[order], np.arange(n_objects.shape[1] + 1))
+    at = np.where(level > 0, candidate, -1)[order].astype(np.int64)
+    sums, counts = np.zeros(len(draws)), np.zeros(len(draws))
+    module: Any = loops
+    if choose_engine(work=draws.shape[0] * len(at) * n_levels, worth=WORTH_COMPILING) == "numba":
+        from trueup.detection import compiled_loops
+
+        module = compiled_loops
+    kernel: Any = module.fill_average_precisions
+    flags: tuple[Booleans, ...] = ()
+    if is_inside is not None and can_be_wrong is not None:
+        kernel = module.fill_average_precisions_of_area
+        flags = is_inside[order], can_be_wrong[order]
+    kernel(
+        draws,
+        starts.astype(np.int64),
+        at,
+        level[order].astype(np.int64),
+        *flags,
+        n_levels,
+        np.asarray(n_objects, dtype=float),
+        RECALL_POINTS,
+        sums,
+        counts,
+    )
+    return np.asarray(np.divide(sums, counts, out=np.full(len(draws), np.nan), where=counts > 0))
+
 
 # ------------------ Panoptic quality: how well segments that partition an image fit, for segments that do.
 

@@ -21,6 +21,7 @@ from trueup.noise.majority import majority_codes
 from trueup.training.consolidated import fit_by_costs, fit_ridge_logistic
 from trueup.training.copies import (
     Copies,
+    TrainingVotes,
     aligned_columns,
     as_rows,
     fit_copies,
@@ -31,7 +32,6 @@ from trueup.training.copies import (
     take,
     weighted_copies,
 )
-from trueup.training.votes import TrainingVotes
 
 _EM_STEPS = 50
 _SETTLED = 1e-4  # change of a belief

@@ -16,8 +16,7 @@ from trueup.data.labels import Labels
 from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.noise import Confusion, NoiseModel
 from trueup.noise.base import TableModel
-from trueup.training.copies import as_rows, n_rows_of, take
-from trueup.training.votes import Unlabelled, gather
+from trueup.training.copies import Unlabelled, as_rows, gather, n_rows_of, take
 
 
 class Votes(NamedTuple):
