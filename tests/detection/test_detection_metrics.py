@@ -121,7 +121,7 @@ def test_vetted_candidates_come_first():
     data = simulate_boxes(n_images=40, n_annotators=3, random_state=4)
     pool = match(data.found, data.objects)
     real = match(None, data.truth)
-    near = detection.overlap.box_overlaps(pool.boxes, real.boxes) >= 0.5
+    near = detection.shapes.box_overlaps(pool.boxes, real.boxes) >= 0.5
     is_real = (near & (pool.image[:, None] == real.image[None])).any(axis=1)
     chosen = np.random.default_rng(0).choice(len(pool), 80, replace=False)
     truths = {pool.items[k]: "object" if is_real[k] else "nothing" for k in chosen}

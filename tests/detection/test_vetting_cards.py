@@ -25,7 +25,7 @@ def test_cards_are_random_candidates_empty_places_and_tiles(pool):
     for card in deck.cards:
         if card.kind == "planted":
             others = pool.boxes[pool.image == card.image]
-            assert not detection.overlap.box_overlaps(card.box[None], others).any()
+            assert not detection.shapes.box_overlaps(card.box[None], others).any()
     again = make_deck(pool, n_candidates=20, n_tiles=5, n_planted=4, n_hidden=3, seed=3)
     assert [card.item for card in again.cards] == [card.item for card in deck.cards]
     other = make_deck(pool, n_candidates=20, n_tiles=5, n_planted=4, n_hidden=3, seed=4)
