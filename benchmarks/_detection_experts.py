@@ -15,7 +15,7 @@ from trueup.answers.evaluation import Evaluation
 from trueup.detection import Pool, Shapes, evaluate, make_tiles, match, missed_objects
 from trueup.detection.evaluating import candidates_of
 from trueup.detection.metrics import DetectionMetrics
-from trueup.detection.overlap import box_overlaps
+from trueup.detection.shapes import box_overlaps
 from trueup.posteriors import Estimate
 
 __all__ = ["experts", "missed", "vetted"]

@@ -14,8 +14,7 @@ from pycocotools.cocoeval import COCOeval
 from benchmarks._coverage_tally import Section, as_text
 from benchmarks._detection_data import COCO_SETS, YOLACT_SYSTEMS, coco_set, lvis_teams, yolact_boxes
 from trueup.detection import Shapes, coco_scores
-from trueup.detection.masks import boxes_of_masks, mask_areas, read_mask
-from trueup.detection.shapes import align
+from trueup.detection.shapes import align, boxes_of_masks, mask_areas, read_mask
 
 __all__ = ["hard", "reference_scores"]
 

@@ -22,8 +22,7 @@ from trueup.detection.learned_overlap import (
     outcomes_by_draw,
     pair_features,
 )
-from trueup.detection.masks import boxes_of_masks
-from trueup.detection.shapes import align
+from trueup.detection.shapes import align, boxes_of_masks
 
 __all__ = ["N_DRAWS", "Segmentation", "System", "make_segmentation", "replace_masks"]
 

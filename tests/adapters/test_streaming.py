@@ -3,8 +3,8 @@ import json
 
 import pytest
 
-from trueup.adapters import streaming
-from trueup.adapters.streaming import JsonStream, glimpse
+from trueup.adapters import content
+from trueup.adapters.content import JsonStream, glimpse
 from trueup.exceptions import InvalidFile
 
 VALUE = {
@@ -20,7 +20,7 @@ def stream_of(text: str) -> JsonStream:
 
 @pytest.mark.parametrize("block", [1, 2, 7, 64, 10_000])
 def test_pieces_of_any_size_give_what_json_gives(monkeypatch, block):
-    monkeypatch.setattr(streaming, "_BLOCK", block)
+    monkeypatch.setattr(content, "_BLOCK", block)
     stream = stream_of(json.dumps(VALUE, indent=1))
     read = {key: list(stream.elements()) if key == "samples" else stream.value() for key in stream.members()}
     assert read == VALUE
@@ -28,7 +28,7 @@ def test_pieces_of_any_size_give_what_json_gives(monkeypatch, block):
 
 
 def test_a_number_may_go_on_in_the_next_block(monkeypatch):
-    monkeypatch.setattr(streaming, "_BLOCK", 3)
+    monkeypatch.setattr(content, "_BLOCK", 3)
     assert list(stream_of("[12, 34567]").elements()) == [12, 34567]
     assert list(stream_of("12\n345678").documents()) == [12, 345678]
 
@@ -58,7 +58,7 @@ def test_damage_is_one_sentence(text, word):
 
 
 def test_the_line_of_the_damage_is_named(monkeypatch):
-    monkeypatch.setattr(streaming, "_BLOCK", 5)
+    monkeypatch.setattr(content, "_BLOCK", 5)
     with pytest.raises(InvalidFile, match="line 3"):
         list(stream_of("[1,\n2,\n x]").elements())
 
@@ -67,7 +67,7 @@ def test_a_syntax_error_is_told_before_the_whole_text_is_read():
     text = io.StringIO("[1, x " + "2, " * 2_000_000)
     with pytest.raises(InvalidFile):
         list(JsonStream(text, "it").elements())
-    assert text.tell() <= 2 * streaming._BLOCK
+    assert text.tell() <= 2 * content._BLOCK
 
 
 @pytest.mark.parametrize("cut", [2, 20, 45, 60, 100])

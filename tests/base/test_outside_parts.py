@@ -15,7 +15,7 @@ from trueup.noise.registry import MODELS
 REGISTRIES = (MODELS, METRICS, estimators.METHODS, active.STRATEGIES, cleaning.STRATEGIES, COMMANDS)
 CODE = '''
 from trueup.active.strategies import Random
-from trueup.cleaning.baselines import RandomOrder
+from trueup.cleaning.strategies import RandomOrder
 from trueup.estimators import Method, majority
 from trueup.metrics import Metric
 from trueup.noise import Majority

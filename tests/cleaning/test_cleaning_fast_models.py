@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from trueup.cleaning import Candidates, fast_columns, fast_linear, flip_candidates, flip_models
+from trueup.cleaning import Candidates, fast_linear, flip_candidates, flip_models
 from trueup.cleaning.flips import retrained_predictions
 
 TIGHT = {"tol": 1e-10, "max_iter": 5000}
@@ -107,7 +107,7 @@ def test_newton_steps_to_convergence_are_retraining(name):
 @pytest.fixture
 def never_exact(monkeypatch):
     """Small problems are solved to convergence; here the steps themselves are tested."""
-    for module in (fast_columns, fast_linear):
+    for module in (fast_linear,):
         monkeypatch.setattr(module, "SMALL_WORK", 0)
     monkeypatch.setattr(fast_linear, "_STEP_WORK", 0)
 

@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 import trueup as tu
 from trueup.cleaning import budget_curve, clean_or_vote, shrunk_improvement, value_of_cleaning
-from trueup.cleaning.stopping import per_cost
+from trueup.cleaning.advisor import per_cost
 from trueup.exceptions import InvalidParameter
 
 MATRIX = np.array([[0.6, 0.4], [0.1, 0.9]])

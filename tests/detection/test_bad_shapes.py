@@ -99,7 +99,7 @@ def test_masks(tmp_path, segmentation, sentence):
 
 def test_compressed_masks_are_read_as_the_peer_reads_them():
     coco = pytest.importorskip("pycocotools.mask", reason="needs trueup[coco]")
-    from trueup.detection.masks import unpacked_runs
+    from trueup.detection.shapes import unpacked_runs
 
     rng = np.random.default_rng(0)
     for share in rng.random(40):

@@ -5,7 +5,7 @@ import pytest
 
 from trueup.detection import evaluate, match, metrics, simulate_boxes
 from trueup.detection.metrics import DetectionMetrics
-from trueup.detection.overlap import box_overlaps
+from trueup.detection.shapes import box_overlaps
 
 NAMES = ["precision", "recall", "froc", "panoptic_quality", "ap50", "ap", "ap_small", "ap_medium", "ap_large"]
 

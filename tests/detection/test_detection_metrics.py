@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from trueup import detection
-from trueup.detection import coco_scores, drawn_precision, evaluate, match, missed_objects, simulate_boxes
-from trueup.detection.drawn_precision import mean_average_precisions
-from trueup.detection.metrics import NAMES, DetectionMetrics
+from trueup.detection import coco_scores, evaluate, match, metrics, missed_objects, simulate_boxes
+from trueup.detection.metrics import NAMES, DetectionMetrics, mean_average_precisions
 from trueup.exceptions import TrueupError
 
 
@@ -54,7 +53,7 @@ def test_compiled_average_precision_is_the_same(monkeypatch):
     pytest.importorskip("numba", reason="needs trueup[fast]")
     arguments = drawn_detections(1, 20)
     plain = mean_average_precisions(*arguments)
-    monkeypatch.setattr(drawn_precision, "WORTH_COMPILING", 0)
+    monkeypatch.setattr(metrics, "WORTH_COMPILING", 0)
     np.testing.assert_array_equal(mean_average_precisions(*arguments), plain)
     flags = np.random.default_rng(2).random((2, len(arguments[1]))) < 0.5
     of_area = {"is_inside": flags[0], "can_be_wrong": flags[1]}
@@ -122,7 +121,7 @@ def test_vetted_candidates_come_first():
     data = simulate_boxes(n_images=40, n_annotators=3, random_state=4)
     pool = match(data.found, data.objects)
     real = match(None, data.truth)
-    near = detection.overlap.box_overlaps(pool.boxes, real.boxes) >= 0.5
+    near = detection.shapes.box_overlaps(pool.boxes, real.boxes) >= 0.5
     is_real = (near & (pool.image[:, None] == real.image[None])).any(axis=1)
     chosen = np.random.default_rng(0).choice(len(pool), 80, replace=False)
     truths = {pool.items[k]: "object" if is_real[k] else "nothing" for k in chosen}

@@ -19,7 +19,7 @@ from trueup.detection.learned_overlap import (
     pair_features,
     with_box_masks,
 )
-from trueup.detection.masks import bitmap, boxes_of_masks, mask_areas, mask_of_bitmap, mask_of_box
+from trueup.detection.shapes import bitmap, boxes_of_masks, mask_areas, mask_of_bitmap, mask_of_box
 from trueup.exceptions import InvalidParameter, InvalidShapes
 
 SIDE = 100

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from trueup import detection
-from trueup.detection import boxes_from_arrays, evaluate_at_cuts, free_response, match, missed_objects, simulate_boxes
-from trueup.detection.cuts import carry_gold
-from trueup.detection.free_response import mean_sensitivities
-from trueup.detection.metrics import DetectionMetrics
+from trueup.detection import boxes_from_arrays, evaluate_at_cuts, match, metrics, missed_objects, simulate_boxes
+from trueup.detection.evaluating import carry_gold
+from trueup.detection.metrics import DetectionMetrics, mean_sensitivities
 from trueup.exceptions import TrueupError
 
 QUICK = {"noise": "dawid-skene", "n_warmup": 50, "n_draws": 100, "check_dependence": False}
@@ -46,7 +45,7 @@ def test_compiled_froc_is_the_same(monkeypatch):
     pytest.importorskip("numba", reason="needs trueup[fast]")
     arguments = (*random_detections(1), 4)
     plain = mean_sensitivities(*arguments)
-    monkeypatch.setattr(free_response, "WORTH_COMPILING", 0)
+    monkeypatch.setattr(metrics, "WORTH_COMPILING", 0)
     np.testing.assert_array_equal(mean_sensitivities(*arguments), plain)
 
 
@@ -91,8 +90,8 @@ def test_panoptic_quality_of_masks_that_overlap():
     pytest.importorskip("pycocotools", reason="needs trueup[coco]")
     from dataclasses import replace
 
-    from trueup.detection.masks import mask_of_box
     from trueup.detection.metrics import check_partition
+    from trueup.detection.shapes import mask_of_box
 
     def with_masks(shapes):
         return replace(shapes, masks=tuple(mask_of_box(box, 50, 50) for box in shapes.boxes))

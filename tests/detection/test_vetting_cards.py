@@ -10,7 +10,7 @@ import pytest
 from trueup import detection
 from trueup.detection import make_deck, match, read_answers, save_cards, save_for_app, take_answers
 from trueup.detection.drawing import candidate_crop, find_photos, image_size, mask_edges, tile_picture
-from trueup.detection.pages import render_cards, tile_figure
+from trueup.detection.writing import render_cards, tile_figure
 from trueup.exceptions import DataWarning, TrueupError
 from trueup.report.crops import crop_figure
 
@@ -25,7 +25,7 @@ def test_cards_are_random_candidates_empty_places_and_tiles(pool):
     for card in deck.cards:
         if card.kind == "planted":
             others = pool.boxes[pool.image == card.image]
-            assert not detection.overlap.box_overlaps(card.box[None], others).any()
+            assert not detection.shapes.box_overlaps(card.box[None], others).any()
     again = make_deck(pool, n_candidates=20, n_tiles=5, n_planted=4, n_hidden=3, seed=3)
     assert [card.item for card in again.cards] == [card.item for card in deck.cards]
     other = make_deck(pool, n_candidates=20, n_tiles=5, n_planted=4, n_hidden=3, seed=4)
@@ -210,7 +210,7 @@ def test_the_size_of_an_image_that_nobody_told():
 
 def test_the_outline_of_a_mask():
     pytest.importorskip("pycocotools", reason="needs trueup[coco]")
-    from trueup.detection.masks import mask_of_bitmap
+    from trueup.detection.shapes import mask_of_bitmap
 
     pixels = np.zeros((20, 20), dtype=np.uint8)
     pixels[5:9, 3:10] = 1

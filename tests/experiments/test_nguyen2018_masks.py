@@ -24,7 +24,7 @@ from experiments.nguyen2018.segmentation_walks import (
 from experiments.nguyen2018.simulated_masks import draw_masks, shapes_in_boxes
 from trueup.active.influence import RankedList, precision_sum_slopes
 from trueup.detection import Images, Shapes, boxes_from_arrays, coco_scores
-from trueup.detection.masks import boxes_of_masks, mask_areas, mask_of_bitmap
+from trueup.detection.shapes import boxes_of_masks, mask_areas, mask_of_bitmap
 
 SIDE, N_IMAGES = 64, 10
 

@@ -7,8 +7,7 @@ import pytest
 from scipy import stats
 
 from trueup.simulate import URKULLU_CASES, Simulation, su, tars, urkullu, urkullu_scores
-from trueup.simulate.su2024 import _draw_participation
-from trueup.simulate.urkullu2019 import _bernoulli_positions
+from trueup.simulate.papers import _bernoulli_positions, _draw_participation
 
 
 def near(count: float, n: int, p: float) -> bool:

@@ -13,7 +13,7 @@ import trueup as tu
 from trueup.active import ESTIMATORS, STRATEGIES, Estimated, MetricEstimator, Strategy
 from trueup.cleaning import STRATEGIES as CLEANING_STRATEGIES
 from trueup.cleaning import CleaningStrategy
-from trueup.cleaning.baselines import NoiseRate
+from trueup.cleaning.strategies import NoiseRate
 from trueup.testing.strategies import CLEANING_CHECKS, STRATEGY_CHECKS
 
 ACTIVE = {check.__name__.removeprefix("check_"): check for check in STRATEGY_CHECKS}

@@ -7,8 +7,7 @@ from typing import Any
 
 from trueup.adapters.adapter import Adapter, marks
 from trueup.adapters.collecting import Collector, hashed, plain
-from trueup.adapters.content import Content, Head
-from trueup.adapters.streaming import JsonStream
+from trueup.adapters.content import Content, Head, JsonStream
 from trueup.data.encoding import is_plain_integer
 
 _RIGHT_OR_WRONG = (0, 1)

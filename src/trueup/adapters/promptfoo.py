@@ -14,8 +14,7 @@ from typing import Any
 
 from trueup.adapters.adapter import Adapter, marks
 from trueup.adapters.collecting import Collector, plain
-from trueup.adapters.content import Content, Head
-from trueup.adapters.streaming import JsonStream
+from trueup.adapters.content import Content, Head, JsonStream
 
 _PASS = "pass"
 _CLASSES = ("fail", "pass")

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from trueup._base.registry import Registry
 from trueup.adapters.adapter import Adapter, check_adapter
+from trueup.adapters.annotation_tools import DOCCANO, LABEL_STUDIO, PRODIGY
 from trueup.adapters.argilla import ARGILLA
 from trueup.adapters.content import Content
-from trueup.adapters.doccano import DOCCANO
 from trueup.adapters.feedback import LANGFUSE, LANGSMITH, PHOENIX
 from trueup.adapters.ground_truth import GROUND_TRUTH
 from trueup.adapters.inspect_ai import INSPECT
 from trueup.adapters.judge_logs import DEEPEVAL, LM_EVAL, RAGAS
-from trueup.adapters.label_studio import LABEL_STUDIO
 from trueup.adapters.pairwise import ALPACA_EVAL, ARENA, JUDGE_BENCH, MT_BENCH, REWARD_BENCH
 from trueup.adapters.presets import APPEN, CROWD_KIT, MTURK, TOLOKA
-from trueup.adapters.prodigy import PRODIGY
 from trueup.adapters.promptfoo import PROMPTFOO
 from trueup.exceptions import InvalidFile
 

@@ -1,23 +1,21 @@
 """Which training label an oracle should clean next."""
 
-from trueup.cleaning.advisor import CleaningAdvisor
-from trueup.cleaning.baselines import CleaningStrategy
-from trueup.cleaning.emi import EMI, expected_improvement, model_uncertainty
-from trueup.cleaning.fast_base import FlipModels
-from trueup.cleaning.fast_models import flip_models
-from trueup.cleaning.flips import Candidates, Retrained, flip_candidates, retrained_scores, true_class_probabilities
-from trueup.cleaning.problem import CleaningProblem, CleaningState
-from trueup.cleaning.stopping import (
+from trueup.cleaning.advisor import (
     BudgetCurve,
+    CleaningAdvisor,
     CleanOrVote,
     budget_curve,
     clean_or_vote,
     shrunk_improvement,
     value_of_cleaning,
 )
-from trueup.cleaning.strategies import STRATEGIES, get_cleaning_strategy
+from trueup.cleaning.emi import EMI, expected_improvement, model_uncertainty
+from trueup.cleaning.fast_base import FlipModels
+from trueup.cleaning.fast_models import flip_models
+from trueup.cleaning.flips import Candidates, Retrained, flip_candidates, retrained_scores, true_class_probabilities
+from trueup.cleaning.problem import CleaningProblem, CleaningState, LikelyWrong, likely_wrong
+from trueup.cleaning.strategies import STRATEGIES, CleaningStrategy, get_cleaning_strategy
 from trueup.cleaning.validation import UnbiasedScorer
-from trueup.cleaning.wrong_labels import LikelyWrong, likely_wrong
 from trueup.training.consolidated import noise_aware_probabilities, noise_removed, noise_tolerant
 
 __all__ = [

@@ -23,21 +23,11 @@ _BLOCK_ROWS = 256  # models in a block: few, so that their shifts are of one siz
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Predictions of some retrained models, where they may differ from those of the base model.
+    """Predictions of some retrained models, where they may differ from those of the base model."""
 
-    Attributes
-    ----------
-    rows : integer array of shape (n_models,)
-        Which candidates; those of one item lie side by side and in one block.
-    columns : integer array of shape (n_columns,)
-        Which validation items; on all others the models predict as the base model does.
-    predictions : integer array of shape (n_models, n_columns)
-        Codes of classes.
-    """
-
-    rows: Codes
-    columns: Codes
-    predictions: npt.NDArray[np.integer[Any]]
+    rows: Codes  # (n_models,): which candidates; those of one item lie side by side and in one block
+    columns: Codes  # (n_columns,): which validation items; on all others the models predict as the base model does
+    predictions: npt.NDArray[np.integer[Any]]  # (n_models, n_columns): codes of classes
 
 
 class FlipModels(ABC):

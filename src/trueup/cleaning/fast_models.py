@@ -21,17 +21,7 @@ from trueup.training.copies import split_pipeline
 
 
 class NaiveBayesFlips(LinearFlips):
-    """Scores are linear in some features, and a change of a label moves the parameters of two classes.
-
-    Parameters
-    ----------
-    model : fitted naive Bayes of scikit-learn
-    X : array or sparse matrix of shape (n, n_features)
-    y : integer array of shape (n,)
-        Positions in ``model.classes_``.
-    codes : integer array
-        The code of each class of the model.
-    """
+    """Scores are linear in some features, and a change of a label moves the parameters of two classes."""
 
     exact = True
 
@@ -298,13 +288,6 @@ _MOST_FEATURES = 64  # features of the surrogate; it only ranks, and its price g
 
 def surrogate_problem(X: Any, y: Codes, X_val: Any, classes: npt.NDArray[Any]) -> tuple[FlipModels | None, Any]:
     """Logistic regression on standardised features, their first principal components if there are many.
-
-    Returns
-    -------
-    FlipModels or None
-        None if the features are no numbers.
-    array
-        The validation items as these models take them.
 
     Examples
     --------

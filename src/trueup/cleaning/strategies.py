@@ -2,33 +2,256 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from copy import copy
+from copy import copy, deepcopy
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy import special
+from scipy.special import entr, softmax
 
 from trueup._base.registry import Registry
 from trueup._base.types import Codes, Floats
 from trueup._base.validation import check_choice, check_number
-from trueup.cleaning.baselines import (
-    ActiveClean,
-    CleaningStrategy,
-    ExpectedError,
-    NoiseRate,
-    RandomOrder,
-    Uncertainty,
-    ValidationEffort,
-)
 from trueup.cleaning.emi import EMI, How, model_uncertainty
+from trueup.cleaning.fast_base import csr, is_sparse
 from trueup.cleaning.fast_models import few_features, has_fast_path, numeric_features
 from trueup.cleaning.flips import true_class_probabilities
 from trueup.cleaning.problem import CleaningState
 from trueup.cleaning.validation import UnbiasedScorer
+from trueup.data.labels import Labels
+from trueup.estimators.published.tars2018 import labeler_matrices
+from trueup.noise import NoiseModel
+from trueup.noise.base import as_table, from_table, normalise
 from trueup.training.consolidated import noise_aware_probabilities
 from trueup.training.copies import split_pipeline, take
+
+# ------------------ What every strategy promises, and the strategies that others have proposed.
+
+_SMOOTHING = 0.01  # added to each count of a labeler's answers, so that none is impossible
+
+
+class CleaningStrategy(ABC):
+    """Which label an oracle should look at next.
+
+    A strategy is a frozen dataclass of its options and keeps nothing else: what it says is a function of the state.
+    ``scores(state)`` has a number for each item of the training part, -inf where the label is known to be right.
+    Equal scores are ordered by ``ties(state)``, then at random by the advisor's seed.
+    """
+
+    name: ClassVar[str]
+    needs_probabilities: ClassVar[bool] = False
+
+    @abstractmethod
+    def scores(self, state: CleaningState) -> Floats:
+        """How much each label is wanted; shape (n_train,)."""
+
+    def ties(self, state: CleaningState) -> Floats:
+        """What decides between equal scores; shape (n_train,)."""
+        return np.zeros(len(state.train))
+
+    @abstractmethod
+    def reasons(self, state: CleaningState, scores: Floats, positions: Sequence[int]) -> list[str]:
+        """Why these positions in the training part, one sentence each."""
+
+
+def only_open(state: CleaningState, values: Floats) -> Floats:
+    """The values of labels that may be wrong, and -inf for the others."""
+    scores = np.full(len(state.train), -np.inf)
+    scores[state.open] = values[state.open]
+    return scores
+
+
+@dataclass(frozen=True)
+class RandomOrder(CleaningStrategy):
+    """Every open label is as likely as the other."""
+
+    name: ClassVar[str] = "random"
+
+    def scores(self, state: CleaningState) -> Floats:
+        """All the same; the advisor's seed decides."""
+        return only_open(state, np.zeros(len(state.train)))
+
+    def reasons(self, state: CleaningState, scores: Floats, positions: Sequence[int]) -> list[str]:
+        """The same for all."""
+        return [f"Drawn at random among {len(state.open)} labels that may be wrong."] * len(positions)
+
+
+@dataclass(frozen=True)
+class NoiseRate(CleaningStrategy):
+    """The labels that are most likely wrong, whatever they mean for the model ("SortNoise")."""
+
+    name: ClassVar[str] = "noise-rate"
+
+    def scores(self, state: CleaningState) -> Floats:
+        """P(truth ≠ label | label)."""
+        return only_open(state, 1 - state.chances[np.arange(len(state.train)), state.y])
+
+    def reasons(self, state: CleaningState, scores: Floats, positions: Sequence[int]) -> list[str]:
+        """How likely it is wrong."""
+        return [f"Its label is wrong with probability {scores[at]:.2f}." for at in positions]
+
+
+@dataclass(frozen=True)
+class Uncertainty(CleaningStrategy):
+    """The items of which the model is least certain (Lewis and Catlett 1994); how noisy labels are does not matter."""
+
+    name: ClassVar[str] = "uncertainty"
+    needs_probabilities: ClassVar[bool] = True
+
+    def scores(self, state: CleaningState) -> Floats:
+        """1 − max_c p(c | x)."""
+        return only_open(state, 1 - state.model_chances.max(axis=1))
+
+    def reasons(self, state: CleaningState, scores: Floats, positions: Sequence[int]) -> list[str]:
+        """How uncertain the model is."""
+        return [f"The model gives its likeliest class a probability of {1 - scores[at]:.2f} only." for at in positions]
+
+
+@dataclass(frozen=True)
+class ExpectedError(CleaningStrategy):
+    """The item whose label is expected to reduce the error most (Roy and McCallum 2001).
+
+    As in TARS, the error is counted on the noisy labels of the validation part, and the truth is believed to be what
+    the model says: label noise does not enter.
+    """
+
+    name: ClassVar[str] = "expected-error"
+    needs_probabilities: ClassVar[bool] = True
+
+    def scores(self, state: CleaningState) -> Floats:
+        """Σ_c p(c | x_i) (accuracy of the model with label c − accuracy now), on noisy labels."""
+        problem = state.problem
+        scorer = UnbiasedScorer(
+            state.codes[state.validation],
+            np.eye(problem.n_classes),
+            metric=problem.metric,
+            classes=problem.labels.classes,
+        )
+        expected = state.improvement(scorer, state.model_chances, weigh=False)
+        values = np.full(len(state.train), -np.inf)
+        values[expected.items] = expected.score
+        return values
+
+    def reasons(self, state: CleaningState, scores: Floats, positions: Sequence[int]) -> list[str]:
+        """How much the error is expected to fall."""
+        return [f"The metric on noisy labels is expected to rise by {scores[at]:+.4f}." for at in positions]
+
+
+@dataclass(frozen=True)
+class ActiveClean(CleaningStrategy):
+    r"""The label that would change the model most (Krishnan et al. 2016).
+
+    The change is the length of the change of the gradient of a linear model's loss,
+    :math:`\sum_c p(c\mid x_i)\,\lVert e_c - e_{y'_i}\rVert\,\lVert(x_i, 1)\rVert`, with the truth believed to be what
+    the model says: the noise of labels does not enter. The model is then trained again, where ActiveClean takes a step
+    of stochastic gradient descent.
+    """
+
+    name: ClassVar[str] = "activeclean"
+    needs_probabilities: ClassVar[bool] = True
+
+    def scores(self, state: CleaningState) -> Floats:
+        """√2 (1 − p(label | x)) ‖(x, 1)‖."""
+        doubt = 1 - state.model_chances[np.arange(len(state.train)), state.y]
+        return only_open(state, np.sqrt(2) * doubt * np.sqrt(1 + _squares(state)))
+
+    def reasons(self, state: CleaningState, scores: Floats, positions: Sequence[int]) -> list[str]:
+        """How much the gradient changes."""
+        return [f"Its label is expected to change the gradient of the loss by {scores[at]:.2f}." for at in positions]
+
+
+def _squares(state: CleaningState) -> Floats:
+    """The squared length of the features, as the last step of a pipeline sees them; 1 if they are no numbers."""
+    head, _ = split_pipeline(state.model)
+    X = state.features if head is None else head.transform(state.features)
+    if is_sparse(X):
+        return np.asarray(csr(X).power(2).sum(axis=1)).ravel()
+    try:
+        rows = np.asarray(X, dtype=float)
+    except (TypeError, ValueError):
+        return np.ones(len(state.train))
+    return np.asarray((rows.reshape(len(state.train), -1) ** 2).sum(axis=1))
+
+
+@dataclass(frozen=True)
+class ValidationEffort(CleaningStrategy):
+    """The item whose truth makes the labels of all items most certain (Hung et al. 2015, uncertainty-driven).
+
+    The oracle's answers train the noise model too. For an item o and each class, the item is taken to have that class,
+    the matrices of those who voted on it are counted again, and with them the posteriors of all they voted on (one
+    step of their incremental EM). The score is the expected fall of the sum of all entropies. It is worked out for the
+    `shortlist` items that are least certain themselves; the others rank behind them. Where the noise is known, an
+    answer says nothing of other items, and what is left is the item's own entropy. The model plays no part.
+    """
+
+    name: ClassVar[str] = "hung"
+
+    def scores(self, state: CleaningState) -> Floats:
+        """The expected fall of the entropy of all labels, in nats."""
+        problem = state.problem
+        told = np.flatnonzero(state.truth >= 0)
+        names = problem.labels.classes[state.truth[told]].tolist()
+        labels = problem.labels.with_gold(
+            dict(zip(problem.labels.items[told].tolist(), names, strict=True)), correct=True
+        )
+        known = problem.noise.is_known
+        noise = problem.noise if known else deepcopy(problem.noise).fit(labels)
+        posterior = noise.posterior(labels)
+        own = np.maximum(entr(posterior).sum(axis=1), 0.0)
+        scores = only_open(state, own[state.train])
+        if known:
+            return scores
+        best = state.open[np.argsort(-scores[state.open], kind="stable")][: problem.resources.shortlist]
+        gains = _entropy_falls(labels, noise, posterior, state.train[best])
+        scores[state.open] -= own.max() + max(float(-gains.min()), 0.0)  # behind the shortlist
+        scores[best] = gains
+        return scores
+
+    def reasons(self, state: CleaningState, scores: Floats, positions: Sequence[int]) -> list[str]:
+        """How much more certain labels become."""
+        return [f"Its truth is expected to make labels more certain, by {scores[at]:.3f} nats." for at in positions]
+
+
+def _entropy_falls(labels: Labels, noise: NoiseModel, posterior: Floats, items: Codes) -> Floats:
+    """How far the sum of entropies is expected to fall once the truth of an item is known; shape (n_items,)."""
+    _, prior = labeler_matrices(labels, noise)
+    log_prior = np.log(np.maximum(prior, 1e-300))
+    votes, n_answers = labels.votes.tocsr(), labels.n_answers
+    by_column = votes.tocsc()
+    unknown = labels.gold_codes < 0
+    counts = np.asarray(votes.T @ posterior)  # (labeler · answer) × class
+
+    def logs(table: Floats) -> Floats:
+        return as_table(np.log(normalise(from_table(table, n_answers) + _SMOOTHING)))
+
+    now = logs(counts)
+    scores = votes @ now + log_prior
+    entropies = np.where(unknown, _entropy(scores), 0.0)
+    falls = np.zeros(len(items))
+    for row, item in enumerate(items.tolist()):
+        part = slice(votes.indptr[item], votes.indptr[item + 1])
+        columns, times = votes.indices[part], votes.data[part]
+        voters = np.unique(columns // n_answers)
+        theirs = (voters[:, None] * n_answers + np.arange(n_answers)).ravel()
+        place = np.searchsorted(theirs, columns)
+        reach = by_column[:, theirs].tocsr()
+        touched = np.flatnonzero((np.diff(reach.indptr) > 0) & unknown)
+        reach = reach[touched]
+        before = float(entropies[touched].sum())
+        for code, chance in enumerate(posterior[item].tolist()):
+            table = counts[theirs].copy()
+            table[place] += times[:, None] * (np.eye(len(prior))[code] - posterior[item])
+            after = _entropy(scores[touched] + reach @ (logs(table) - now[theirs]))
+            after[touched == item] = 0.0
+            falls[row] += chance * (before - float(after.sum()))
+    return falls
+
+
+def _entropy(scores: Floats) -> Floats:
+    return np.asarray(entr(softmax(scores, axis=1)).sum(axis=1))
 
 
 def believed_truths(state: CleaningState) -> Floats:

@@ -126,7 +126,7 @@ def evaluate(
     """How good is a detector really? Precision, recall and average precision with intervals."""
     from trueup.detection import evaluate as judge
     from trueup.detection import evaluate_at_cuts, write_coco
-    from trueup.detection.reporting import object_probabilities
+    from trueup.detection.evaluating import object_probabilities
 
     check_report_path(report)
     question = ask(detections, shapes, how, vetted, seed)
@@ -350,7 +350,7 @@ def _write_report(
     path: str, question: Question, answers: Mapping[str, Evaluation], threshold: float, **further: Any
 ) -> None:
     """Write the report, with what else there is to show, and tell where on standard error."""
-    from trueup.detection.reporting import save_detection_report
+    from trueup.detection.evaluating import save_detection_report
 
     save_detection_report(
         path,

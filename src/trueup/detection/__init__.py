@@ -1,21 +1,16 @@
 """Detection and instance segmentation: average precision with intervals when annotations are noisy or incomplete."""
 
-from trueup.detection.app_files import save_for_app
-from trueup.detection.average_precision import CocoScores, coco_scores
-from trueup.detection.cuts import evaluate_at_cuts
+from trueup.detection.coco_matching import CocoScores, coco_scores
 from trueup.detection.deck import Deck, Vetted, make_deck, read_answers, take_answers
-from trueup.detection.evaluating import compare, evaluate
+from trueup.detection.evaluating import compare, evaluate, evaluate_at_cuts
 from trueup.detection.missed import MissedObjects, Tiles, make_tiles, missed_objects
-from trueup.detection.pages import save_cards
 from trueup.detection.pool import Found, Pool, match
-from trueup.detection.reading import read_annotations, read_detections, read_seen
-from trueup.detection.reading_coco import read_coco, read_results
-from trueup.detection.reading_tables import read_boxes, read_voc, read_yolo
+from trueup.detection.reading import read_annotations, read_coco, read_detections, read_results, read_seen
+from trueup.detection.reading_tables import boxes_from_arrays, read_boxes, read_voc, read_yolo
 from trueup.detection.shapes import Images, Shapes
 from trueup.detection.simulation import SimulatedBoxes, simulate_boxes
-from trueup.detection.tables import boxes_from_arrays
 from trueup.detection.tile_search import TileSearch, TilesToSearch, read_searched
-from trueup.detection.writing import write_coco
+from trueup.detection.writing import save_cards, save_for_app, write_coco
 
 __all__ = [
     "CocoScores",

@@ -26,7 +26,7 @@ from trueup.data.labels import Labels
 from trueup.detection.drawing import image_size
 from trueup.detection.missed import MissedObjects, Tiles, make_tiles, missed_objects
 from trueup.detection.pool import NOTHING, REAL, Pool
-from trueup.detection.reading_coco import load_json
+from trueup.detection.reading import load_json
 from trueup.detection.shapes import Images
 from trueup.exceptions import InvalidFile, InvalidParameter, Sentence, quoted
 
@@ -344,16 +344,7 @@ def read_answers(path: str | PathLike[str], pool: Pool, *, random_state: int = 0
 
 
 def same_deck(drawn: Any, pool: Pool, *, file: str) -> Deck:
-    """The deck that was drawn so, of the pool that it was drawn of.
-
-    Parameters
-    ----------
-    drawn : mapping
-        As `Deck.drawn` has it.
-    pool : Pool
-    file : str
-        What errors call the place that it was read from.
-    """
+    """The deck that was drawn so, of the pool that it was drawn of."""
     if not isinstance(drawn, Mapping) or not {"pool", *DRAWN} <= set(drawn):
         raise InvalidFile(f"{file} must say how the cards were drawn, got something else; make the cards again")
     if drawn["pool"] != fingerprint(pool):

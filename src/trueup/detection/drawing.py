@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from trueup._base.types import Floats
-from trueup.detection.masks import bitmap
 from trueup.detection.pool import Pool
-from trueup.detection.shapes import Images, Mask
+from trueup.detection.shapes import Images, Mask, bitmap
 from trueup.exceptions import InvalidParameter, quoted
 
 _MARGIN = 0.75  # of the larger side of a shape, on each side

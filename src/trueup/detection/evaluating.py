@@ -2,23 +2,273 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from trueup._base.types import Positions
+from trueup._base.types import Floats, Positions
+from trueup._base.wording import interval, level_words, number, percent
 from trueup.answers.compare import compare as compare_predictions
 from trueup.answers.comparison import Comparison
 from trueup.answers.evaluate import evaluate as evaluate_predictions
 from trueup.answers.evaluation import Evaluation
 from trueup.data.labels import Labels
 from trueup.data.predictions import Predictions
+from trueup.detection.drawing import candidate_crop
 from trueup.detection.metrics import BY_AREA, NEEDS_ALL_OBJECTS, DetectionMetrics
 from trueup.detection.missed import MissedObjects
-from trueup.detection.pool import REAL, Pool
+from trueup.detection.pool import REAL, Pool, match
+from trueup.detection.shapes import Shapes, overlaps_between
 from trueup.exceptions import InvalidParameter, Sentence
+from trueup.report import build_report, save_report
+
+# ------------------ How an answer moves with the overlap from which on shapes are the same thing.
+
+CUTS = (0.4, 0.5, 0.6)
+
+
+def evaluate_at_cuts(
+    pool: Pool,
+    system: str | None = None,
+    *,
+    cuts: Sequence[float] = CUTS,
+    labels: Labels | None = None,
+    **options: Any,
+) -> dict[float, Evaluation]:
+    """The same question for pools that were matched at other overlaps.
+
+    Parameters
+    ----------
+    pool : Pool
+        Of `match`.
+    system : str, optional
+    cuts : sequence of float
+        The overlaps, each as `iou` of `match`; all else is as the pool was made, also a `join` that was told.
+    labels : Labels, optional
+        ``pool.labels`` with gold, which is carried over: a candidate of another pool is vetted where it overlaps one
+        that was, by at least the cut. Each that was vetted is carried to one, with the chance with which it was drawn.
+    **options
+        Of `evaluate`.
+
+    Returns
+    -------
+    dict from cut to Evaluation
+
+    Examples
+    --------
+    >>> from trueup import detection
+    >>> drawn = detection.simulate_boxes(n_images=10, n_annotators=4, random_state=0)
+    >>> pool = detection.match(drawn.found, drawn.objects)
+    >>> quick = {"noise": "dawid-skene", "n_draws": 100, "n_warmup": 50, "metrics": ["precision"]}
+    >>> answers = evaluate_at_cuts(pool, **quick)
+    >>> answers[0.4]["precision"].mean > answers[0.6]["precision"].mean  # fewer shapes are one thing
+    True
+    """
+    if pool.matching is None:
+        raise InvalidParameter("the pool does not know what it was made of; make it with match")
+    how = pool.matching
+    answers = {}
+    for cut in cuts:
+        other = match(
+            how.found,
+            how.objects,
+            iou=cut,
+            shape=how.shape,
+            same_class=how.same_class,
+            by_centre=how.by_centre,
+            join=how.join,
+        )
+        own = None if labels is None else carry_gold(pool, labels, other)
+        answers[float(cut)] = evaluate(other, system, labels=own, **options)
+    return answers
+
+
+def carry_gold(pool: Pool, labels: Labels, other: Pool) -> Labels:
+    """What was vetted in one pool, as gold of another pool of the same images.
+
+    Candidates of one image and class are paired one to one, from the largest overlap down, where the overlap is enough
+    for one thing, by masks or centres where the other pool goes by them. What was drawn keeps its chance; where all
+    chances are one, it is a simple random sample of the other pool too.
+    """
+    gold = list(labels.gold)
+    vetted = candidates_of(pool, labels)[labels.find_items(gold)]
+    chances = labels.drawn_gold
+    is_simple = len(chances) > 0 and np.allclose(list(chances.values()), next(iter(chances.values())))
+    truths: dict[str, Any] = {}
+    drawn: dict[str, Any] = {}
+    for at, k in _same_things(pool, vetted, other):
+        item, name = gold[at], other.items[k]
+        truths[name] = labels.gold[item]
+        drawn[name] = "chosen" if item not in chances else "random" if is_simple else chances[item]
+    return other.labels.with_gold(truths, drawn=drawn) if truths else other.labels
+
+
+def _same_things(pool: Pool, vetted: Positions, other: Pool) -> list[tuple[int, int]]:
+    """Which of the vetted candidates of a pool is which candidate of another one."""
+    by_centre = other.matching is not None and other.matching.by_centre
+    pairs = []
+    mine = pool.image[vetted].astype(np.int64) * len(pool.categories) + pool.category[vetted]
+    theirs = other.image.astype(np.int64) * len(other.categories) + other.category
+    for group in np.unique(mine):
+        rows, columns = np.flatnonzero(mine == group), np.flatnonzero(theirs == group)
+        overlaps = overlaps_between(_shapes(pool, vetted[rows]), _shapes(other, columns), by_centre=by_centre)
+        free_rows, free_columns = np.ones(len(rows), dtype=bool), np.ones(len(columns), dtype=bool)
+        for cell in np.argsort(-overlaps, axis=None, kind="stable").tolist():
+            row, column = divmod(cell, len(columns))
+            if overlaps[row, column] < other.iou:
+                break
+            if free_rows[row] and free_columns[column]:
+                free_rows[row] = free_columns[column] = False
+                pairs.append((int(rows[row]), int(columns[column])))
+    return pairs
+
+
+def _shapes(pool: Pool, chosen: Positions) -> Shapes:
+    """Some candidates of a pool."""
+    return Shapes(
+        images=pool.images,
+        categories=pool.categories,
+        sources=("candidates",),
+        image=pool.image[chosen],
+        category=pool.category[chosen],
+        source=np.zeros(len(chosen), dtype=np.int32),
+        boxes=pool.boxes[chosen],
+        areas=pool.areas[chosen],
+        is_crowd=np.zeros(len(chosen), dtype=bool),
+        masks=None if pool.masks is None else tuple(pool.masks[k] for k in chosen.tolist()),
+    )
+
+
+# ------------------ A report on detectors: what every report says, and crops of what decides the answer.
+
+_MOST_CROPS = 6  # in a group
+_MOST_SYSTEMS = 3  # that have groups of their own
+
+
+def build_detection_report(
+    pool: Pool,
+    evaluations: Mapping[str, Evaluation],
+    *,
+    labels: Labels | None = None,
+    missed: MissedObjects | None = None,
+    comparison: Comparison | None = None,
+    cuts: Mapping[str, Mapping[float, Evaluation]] | None = None,
+    threshold: float = 0.5,
+    title: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """What a report on detectors says, as a dict that JSON can hold; `trueup.report.save_report` writes it."""
+    votes = pool.labels if labels is None else labels
+    data = build_report(evaluations, labels=votes, comparison=comparison, title=title, settings=settings)
+    groups = []
+    for name, evaluation in list(evaluations.items())[:_MOST_SYSTEMS]:
+        groups += _groups_of(pool, name, object_probabilities(pool, evaluation), threshold)
+    if evaluations:
+        chances = object_probabilities(pool, next(iter(evaluations.values())))
+        unsure = np.argsort(np.abs(chances - 0.5), kind="stable")
+        unsure = unsure[np.abs(chances[unsure] - 0.5) < 0.4]
+        groups.append(_group(pool, "Unsure whether an object", "Vetting these tells most.", unsure, chances))
+    data["detection"] = {
+        "sentences": _sentences(pool, missed),
+        "groups": [group for group in groups if group["crops"]],
+        "cuts": [_cut_table(name, moved) for name, moved in (cuts or {}).items() if moved],
+    }
+    return data
+
+
+def save_detection_report(
+    path: str | PathLike[str],
+    pool: Pool,
+    evaluations: Mapping[str, Evaluation],
+    *,
+    plain: Callable[[Any], Any] | None = None,
+    **parts: Any,
+) -> Path:
+    """Write a report on detectors as .html, .md or .json."""
+    data = build_detection_report(pool, evaluations, **parts)
+    return save_report(data if plain is None else plain(data), path)
+
+
+def object_probabilities(pool: Pool, evaluation: Evaluation) -> Floats:
+    """How probably each candidate is an object, by the draws behind the first metric."""
+    posterior = evaluation.draws_for(evaluation.metric(evaluation.metrics[0])).posterior
+    chances = np.zeros(len(pool))
+    chances[candidates_of(pool, evaluation.labels)] = posterior[:, evaluation.positive]
+    return chances
+
+
+def _groups_of(pool: Pool, system: str, chances: Floats, threshold: float) -> list[dict[str, Any]]:
+    scores = pool.scores(system)
+    reported = scores >= threshold
+    wrong = np.flatnonzero(reported & (chances < 0.5))
+    wrong = wrong[np.argsort(-(scores * (1 - chances))[wrong], kind="stable")]
+    lost = np.flatnonzero(~reported & (chances > 0.5))
+    lost = lost[np.argsort(-chances[lost], kind="stable")]
+    return [
+        _group(
+            pool,
+            f"{system}: probably wrong",
+            "Reported, and probably nothing.",
+            wrong,
+            chances,
+            scores,
+        ),
+        _group(pool, f"{system}: probably overlooked", "Probably an object, and not reported.", lost, chances, scores),
+    ]
+
+
+def _group(
+    pool: Pool,
+    heading: str,
+    words: str,
+    members: Sequence[int] | Any,
+    chances: Floats,
+    scores: Floats | None = None,
+) -> dict[str, Any]:
+    crops = []
+    for k in [int(member) for member in members[:_MOST_CROPS]]:
+        n_drew, n_looked = int((pool.votes[:, k] == 1).sum()), int((pool.votes[:, k] >= 0).sum())
+        score = "" if scores is None else f"; score {number(float(scores[k]))}"
+        crops.append(
+            {
+                "crop": candidate_crop(pool, k),
+                "item": pool.items[k],
+                "words": f"{pool.categories[pool.category[k]]}; an object with probability "
+                f"{percent(float(chances[k]))}; drawn by {n_drew} of {n_looked}{score}",
+            }
+        )
+    return {"heading": heading, "words": words, "n": len(members), "crops": crops}
+
+
+def _sentences(pool: Pool, missed: MissedObjects | None) -> list[str]:
+    kind = "boxes" if pool.masks is None else "masks"
+    said = [
+        f"{len(pool):,} candidate objects in {pool.images.n:,} images, from {kind} of {len(pool.annotators):,} "
+        f"annotators and {len(pool.found):,} systems; from an overlap of {pool.iou:g} on a detection is at a candidate."
+    ]
+    if missed is None:
+        return [*said, "Recall and what rests on it is of this pool: objects that nobody drew do not count."]
+    low, high = missed.total.interval(0.95)
+    return [
+        *said,
+        f"{missed.n_seen:,} objects that nobody drew were seen in {missed.n_searched:,} of {missed.n_tiles:,} tiles; "
+        f"there are between {low:.0f} and {high:.0f} of them in all (95% interval), and recall counts them.",
+    ]
+
+
+def _cut_table(name: str, moved: Mapping[float, Evaluation]) -> dict[str, Any]:
+    first = next(iter(moved.values()))
+    rows = [
+        [metric, *(f"{number(at[metric].mean)} ({interval(*at[metric].interval(at.level))})" for at in moved.values())]
+        for metric in first.metrics
+    ]
+    words = f"{name}: estimate ({level_words(first.level)} interval) where shapes are one thing from this overlap on"
+    return {"words": words, "head": ["metric", *(f"{cut:g}" for cut in moved)], "rows": rows}
+
 
 DEFAULT_METRICS = ("precision", "recall", "f1", "ap50", "ap")
 

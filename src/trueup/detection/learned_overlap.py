@@ -31,10 +31,8 @@ from scipy.special import expit, logit
 
 from trueup._base.types import Booleans, Floats, Positions
 from trueup._base.validation import RandomState, as_generator, check_integer, check_number
-from trueup.detection.average_precision import mean_precision
-from trueup.detection.coco_matching import THRESHOLDS, Pairs, outcomes_of, overlaps_of
-from trueup.detection.masks import bitmap, mask_areas, mask_of_box
-from trueup.detection.shapes import Shapes
+from trueup.detection.coco_matching import THRESHOLDS, Pairs, mean_precision, outcomes_of, overlaps_of
+from trueup.detection.shapes import Shapes, bitmap, mask_areas, mask_of_box
 from trueup.exceptions import InvalidParameter, InvalidShapes
 
 Pixels = npt.NDArray[np.uint8]
@@ -51,42 +49,18 @@ _EVERYTHING = {"all": (0.0, 1e10)}
 
 @dataclass(frozen=True, eq=False)
 class PairFeatures:
-    """What is known of each pair of a detection and an object before its mask is drawn.
+    """What is known of each pair of a detection and an object before its mask is drawn."""
 
-    Attributes
-    ----------
-    values : array of shape (n_pairs, n_features)
-        The logits of shares, and the logarithm of the size.
-    can_overlap : boolean array of shape (n_pairs,)
-        Whether the boxes overlap at all; the masks of other pairs do not.
-    in_box : array of shape (n_pairs,)
-        The overlap of the detection's mask with the object's box, which the naive estimate takes for the answer.
-    boxes : array of shape (n_pairs,)
-        The overlap of the two boxes.
-    """
-
-    values: Floats
-    can_overlap: Booleans
-    in_box: Floats
-    boxes: Floats
+    values: Floats  # (n_pairs, n_features): the logits of shares, and the logarithm of the size
+    can_overlap: Booleans  # (n_pairs,): whether the boxes overlap at all; the masks of other pairs do not
+    in_box: Floats  # (n_pairs,)
+    boxes: Floats  # (n_pairs,): the overlap of the two boxes
 
 
 def pair_features(
     pairs: Pairs, detections: Shapes, objects: Shapes, *, features: Sequence[str] = FEATURES
 ) -> PairFeatures:
-    """The features of all pairs.
-
-    Parameters
-    ----------
-    pairs : Pairs
-        From `trueup.detection.coco_matching.pair_up`.
-    detections : Shapes
-        With masks; their boxes should be tight.
-    objects : Shapes
-        Of which only the boxes are looked at, and the masks of crowd regions.
-    features : sequence of str
-        Of `FEATURES`.
-    """
+    """The features of all pairs."""
     unknown = [name for name in features if name not in FEATURES]
     if unknown or not features:
         raise InvalidParameter(f"features must be some of {', '.join(FEATURES)}, got {', '.join(unknown) or 'none'}")
@@ -185,20 +159,11 @@ def _standardised(values: Floats, among: Booleans) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class LearnedOverlap:
-    """The chance of an overlap by at least each threshold, given features; see `fit_overlap`.
+    """The chance of an overlap by at least each threshold, given features; see `fit_overlap`."""
 
-    Attributes
-    ----------
-    thresholds : array of shape (n_thresholds,)
-    cuts : array of shape (n_thresholds,)
-        Increasing.
-    weights : array of shape (n_columns,)
-        Of the columns of `design_matrix`.
-    """
-
-    thresholds: Floats
-    cuts: Floats
-    weights: Floats
+    thresholds: Floats  # (n_thresholds,)
+    cuts: Floats  # (n_thresholds,): increasing
+    weights: Floats  # (n_columns,): of the columns of `design_matrix`
 
     def chances(self, design: Floats) -> Floats:
         """P(overlap ≥ t), shape (n_pairs, n_thresholds); falls along each row."""
@@ -287,20 +252,11 @@ def _cuts(parameters: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class ByClass:
-    """The detections of one system class by class, by falling score, for precision from many outcomes at once.
+    """The detections of one system class by class, by falling score, for precision from many outcomes at once."""
 
-    Attributes
-    ----------
-    columns : tuple of integer arrays
-        Positions in the order of the pairs, for each class with objects.
-    classes : integer array of shape (n_classes,)
-        Those with objects.
-    n_objects : integer array of shape (n_classes,)
-    """
-
-    columns: tuple[Positions, ...]
-    classes: Positions
-    n_objects: Positions
+    columns: tuple[Positions, ...]  # positions in the order of the pairs, for each class with objects
+    classes: Positions  # (n_classes,): those with objects
+    n_objects: Positions  # (n_classes,)
 
     def average_precision(self, outcomes: Outcomes) -> Floats:
         """COCO's, for each row of outcomes and each class, shape (n_rows, n_classes)."""

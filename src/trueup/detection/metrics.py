@@ -9,14 +9,133 @@ from typing import Any
 
 import numpy as np
 
+from trueup._base.engines import choose_engine
 from trueup._base.optional import require
-from trueup._base.types import Booleans, Floats, Positions
-from trueup.detection.coco_matching import AREAS, THRESHOLDS
-from trueup.detection.drawn_precision import mean_average_precisions
-from trueup.detection.free_response import mean_sensitivities
+from trueup._base.types import Booleans, Codes, Floats, Positions
+from trueup.detection import loops
+from trueup.detection.coco_matching import AREAS, RECALL_POINTS, THRESHOLDS
 from trueup.detection.pool import Found, Pool
 from trueup.exceptions import InvalidParameter, quoted
 from trueup.metrics import Metric
+
+# ------------------ The free-response curve (FROC) of one system on many drawn truths at once
+
+WRONG_PER_IMAGE = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+"""False detections of an image at which sensitivity is read, as is usual for nodules."""
+
+
+def mean_sensitivities(
+    is_real: Booleans,
+    candidate: Positions,
+    scores: Floats,
+    role: Positions,
+    n_objects: Floats,
+    n_images: int,
+    wrong_per_image: tuple[float, ...] = WRONG_PER_IMAGE,
+) -> Floats:
+    """The mean over rates of false detections of the share of objects that are found, for each draw.
+
+    At a rate it is the largest share with at most so many false detections of an image; detections of equal scores come
+    together. A second detection of a real object counts neither as right nor as wrong.
+
+    Parameters
+    ----------
+    is_real : boolean array of shape (n_draws, n_candidates)
+    candidate, scores, role : arrays of shape (n_detections,)
+        By falling score. The role is 1 for the detection that counts at its candidate, 0 for another one there, -1 for
+        one that is wrong whatever is there.
+    n_objects : array of shape (n_draws,)
+    n_images : int
+    wrong_per_image : tuple of float
+        Rising.
+
+    Returns
+    -------
+    array of shape (n_draws,)
+        nan where there is no object.
+    """
+    draws = np.ascontiguousarray(is_real, dtype=np.bool_)
+    is_last = np.ones(len(scores), dtype=np.bool_)
+    is_last[:-1] = scores[1:] != scores[:-1]
+    values = np.empty(len(draws))
+    kernel: Any = loops.fill_sensitivities
+    if choose_engine(work=draws.shape[0] * len(candidate), worth=WORTH_COMPILING) == "numba":
+        from trueup.detection import compiled_loops
+
+        kernel = compiled_loops.fill_sensitivities
+    limits = np.array(wrong_per_image) * n_images
+    kernel(draws, candidate.astype(np.int64), role.astype(np.int64), is_last, n_objects.astype(float), limits, values)
+    return values
+
+
+# ------------------ Average precision of one system on many drawn truths at once.
+
+WORTH_COMPILING = 200_000  # detections times draws and thresholds from which compiled code repays loading numba
+
+
+def mean_average_precisions(
+    is_real: Booleans,
+    category: Codes,
+    candidate: Positions,
+    level: Positions,
+    n_levels: int,
+    n_objects: Floats,
+    *,
+    is_inside: Booleans | None = None,
+    can_be_wrong: Booleans | None = None,
+) -> Floats:
+    """The mean over classes and thresholds of the mean precision over 101 points of recall, for each draw.
+
+    Parameters
+    ----------
+    is_real : boolean array of shape (n_draws, n_candidates)
+        Whether each candidate is an object.
+    category, candidate : integer arrays of shape (n_detections,)
+        By falling score.
+    level : integer array of shape (n_detections,)
+        How many of the thresholds the overlap reaches, if its candidate is real; 0 for what is never right.
+    n_levels : int
+        Thresholds.
+    n_objects : array of shape (n_draws, n_classes)
+        All objects of each class, also those that are no candidates.
+    is_inside, can_be_wrong : boolean arrays of shape (n_detections,), optional
+        For objects of some areas: whether the candidate is of such an area, and whether the detection is, which counts
+        as wrong only then.
+
+    Returns
+    -------
+    array of shape (n_draws,)
+        Over the classes that have objects; nan where there is none.
+    """
+    draws = np.ascontiguousarray(is_real, dtype=np.bool_)
+    order = np.argsort(category, kind="stable")
+    starts = np.searchsorted(category[order], np.arange(n_objects.shape[1] + 1))
+    at = np.where(level > 0, candidate, -1)[order].astype(np.int64)
+    sums, counts = np.zeros(len(draws)), np.zeros(len(draws))
+    module: Any = loops
+    if choose_engine(work=draws.shape[0] * len(at) * n_levels, worth=WORTH_COMPILING) == "numba":
+        from trueup.detection import compiled_loops
+
+        module = compiled_loops
+    kernel: Any = module.fill_average_precisions
+    flags: tuple[Booleans, ...] = ()
+    if is_inside is not None and can_be_wrong is not None:
+        kernel = module.fill_average_precisions_of_area
+        flags = is_inside[order], can_be_wrong[order]
+    kernel(
+        draws,
+        starts.astype(np.int64),
+        at,
+        level[order].astype(np.int64),
+        *flags,
+        n_levels,
+        np.asarray(n_objects, dtype=float),
+        RECALL_POINTS,
+        sums,
+        counts,
+    )
+    return np.asarray(np.divide(sums, counts, out=np.full(len(draws), np.nan), where=counts > 0))
+
 
 # ------------------ Panoptic quality: how well segments that partition an image fit, for segments that do.
 
@@ -25,22 +144,7 @@ _TOLERATED = 0.01  # of the area: edges of polygons
 
 
 def panoptic_qualities(is_real: Booleans, of_pool: Pool, found: Found, counts: Booleans, n_objects: Floats) -> Floats:
-    """Σ overlap of right segments / (right + half the wrong + half the missed), for each draw, of one class.
-
-    Parameters
-    ----------
-    is_real : boolean array of shape (n_draws, n_candidates)
-    found : Found
-    counts : boolean array of shape (n_detections,)
-        The segments of this class that the system reports.
-    n_objects : array of shape (n_draws,)
-        Of this class.
-
-    Returns
-    -------
-    array of shape (n_draws,)
-        nan where there is neither an object nor a segment.
-    """
+    """Σ overlap of right segments / (right + half the wrong + half the missed), for each draw, of one class."""
     of_class = of_pool.category[found.candidate] == found.category
     can_be_right = counts & found.is_first & of_class & (found.overlap > LEAST_OVERLAP)
     overlaps = is_real[:, found.candidate[can_be_right]] @ found.overlap[can_be_right]
@@ -100,24 +204,12 @@ _ROUNDING = 1e-12  # of thresholds that are not exact in binary
 
 @dataclass(frozen=True, eq=False)
 class DetectionMetrics:
-    """The metrics of a pool.
-
-    Attributes
-    ----------
-    pool : Pool
-    order : integer array of shape (n_items,)
-        The candidate of each item of the labels.
-    threshold : float
-        The score from which on a detection is reported, for precision, recall, F scores and panoptic quality.
-    missed : array of shape (n_draws, n_categories) or (n_draws, 1), optional
-        Draws of how many objects are no candidates; by default none, so that recall is that of the pool. Where their
-        classes are not told, they are of classes as the objects of the pool are, so none is of a class without any.
-    """
+    """The metrics of a pool."""
 
     pool: Pool
-    order: Positions
+    order: Positions  # (n_items,): the candidate of each item of the labels
     threshold: float = 0.5
-    missed: Floats | None = None
+    missed: Floats | None = None  # (n_draws, n_categories)
 
     def __post_init__(self) -> None:
         if self.missed is not None and self.missed.shape[1] not in (1, len(self.pool.categories)):
@@ -128,14 +220,7 @@ class DetectionMetrics:
             )
 
     def metric(self, name: str, category: str | None = None) -> Metric:
-        """One of `NAMES`, for `trueup.evaluate` and `trueup.compare` of systems of the pool.
-
-        Parameters
-        ----------
-        name : str
-        category : str, optional
-            Of the objects and detections of this class alone; by default of all.
-        """
+        """One of `NAMES`, for `trueup.evaluate` and `trueup.compare` of systems of the pool."""
         if name not in NAMES:
             raise InvalidParameter(f"metric must be one of {', '.join(NAMES)}, got {name!r}", parameter="metric")
         bounds = (0.0, 1.0)
@@ -159,18 +244,7 @@ class DetectionMetrics:
         return self.values(name, str(system), real, category)
 
     def values(self, name: str, system: str, real: Booleans, category: str | None = None) -> Floats:
-        """A metric of one system on drawn truths.
-
-        Parameters
-        ----------
-        name : str
-            One of `NAMES`.
-        system : str
-        real : boolean array of shape (n_draws, n_candidates)
-        category : str, optional
-            By default all classes: averages of precision and panoptic quality are means over them, the others count
-            all together.
-        """
+        """A metric of one system on drawn truths."""
         found, n_classes = self.pool.found[system], len(self.pool.categories)
         codes = np.arange(n_classes) if category is None else np.array([self.pool.categories.index(category)])
         if name in AVERAGE_PRECISIONS:

@@ -24,8 +24,7 @@ from trueup._base.types import Booleans, Codes, Floats, Positions
 from trueup._base.validation import check_choice, check_number
 from trueup._base.wording import some
 from trueup.data.labels import Labels
-from trueup.detection.overlap import box_overlaps, mask_overlaps, overlaps_between
-from trueup.detection.shapes import Images, Mask, Shapes, align, group_by
+from trueup.detection.shapes import Images, Mask, Shapes, align, box_overlaps, group_by, mask_overlaps, overlaps_between
 from trueup.exceptions import DataWarning, InvalidParameter, InvalidShapes, quoted
 
 # ------------------ Shapes of several annotators that mean one thing, joined into candidates; the order of annotators

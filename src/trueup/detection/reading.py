@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+import zlib
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -15,14 +18,320 @@ from trueup._base.types import Floats
 from trueup._base.validation import check_choice, preview
 from trueup.data.files import table_suffix
 from trueup.data.reading import read_named_rows
-from trueup.detection.problems import Problems
-from trueup.detection.reading_coco import Unknown, load_json, read_coco, read_results
-from trueup.detection.reading_tables import read_boxes, read_voc, read_yolo
-from trueup.detection.shapes import Images, Shapes, join_shapes, sorted_names
+from trueup.detection.reading_tables import Problems, read_boxes, read_voc, read_yolo
+from trueup.detection.shapes import (
+    Images,
+    Mask,
+    Shapes,
+    boxes_of_masks,
+    join_shapes,
+    mask_areas,
+    read_mask,
+    sorted_names,
+)
 from trueup.exceptions import DataWarning, InvalidFile, InvalidParameter, InvalidShapes, quoted
 
-FileKind = Literal["coco", "table", "yolo", "voc"]
+# ------------------ COCO's files: instances (annotators) and results (systems).
+
 File = str | PathLike[str]
+Files = File | Mapping[str, File]
+Unknown = Literal["error", "drop"]
+
+
+def read_coco(files: Files, *, labeler: str | None = None, seen: str | None = "all") -> Shapes:
+    """Annotated objects from COCO's instances.
+
+    Parameters
+    ----------
+    files : path, or mapping from annotators to paths
+        JSON, perhaps gzipped. One path alone is an annotator with the file's name.
+    labeler : str, optional
+        The field of an annotation that names its annotator, where one file holds those of several.
+    seen : {"all", None}
+        Who looked at which image: each annotator at all images of their file (of the whole file, where a field names
+        them), so that not to draw an object is a vote against it; or nobody knows, and it is an abstention.
+
+    Returns
+    -------
+    Shapes
+        With masks where every annotation has one (needs ``trueup[coco]``), else with boxes.
+    """
+    return join_shapes(
+        [_read_instances(name, path, labeler=labeler, seen=seen) for name, path in _by_source(files).items()]
+    )
+
+
+def read_results(files: Files, objects: Shapes | None = None, *, unknown: Unknown = "error") -> Shapes:
+    """Detections from COCO's results.
+
+    Parameters
+    ----------
+    files : path, or mapping from systems to paths
+        JSON lists of ``{"image_id", "category_id", "bbox" or "segmentation", "score"}``.
+    objects : Shapes, optional
+        What `read_coco` gave: for names of classes and sizes of images. Without it classes are called by their numbers.
+    unknown : {"error", "drop"}
+        What to do with detections in images, or of classes, that `objects` do not have: refuse the file; or leave them
+        out as COCO's program does, with a warning that says how many.
+    """
+    check_choice(unknown, get_args(Unknown), name="unknown")
+    return join_shapes([_read_results(name, path, objects, unknown) for name, path in _by_source(files).items()])
+
+
+def _by_source(files: Files) -> dict[str, File]:
+    if isinstance(files, Mapping):
+        return {str(name): path for name, path in files.items()}
+    return {Path(files).name.split(".")[0]: files}
+
+
+def load_json(path: File) -> Any:
+    """What a JSON file holds, gzipped or not."""
+    file = Path(path)
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise InvalidFile(f"{file} cannot be read: {error.strerror or error}; check its name") from None
+    try:
+        return json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
+    except (ValueError, OSError, EOFError, zlib.error, RecursionError) as error:
+        raise InvalidFile(f"{file} is no JSON: {error!s:.100}; pass a file in COCO's format") from None
+
+
+def _read_instances(name: str, path: File, *, labeler: str | None, seen: str | None) -> Shapes:
+    content = load_json(path)
+    if not isinstance(content, Mapping) or not {"images", "annotations", "categories"} <= set(content):
+        kind = type(content).__name__
+        raise InvalidFile(
+            f"{path} must hold images, annotations and categories, got {_keys(content) or kind}; results of systems "
+            "are read with read_results"
+        )
+    rows = _records(content["annotations"], "annotations", path)
+    images = _images(_with_ids(content["images"], "images", path), path)
+    kinds = _with_ids(content["categories"], "categories", path)
+    numbers = [category["id"] for category in kinds]
+    categories = _names_of_categories(kinds)
+    sources = (name,) if labeler is None else tuple(sorted({str(row.get(labeler, "")) for row in rows}))
+    problems = Problems(str(path), len(rows), "annotations")
+    if labeler is not None:
+        problems.refuse(np.array([row.get(labeler) is None for row in rows], dtype=bool), f"no field {labeler!r}")
+    named = [row.get("id") for row in rows]
+    problems.refuse(np.array([not isinstance(one, Hashable) for one in named], dtype=bool), "an id that is no name")
+    problems.refuse_repeated([one for one in map(_key, named) if one is not None], "an id that another one has")
+    shapes = _shapes(rows, images, categories, numbers, problems, scores=False)
+    codes = {source: k for k, source in enumerate(sources)}
+    source = [0 if labeler is None else codes[str(row.get(labeler, ""))] for row in rows]
+    looked = None if seen is None else np.ones((len(sources), images.n), dtype=bool)
+    return Shapes(
+        images=images,
+        categories=categories,
+        sources=sources,
+        source=np.array(source, dtype=np.int32),
+        category_ids=np.array(numbers, dtype=object),
+        seen=looked,
+        **shapes,
+    )
+
+
+def _read_results(name: str, path: File, objects: Shapes | None, unknown: Unknown) -> Shapes:
+    rows = load_json(path)
+    if not isinstance(rows, list):
+        raise InvalidFile(
+            f"{path} must hold a list of detections, got {_keys(rows) or type(rows).__name__}; annotations are read "
+            "with read_coco"
+        )
+    rows = _records(rows, "detections", path)
+    if objects is None:
+        names = sorted_names(dict.fromkeys(key for row in rows if (key := _key(row.get("image_id"))) is not None))
+        images = Images(names, np.full((len(names), 2), np.nan))
+        numbers = sorted({key for row in rows if (key := _key(row.get("category_id"))) is not None}, key=str)
+        categories = tuple(str(number) for number in numbers)
+    else:
+        images, categories, numbers = objects.images, objects.categories, objects.category_ids.tolist()
+        if unknown == "drop":
+            rows = _known_rows(rows, images, numbers, path)
+    problems = Problems(str(path), len(rows), "detections")
+    shapes = _shapes(rows, images, categories, numbers, problems, scores=True)
+    return Shapes(
+        images=images,
+        categories=categories,
+        sources=(name,),
+        source=np.zeros(len(rows), dtype=np.int32),
+        category_ids=np.array(numbers, dtype=object),
+        **shapes,
+    )
+
+
+def _records(rows: Any, what: str, path: File) -> list[Mapping[str, Any]]:
+    """Rows of a file that are records."""
+    if not isinstance(rows, list):
+        raise InvalidFile(f"{path}: {what} must be a list of records, got {type(rows).__name__}; mend the file")
+    strange = [k for k, row in enumerate(rows) if not isinstance(row, Mapping)]
+    if strange:
+        raise InvalidFile(
+            f"{path}: {what} must be records, got {len(strange):,} of {len(rows):,} that are none (the first is number "
+            f"{strange[0] + 1:,}); mend or remove them: nothing is dropped silently"
+        )
+    return rows
+
+
+def _with_ids(rows: Any, what: str, path: File) -> list[Mapping[str, Any]]:
+    """Images or categories, each with an id of its own."""
+    records = _records(rows, what, path)
+    if not records:
+        raise InvalidFile(f"{path} must have {what}, got none; add them")
+    strange = [k for k, row in enumerate(records) if not _is_name(row.get("id"))]
+    if strange:
+        raise InvalidFile(
+            f"{path}: {what} must have an id, a number or text, got {len(strange):,} of {len(records):,} without (the "
+            f"first is number {strange[0] + 1:,}); mend or remove them: nothing is dropped silently"
+        )
+    n_repeated = len(records) - len({row["id"] for row in records})
+    if n_repeated:
+        raise InvalidFile(
+            f"{path}: {what} must have ids of their own, got {n_repeated:,} with that of another; mend them"
+        )
+    return records
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, int | str) and not isinstance(value, bool)
+
+
+def _key(value: Any) -> Hashable | None:
+    """A value by which others can be looked up; None for what nothing can be called."""
+    return value if isinstance(value, Hashable) else None
+
+
+def _names_of_categories(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Each once: classes of the same name are told apart by their numbers."""
+    names = [str(row.get("name", row["id"])) for row in rows]
+    return tuple(
+        name if names.count(name) == 1 else f"{name} ({row['id']})" for name, row in zip(names, rows, strict=True)
+    )
+
+
+def _known_rows(rows: list[Any], images: Images, numbers: Sequence[Any], path: File) -> list[Any]:
+    of_images, of_categories = set(images.ids.tolist()), set(numbers)
+    known = [
+        row for row in rows if _key(row.get("image_id")) in of_images and _key(row.get("category_id")) in of_categories
+    ]
+    if rows and not known:
+        raise InvalidFile(
+            f"{path}: all of {len(rows):,} detections are in images or of classes that the annotations do not have; "
+            "check that both are of the same images"
+        )
+    if len(known) < len(rows):
+        warnings.warn(
+            DataWarning(
+                f"{path}: {len(rows) - len(known):,} of {len(rows):,} detections are in images or of classes that the "
+                "annotations do not have, and were left out"
+            ),
+            stacklevel=4,
+        )
+    return known
+
+
+def _images(rows: Sequence[Mapping[str, Any]], path: File) -> Images:
+    by_id = {row["id"]: row for row in rows}
+    names = sorted_names(by_id)
+    ordered = [by_id[name] for name in names.tolist()]
+    sides = [[row.get("width"), row.get("height")] for row in ordered]
+    sizes = np.array([[_number(side) for side in both] for both in sides]).reshape(-1, 2)
+    is_told = np.array([[side is not None for side in both] for both in sides], dtype=bool).reshape(-1, 2)
+    wrong = (is_told & ~(np.isfinite(sizes) & (sizes > 0))).any(axis=1)
+    if wrong.any():
+        raise InvalidFile(
+            f"{path}: width and height of images must be numbers above 0, got {int(wrong.sum()):,} of {len(wrong):,} "
+            f"images with others (the first is {quoted(names.tolist()[int(wrong.argmax())])}); mend or leave them out"
+        )
+    return Images(names, sizes, tuple(str(row.get("file_name") or "") for row in ordered))
+
+
+def _shapes(
+    rows: Sequence[Any],
+    images: Images,
+    categories: tuple[str, ...],
+    numbers: Sequence[Any],
+    problems: Problems,
+    *,
+    scores: bool,
+) -> dict[str, Any]:
+    """The arrays of `Shapes` from annotations or detections."""
+    at_image, at_category = images.position(), {number: k for k, number in enumerate(numbers)}
+    image = [at_image.get(_key(row.get("image_id")), -1) for row in rows]
+    category = [at_category.get(_key(row.get("category_id")), -1) for row in rows]
+    problems.refuse(np.array(image) < 0, "an image that is not in the set")
+    problems.refuse(np.array(category) < 0, "a class that is not in the set")
+    n_masks = sum(bool(row.get("segmentation")) for row in rows)
+    with_masks = 0 < n_masks == len(rows)
+    masks: list[Mask] = []
+    if with_masks:
+        for k, row in enumerate(rows):
+            width, height = images.sizes[image[k]]
+            try:
+                masks.append(read_mask(row["segmentation"], height, width))
+            except (ValueError, TypeError) as error:
+                problems.refuse_one(k, str(error))
+                masks.append({"size": [1, 1], "counts": b"1"})
+        problems.raise_if_any()
+    # Results with boxes and masks have the areas of their boxes, as in COCO's program.
+    with_boxes = not with_masks or all(row.get("bbox") for row in rows)
+    boxes = _boxes(rows, problems) if with_boxes else boxes_of_masks(masks)
+    areas = boxes[:, 2] * boxes[:, 3] if with_boxes else mask_areas(masks)
+    if not scores:
+        told = [row.get("area") for row in rows]
+        areas = np.array([area if own is None else _number(own) for own, area in zip(told, areas, strict=True)])
+        problems.refuse(~(areas >= 0), "an area that is no number from 0 on")
+    crowds = [row.get("iscrowd", 0) for row in rows]
+    problems.refuse(np.array([one not in (0, 1, None) for one in crowds], dtype=bool), "a crowd flag but 0 or 1")
+    problems.refuse_boxes(boxes, images.sizes[np.array(image, dtype=int)] if len(rows) else np.zeros((0, 2)))
+    values = None
+    if scores:
+        values = np.array([_number(row.get("score")) for row in rows])
+        problems.refuse_scores(values)
+    problems.raise_if_any()
+    if 0 < n_masks < len(rows):
+        warnings.warn(
+            DataWarning(
+                f"{problems.file}: {n_masks:,} of {len(rows):,} {problems.rows} have masks and the others have none; "
+                "the boxes of all are used"
+            ),
+            stacklevel=5,
+        )
+    return {
+        "image": np.array(image, dtype=np.int32),
+        "category": np.array(category, dtype=np.int32),
+        "boxes": boxes,
+        "areas": areas,
+        "is_crowd": np.array([bool(one) for one in crowds], dtype=bool),
+        "scores": values,
+        "masks": tuple(masks) if with_masks else None,
+        "ids": np.array([row.get("id", k) for k, row in enumerate(rows)], dtype=object),
+    }
+
+
+def _boxes(rows: Sequence[Any], problems: Problems) -> Floats:
+    boxes = np.full((len(rows), 4), 1.0)  # what is refused is refused once
+    for k, row in enumerate(rows):
+        box = row.get("bbox")
+        if isinstance(box, list) and len(box) == 4:
+            boxes[k] = [_number(value) for value in box]
+        elif row.get("segmentation"):
+            problems.refuse_one(k, "a mask and no box, where others have no mask")
+        else:
+            problems.refuse_one(k, "neither a box of four numbers nor a mask")
+    return boxes
+
+
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else float("nan")
+
+
+def _keys(content: Any) -> str:
+    return ", ".join(map(str, list(content)[:5])) if isinstance(content, Mapping) else ""
+
+
+FileKind = Literal["coco", "table", "yolo", "voc"]
 
 
 def kind_of_file(path: File) -> FileKind:
@@ -246,15 +555,7 @@ def _in_known_images(found: Shapes, images: Images, path: File, unknown: Unknown
 
 
 def with_seen(shapes: Shapes, rows: Iterable[tuple[Any, Any]]) -> Shapes:
-    """The same shapes, where it is known who looked at which image.
-
-    Parameters
-    ----------
-    shapes : Shapes
-        Of annotators.
-    rows : iterable of (annotator, image)
-        Who looked where; everything else is unknown.
-    """
+    """The same shapes, where it is known who looked at which image."""
     people = {name: k for k, name in enumerate(shapes.sources)}
     images = names_of_images(shapes.images)
     pairs = [(str(who), str(where)) for who, where in rows]

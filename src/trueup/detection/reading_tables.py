@@ -3,21 +3,179 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from trueup._base.types import Floats
+from trueup._base.types import Booleans, Floats
 from trueup.data.encoding import is_null
 from trueup.data.files import Format, Source
 from trueup.data.reading import read_named_rows
-from trueup.detection.problems import Problems
 from trueup.detection.shapes import Images, Shapes, join_shapes, sorted_names
-from trueup.detection.tables import boxes_from_arrays
-from trueup.exceptions import InvalidFile, quoted
+from trueup.exceptions import InvalidFile, InvalidShapes, quoted
+
+# ------------------ What is wrong with shapes of a file: collected, and told in one sentence with counts.
+
+_MOST_KINDS = 4
+
+
+class Problems:
+    """Problems of the rows of one file."""
+
+    def __init__(self, file: str, n: int, rows: str) -> None:
+        self.file, self.n, self.rows = file, n, rows
+        self._first: dict[str, int] = {}
+        self._count: Counter[str] = Counter()
+
+    def refuse_one(self, position: int, problem: str) -> None:
+        """A row with a problem."""
+        self._first.setdefault(problem, position)
+        self._count[problem] += 1
+
+    def refuse(self, is_wrong: Booleans, problem: str) -> None:
+        """Rows with a problem."""
+        at = np.flatnonzero(is_wrong)
+        if len(at):
+            self._first.setdefault(problem, int(at[0]))
+            self._count[problem] += len(at)
+
+    def refuse_repeated(self, ids: Sequence[Hashable], problem: str) -> None:
+        """Rows whose id was there before."""
+        known: set[Hashable] = set()
+        for position, name in enumerate(ids):
+            if name in known:
+                self.refuse_one(position, problem)
+            known.add(name)
+
+    def refuse_boxes(self, boxes: Floats, sizes: Floats) -> None:
+        """Boxes that are no numbers, have no size, or lie wholly outside their image; many reach over its edge."""
+        is_number = np.isfinite(boxes).all(axis=1)
+        self.refuse(np.asarray(~is_number), "a box with numbers missing")
+        flat = is_number & ((boxes[:, 2] <= 0) | (boxes[:, 3] <= 0))
+        self.refuse(np.asarray(flat), "a box without width or height")
+        with np.errstate(invalid="ignore"):
+            ends = boxes[:, :2] + boxes[:, 2:]
+            outside = (ends <= 0).any(axis=1) | (boxes[:, :2] >= sizes).any(axis=1)
+        self.refuse(np.asarray(is_number & ~flat & outside), "a box outside its image")
+
+    def refuse_scores(self, scores: Floats) -> None:
+        """Scores that are missing or are no probabilities."""
+        self.refuse(np.isnan(scores), "no score")
+        with np.errstate(invalid="ignore"):
+            self.refuse((scores < 0) | (scores > 1), "a score outside 0 to 1")
+
+    def raise_if_any(self) -> None:
+        """One sentence on all of them."""
+        if not self._count:
+            return
+        parts = [
+            f"{count:,} with {problem} (the first is number {self._first[problem] + 1:,})"
+            for problem, count in self._count.most_common(_MOST_KINDS)
+        ]
+        more = len(self._count) - _MOST_KINDS
+        rest = f" and {more} more kinds of problems" if more > 0 else ""
+        raise InvalidShapes(
+            f"{self.file}: of {self.n:,} {self.rows} there are {'; '.join(parts)}{rest}; mend or remove them: "
+            "nothing is dropped silently"
+        )
+
+
+def boxes_from_arrays(
+    *,
+    image: Sequence[Any] | npt.NDArray[Any],
+    boxes: npt.ArrayLike,
+    category: Sequence[Any] | npt.NDArray[Any] | None = None,
+    source: Sequence[Any] | npt.NDArray[Any] | None = None,
+    scores: npt.ArrayLike | None = None,
+    images: Sequence[Any] | Images | None = None,
+    categories: Sequence[Any] | None = None,
+    seen: npt.ArrayLike | None = None,
+    name: str = "boxes",
+    file: str | None = None,
+) -> Shapes:
+    """Boxes of annotators or systems.
+
+    Parameters
+    ----------
+    image : sequence of length n
+        The name of the image of each box.
+    boxes : array of shape (n, 4)
+        Left edge, top edge, width, height.
+    category, source : sequences of length n, optional
+        Classes and annotators (or systems); by default all are one.
+    scores : array of shape (n,), optional
+        From 0 to 1, for systems.
+    images : sequence of names, or Images, optional
+        All images, also those in which nothing is.
+    categories : sequence, optional
+        All classes in their order.
+    seen : boolean array of shape (n_sources, n_images), optional
+        Who looked at which image, in the order of the sorted sources and images.
+    name : str
+        The source where none is told.
+    file : str, optional
+        What errors call the boxes; by default as `name`.
+    """
+    table = np.asarray(boxes, dtype=float).reshape(-1, 4)
+    n = len(table)
+    sides = {"image": image, "category": category, "source": source, "scores": scores}
+    for what, values in sides.items():
+        if values is not None and len(values) != n:  # type: ignore[arg-type]
+            raise InvalidShapes(f"{what} must be one for each of {n} boxes, got {len(values)}")  # type: ignore[arg-type]
+    image_names = [_plain(value) for value in image]
+    if isinstance(images, Images):
+        all_images = images
+    else:
+        names = sorted_names(dict.fromkeys([*map(_plain, images or ()), *image_names]))
+        all_images = Images(names, np.full((len(names), 2), np.nan))
+    at_image = all_images.position()
+    classes = [str(value) for value in (category if category is not None else ["object"] * n)]
+    all_classes = tuple(map(str, categories)) if categories is not None else tuple(sorted(set(classes) or {"object"}))
+    people = [str(value) for value in (source if source is not None else [name] * n)]
+    sources = tuple(sorted(set(people) or {name}))
+    problems = Problems(name if file is None else file, n, "boxes")
+    image_codes = np.array([at_image.get(value, -1) for value in image_names], dtype=np.int32)
+    at_class = {value: k for k, value in enumerate(all_classes)}
+    codes = np.array([at_class.get(value, -1) for value in classes], dtype=np.int32)
+    problems.refuse(image_codes < 0, "an image that is not in the set")
+    problems.refuse(codes < 0, "a class that is not in the set")
+    problems.refuse_boxes(table, all_images.sizes[image_codes] if n else np.zeros((0, 2)))
+    values = None
+    if scores is not None:
+        values = np.asarray(scores, dtype=float)
+        problems.refuse_scores(values)
+    problems.raise_if_any()
+    looked = None if seen is None else np.asarray(seen, dtype=bool)
+    if looked is not None and looked.shape != (len(sources), all_images.n):
+        raise InvalidShapes(
+            f"seen must have a row for each of {len(sources)} sources and a column for each of {all_images.n} images, "
+            f"got the shape {looked.shape}"
+        )
+    return Shapes(
+        images=all_images,
+        categories=all_classes,
+        sources=sources,
+        image=image_codes,
+        category=codes,
+        source=np.array([sources.index(one) for one in people], dtype=np.int32),
+        boxes=table,
+        areas=table[:, 2] * table[:, 3],
+        is_crowd=np.zeros(n, dtype=bool),
+        scores=values,
+        ids=np.arange(n).astype(object),
+        category_ids=np.arange(1, len(all_classes) + 1).astype(object),
+        seen=looked,
+    )
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
 
 _SIZES = (("x", "y", "w", "h"), ("x", "y", "width", "height"))
 _CORNERS = (("x1", "y1", "x2", "y2"), ("xmin", "ymin", "xmax", "ymax"))

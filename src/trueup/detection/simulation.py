@@ -8,8 +8,8 @@ import numpy as np
 
 from trueup._base.types import Booleans, Floats, Positions
 from trueup._base.validation import RandomState, as_generator
+from trueup.detection.reading_tables import boxes_from_arrays
 from trueup.detection.shapes import Images, Shapes
-from trueup.detection.tables import boxes_from_arrays
 
 _SIDE = 640.0
 

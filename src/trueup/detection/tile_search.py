@@ -21,7 +21,7 @@ from trueup.data.labels import Labels
 from trueup.detection.deck import DRAWN, Deck, Vetted, same_deck, take_answers
 from trueup.detection.missed import MissedObjects, missed_objects
 from trueup.detection.pool import Pool
-from trueup.detection.reading_coco import load_json
+from trueup.detection.reading import load_json
 from trueup.exceptions import InvalidFile, InvalidParameter, Sentence, StorageError, quoted
 from trueup.posteriors import Estimate
 from trueup.sessions.log import Names

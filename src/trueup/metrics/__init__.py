@@ -15,7 +15,7 @@ from trueup.metrics.counts import (
     recall,
     specificity,
 )
-from trueup.metrics.metric import Metric
+from trueup.metrics.metric import Metric, mean_absolute_error, quadratic_kappa
 from trueup.metrics.probabilistic import auc_ovo, auc_ovr, brier, calibration_error, calibration_floor, log_loss
 from trueup.metrics.ranking import (
     auc,
@@ -26,7 +26,6 @@ from trueup.metrics.ranking import (
     precision_at_k,
     recall_at_k,
 )
-from trueup.metrics.ratings import mean_absolute_error, quadratic_kappa
 from trueup.metrics.registry import (
     METRICS,
     MetricLike,

@@ -17,8 +17,7 @@ from trueup._base.validation import check_choice, did_you_mean, preview
 from trueup.exceptions import InvalidParameter, quoted
 from trueup.metrics import counts as confusion
 from trueup.metrics import probabilistic, ranking
-from trueup.metrics.metric import NEEDS, Metric, Needs
-from trueup.metrics.ratings import RATING_FAMILIES, RatingFamily
+from trueup.metrics.metric import NEEDS, RATING_FAMILIES, Metric, Needs, RatingFamily
 
 _Function = Callable[[Any, Any], float]
 MetricLike = str | Metric | _Function | tuple[str, _Function] | Mapping[str, _Function]

@@ -6,13 +6,9 @@ parameters that made them.
 
 from trueup.simulate.dawid_skene_model import baseline, dawid_skene
 from trueup.simulate.dependent_errors import dependent
-from trueup.simulate.difficulty_model import shared_difficulty
-from trueup.simulate.pair_model import PairSimulation, pairs
-from trueup.simulate.rating_model import ratings
-from trueup.simulate.simulation import Simulation
-from trueup.simulate.su2024 import su
-from trueup.simulate.tars2018 import tars
-from trueup.simulate.urkullu2019 import URKULLU_CASES, urkullu, urkullu_scores
+from trueup.simulate.difficulty_model import PairSimulation, pairs, shared_difficulty
+from trueup.simulate.papers import URKULLU_CASES, su, tars, urkullu, urkullu_scores
+from trueup.simulate.simulation import Simulation, ratings
 
 __all__ = [
     "URKULLU_CASES",

@@ -7,12 +7,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from trueup.training.consolidated import noise_aware_probabilities, noise_removed, noise_tolerant
-from trueup.training.scoring import VoteScorer, scorer
+from trueup.training.copies import VoteScorer, scorer
 from trueup.training.strategies import TRAINING_STRATEGIES, Task, Trained
 
 if TYPE_CHECKING:
-    from trueup.training.logistic import NoisyLogisticRegression
-    from trueup.training.naive_bayes import NoisyGaussianNB, NoisyMultinomialNB
+    from trueup.training.logistic import NoisyGaussianNB, NoisyLogisticRegression, NoisyMultinomialNB
     from trueup.training.sklearn import NoisyLabelClassifier
 
 __all__ = [
@@ -31,10 +30,10 @@ __all__ = [
 ]
 
 _CLASSIFIERS = {
-    "NoisyGaussianNB": "naive_bayes",
+    "NoisyGaussianNB": "logistic",
     "NoisyLabelClassifier": "sklearn",
     "NoisyLogisticRegression": "logistic",
-    "NoisyMultinomialNB": "naive_bayes",
+    "NoisyMultinomialNB": "logistic",
 }
 
 

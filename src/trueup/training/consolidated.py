@@ -69,21 +69,7 @@ def unbiased_weights(codes: npt.ArrayLike, matrices: npt.ArrayLike) -> tuple[Flo
 
 
 def fit_ridge_logistic(estimator: Any, X: Any, targets: Floats, hard: Positions, names: npt.NDArray[Any]) -> Any | None:
-    """Logistic regression fitted exactly to targets that sum to 1 and may be negative, alone or last in a pipeline.
-
-    Parameters
-    ----------
-    estimator : scikit-learn classifier
-    X : array, sparse matrix or data frame of n rows
-    targets : array of shape (n, n_classes)
-    hard : integer array of shape (n,)
-        The label of each row, for the steps of a pipeline before the last.
-    names : array of shape (n_classes,)
-
-    Returns
-    -------
-    fitted classifier, or None if it is no ``LogisticRegression``, or one with another penalty than ridge or none
-    """
+    """Logistic regression fitted exactly to targets that sum to 1 and may be negative, alone or last in a pipeline."""
     if not _is_ridge_logistic(split_pipeline(estimator)[1]):
         return None
     model = fit_copies(estimator, X, hard, hard_copies(hard), names)

@@ -82,17 +82,7 @@ def through_softmax(chances: Floats, direction: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class LogisticObjective:
-    r"""A loss of the scores as a function of coefficients, with λ/2 ‖W‖² (not of the intercepts).
-
-    Parameters
-    ----------
-    X : array or sparse matrix of shape (n_items, n_features)
-    loss : ScoreLoss
-    n_classes : int
-    penalty : float
-        λ.
-    fit_intercept : bool
-    """
+    r"""A loss of the scores as a function of coefficients, with λ/2 ‖W‖² (not of the intercepts)."""
 
     X: Any
     loss: ScoreLoss
@@ -201,14 +191,6 @@ class WithVolume:
     both stochastic. Of all of them the widest P is the truth if every class has items that are surely of it
     (Ibrahim, Nguyen and Fu 2023, whose term is V for equal shares π). The sums make V prefer the shares π of the
     classes to equal ones: of predictions without doubt that with m = π has the largest V, which is C Σ π log π.
-
-    Parameters
-    ----------
-    loss : ScoreLoss
-    weight : float
-        λ, for each item.
-    shares : array of shape (n_classes,)
-        π.
 
     References
     ----------

@@ -18,9 +18,8 @@ from trueup._base.validation import RandomState, check_integer, check_number, pr
 from trueup.data.labels import Labels
 from trueup.exceptions import InvalidParameter
 from trueup.noise import NoiseModel
-from trueup.training.copies import aligned_columns, as_rows, n_rows_of, take
+from trueup.training.copies import TrainingVotes, Unlabelled, aligned_columns, as_rows, gather, n_rows_of, take
 from trueup.training.strategies import TRAINING_STRATEGIES, Task, Trained
-from trueup.training.votes import TrainingVotes, Unlabelled, gather
 
 
 class TrainedOnVotes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]

@@ -21,6 +21,7 @@ from trueup.noise.majority import majority_codes
 from trueup.training.consolidated import fit_by_costs, fit_ridge_logistic
 from trueup.training.copies import (
     Copies,
+    TrainingVotes,
     aligned_columns,
     as_rows,
     fit_copies,
@@ -31,7 +32,6 @@ from trueup.training.copies import (
     take,
     weighted_copies,
 )
-from trueup.training.votes import TrainingVotes
 
 _EM_STEPS = 50
 _SETTLED = 1e-4  # change of a belief
@@ -207,24 +207,13 @@ class LabelerModels:
        \frac{\pi_y \theta_t[y, a]}{\sum_{y'} \pi_{y'} \theta_t[y', a]}
 
     A labeler who guesses has weight 0, and one who always errs is read the other way round.
-
-    Attributes
-    ----------
-    classes_ : array of shape (n_classes,)
-    labelers : integer array of shape (n_models,)
-        Whose model each is, as positions in ``labels.labelers``.
-    models : tuple of fitted estimators; a code for a labeler who always said the same
-    readings : array of shape (n_models, n_classes, n_classes)
-        P(truth | answer) of each labeler; rows are answers.
-    weights : array of shape (n_models,)
-        Sum to 1.
     """
 
-    classes_: npt.NDArray[Any]
-    labelers: Positions
+    classes_: npt.NDArray[Any]  # (n_classes,)
+    labelers: Positions  # (n_models,): whose model each is, as positions in ``labels.labelers``
     models: tuple[Any, ...]
-    readings: Floats
-    weights: Floats
+    readings: Floats  # (n_models, n_classes, n_classes): P(truth | answer) of each labeler; rows are answers
+    weights: Floats  # (n_models,): sum to 1
 
     def predict_proba(self, X: Any) -> Floats:
         """P(class | x), shape (n_rows, n_classes)."""

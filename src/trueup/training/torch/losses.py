@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -10,21 +10,332 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from trueup._base.validation import check_choice
+from trueup._base.validation import check_choice, check_distribution, check_integer
 from trueup.data.labels import Labels
+from trueup.estimators.published.tars2018 import inverse_weights
 from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.noise import NoiseModel
 from trueup.training.torch.votes import (
     Votes,
     as_float,
+    as_numbers,
     as_votes,
     can_look,
     check_prior,
+    check_range,
     check_votes,
+    is_integer,
     log_table,
     matrices_of,
     shown,
+    vote_table,
 )
+
+# ------------------ Losses that undo the noise on average: for votes (Natarajan) and for weak labels (Cid-Sueiro).
+
+_ORACLE = 3e4  # the weight of a known truth, within half precision …
+_VOTE = 0.03  # … and of a vote of the best labeler
+_TINY = 1e-30
+
+
+def virtual_loss(
+    scores: torch.Tensor, virtual: torch.Tensor, n_items: torch.Tensor | int, reduction: str, floor: bool
+) -> torch.Tensor:
+    r"""Cross-entropy with virtual labels, :math:`-\sum_y v_y \log p(y \mid x)`, whose entries may be negative."""
+    if reduction == "mean":
+        virtual = virtual / n_items
+    log_p = log_chances(scores)
+    if reduction == "none" or floor:
+        parts = virtual * log_p
+        return -parts.sum(dim=1) if reduction == "none" else functional.relu(-parts.sum(dim=0)).sum()
+    return -torch.dot(virtual.reshape(-1), log_p.reshape(-1))
+
+
+def _check_floor(floor: bool, reduction: str) -> bool:
+    if floor and reduction == "none":
+        raise InvalidParameter(
+            'floor=True holds for the sum over a batch, got reduction="none"; pass "mean" or "sum", or floor=False'
+        )
+    return bool(floor)
+
+
+class ProxyLoss(nn.Module):  # type: ignore[misc]
+    r"""A loss of the votes whose mean over the noise is the cross-entropy under the truth.
+
+    Each answer a of labeler r stands for weights :math:`w_{ra}` over the classes with
+    :math:`\sum_a \theta_r[y, a]\, w_{ra} = e_y`, the rows of :math:`\theta_r^{-1}` [1]_, [2]_. The loss of an item is
+
+    .. math:: -\sum_y v_y \log p(y \mid x), \qquad v = \sum_r \alpha_r w_{r z_r} \Big/ \sum_r \alpha_r
+
+    with :math:`\alpha_r = 1 / \lVert W_r \rVert^2`. These do not depend on the answers, so
+
+    .. math:: E[\,\mathrm{loss} \mid y\,] = -\log p(y \mid x).
+
+    Of several labelers those who say more count more. Labelers who guess, whose matrix cannot be inverted, do not
+    count, and items with no others are left out of the mean.
+
+    It is unbiased and noisy: some weights are negative, and a network that can learn items by heart makes the loss as
+    small as it likes. Take `MMSELoss` or `NoisyLikelihoodLoss` unless a network is small or `floor` helps.
+
+    Parameters
+    ----------
+    noise : NoiseModel, or array of shape (n_labelers, n_classes, n_answers)
+        A fitted model with a confusion matrix for each labeler, or the matrices θ; rows are the truth.
+    prior : array of shape (n_classes,), optional
+        Which of many inverses is taken where there are more answers than classes: that of least variance under it.
+    labels : Labels, optional
+        The labels that the votes are numbered by: numbers are positions in ``labels.labelers`` and ``labels.classes``.
+        By default those the noise model was fitted to. Pass them if the data have other labelers or another order;
+        labelers the model does not know get its pooled matrix, and other classes are an error.
+    floor : bool
+        Take the part of each class in the batch as at least 0 [3]_. No longer unbiased, but never below 0.
+    reduction : {"mean", "sum", "none"}
+
+    Notes
+    -----
+    ``loss(logits, target)`` takes `Votes` or an integer tensor of votes. Evidence will not do: it says how probable the
+    votes of an item are, not who gave them, and their weights cannot be known from it.
+
+    References
+    ----------
+    .. [1] N. Natarajan, I. S. Dhillon, P. Ravikumar, A. Tewari, "Learning with noisy labels", NIPS 2013.
+    .. [2] G. Patrini, A. Rozza, A. K. Menon, R. Nock, L. Qu, "Making deep neural networks robust to label noise: a loss
+       correction approach", CVPR 2017 (backward correction).
+    .. [3] R. Kiryo, G. Niu, M. C. du Plessis, M. Sugiyama, "Positive-unlabeled learning with non-negative risk
+       estimator", NIPS 2017.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from trueup.training.torch import ProxyLoss
+    >>> loss = ProxyLoss([[[0.8, 0.2], [0.2, 0.8]]])
+    >>> logits = torch.tensor([[2.0, 0.0]])
+    >>> said = [loss(logits, torch.tensor([answer])).item() for answer in (0, 1)]
+    >>> round(0.8 * said[0] + 0.2 * said[1], 4), round(-torch.log_softmax(logits, 1)[0, 0].item(), 4)
+    (0.1269, 0.1269)
+    """
+
+    table: torch.Tensor
+    everyone: torch.Tensor
+
+    def __init__(
+        self,
+        noise: NoiseModel | npt.ArrayLike,
+        *,
+        prior: npt.ArrayLike | None = None,
+        labels: Labels | None = None,
+        floor: bool = False,
+        reduction: Reduction = "mean",
+    ) -> None:
+        super().__init__()
+        self.reduction = check_choice(reduction, get_args(Reduction), name="reduction")
+        self.floor = _check_floor(floor, self.reduction)
+        matrices, known = matrices_of(noise, labels, multiply=False)
+        n_labelers, self.n_classes, n_answers = matrices.shape
+        weight = check_prior(prior, known, self.n_classes)
+        weight = np.full(self.n_classes, 1 / self.n_classes) if weight is None else weight
+        inverse = inverse_weights(matrices, np.einsum("y,rya->ra", weight, matrices))
+        size = (inverse**2).sum(axis=(1, 2))
+        if np.isnan(size).all():
+            raise InvalidParameter(
+                "a labeler whose confusion matrix can be inverted is needed, got none; leave out labelers who guess, "
+                "or add gold with labels.with_gold"
+            )
+        alpha = np.where(np.isnan(size), 0.0, 1 / size)[:, None, None]
+        alpha *= _VOTE / alpha.max()
+        rows = np.concatenate([np.nan_to_num(inverse * alpha), np.broadcast_to(alpha, (n_labelers, n_answers, 1))], 2)
+        oracle = np.pad(np.eye(n_answers, self.n_classes), ((0, 0), (0, 1)), constant_values=1.0) * _ORACLE
+        self.register_buffer("table", vote_table(rows, oracle))
+        self.register_buffer("everyone", torch.arange(n_labelers))
+
+    def forward(self, logits: torch.Tensor, target: Any) -> torch.Tensor:
+        """The loss of a batch."""
+        scores = class_scores(logits, self.n_classes)
+        if isinstance(target, torch.Tensor) and target.is_floating_point():
+            raise InvalidLabels(
+                "ProxyLoss needs the votes, got evidence, which does not say who gave which answer; pass Votes, or "
+                "take MMSELoss or NoisyLikelihoodLoss"
+            )
+        votes = as_votes(target, self.everyone)
+        check_place(scores, votes, self.table)
+        check_votes(votes, self.table.shape[0] - 2, self.table.shape[1] - 1)
+        sums = self.table[votes.labelers, votes.answers].sum(dim=1, dtype=scores.dtype)
+        weight = sums[:, self.n_classes :]
+        virtual = sums[:, : self.n_classes] / weight.clamp_min(_TINY)
+        return virtual_loss(scores, virtual, weight.count_nonzero().clamp_min(1), self.reduction, self.floor)
+
+    def extra_repr(self) -> str:
+        """Sizes and reduction."""
+        sizes = f"n_labelers={self.table.shape[0] - 2}, n_classes={self.n_classes}"
+        return f"{sizes}, reduction={self.reduction!r}{', floor=True' if self.floor else ''}"
+
+
+class PartialLabelLoss(nn.Module):  # type: ignore[misc]
+    r"""Cross-entropy for weak labels: symbols or sets of candidate classes that depend on the truth.
+
+    A weak label z comes with probability :math:`M[z, y] = P(z \mid y)`. With a left inverse, :math:`Y M = I`, column z
+    of Y is the virtual label of z, and the loss
+
+    .. math:: -\sum_y Y[y, z] \log p(y \mid x)
+
+    has the cross-entropy under the truth as its mean over z. So it is proper: its minimum is p(y|x) [1]_, [2]_.
+
+    Parameters
+    ----------
+    mixing : array of shape (n_weak, n_classes)
+        M; its columns sum to 1.
+    prior : array of shape (n_classes,), optional
+        Of all left inverses take the one of least variance under these shares of classes,
+        :math:`(M^\top D^{-1} M)^{-1} M^\top D^{-1}` with D = diag(Mπ). The pseudo-inverse by default.
+    floor : bool
+        Take the part of each class in the batch as at least 0. No longer unbiased, but never below 0.
+    reduction : {"mean", "sum", "none"}
+
+    Notes
+    -----
+    ``loss(logits, target)`` takes an integer tensor of shape (batch,), the row of M that was seen, -1 for none; such
+    items are left out of the mean. Made by `from_sets` it takes a boolean tensor of shape (batch, n_classes).
+
+    References
+    ----------
+    .. [1] J. Cid-Sueiro, "Proper losses for learning from partial labels", NIPS 2012.
+    .. [2] J. Cid-Sueiro, D. García-García, R. Santos-Rodríguez, "Consistency of losses for learning from weak labels",
+       ECML PKDD 2014.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from trueup.training.torch import PartialLabelLoss
+    >>> loss = PartialLabelLoss([[0.7, 0.1, 0.0], [0.3, 0.6, 0.1], [0.0, 0.3, 0.9]])
+    >>> logits = torch.tensor([[0.0, 1.0, 0.0], [0.0, 0.0, 2.0]])
+    >>> round(loss(logits, torch.tensor([1, 0])).item(), 3)
+    0.668
+    >>> sets = PartialLabelLoss.from_sets(3, extra=0.3)
+    >>> round(sets(logits, torch.tensor([[True, True, False], [False, False, True]])).item(), 3)
+    0.205
+    """
+
+    virtual: torch.Tensor | None
+    scale: torch.Tensor | None
+    shift: torch.Tensor | None
+
+    def __init__(
+        self,
+        mixing: npt.ArrayLike,
+        *,
+        prior: npt.ArrayLike | None = None,
+        floor: bool = False,
+        reduction: Reduction = "mean",
+    ) -> None:
+        M = as_numbers(mixing, name="mixing")
+        if M.ndim != 2 or M.shape[0] < M.shape[1] or M.shape[1] < 2:
+            raise InvalidParameter(
+                "mixing must have shape (n_weak, n_classes) with at least as many weak labels as classes, got "
+                f"{M.shape}; M[z, y] is P(weak label z | class y)"
+            )
+        R = check_distribution(M.T, name="each column of mixing")
+        frequencies = None if prior is None else check_distribution(prior, name="prior", n=len(R)) @ R
+        virtual = inverse_weights(R, frequencies)
+        if np.isnan(virtual).any():
+            raise InvalidParameter(
+                "mixing must tell the classes apart, got a matrix whose columns are not independent; merge the classes "
+                "that give the same weak labels"
+            )
+        self._set_up(len(R), as_float(np.pad(virtual, ((0, 1), (0, 0)))), None, floor, reduction)
+
+    def _set_up(
+        self,
+        n_classes: int,
+        virtual: torch.Tensor | None,
+        inclusion: tuple[torch.Tensor, torch.Tensor] | None,
+        floor: bool,
+        reduction: Reduction,
+    ) -> None:
+        super().__init__()
+        self.reduction = check_choice(reduction, get_args(Reduction), name="reduction")
+        self.floor = _check_floor(floor, self.reduction)
+        self.n_classes = n_classes
+        scale, shift = (None, None) if inclusion is None else inclusion
+        for name, value in (("virtual", virtual), ("scale", scale), ("shift", shift)):
+            self.register_buffer(name, value)
+
+    @classmethod
+    def from_sets(
+        cls,
+        n_classes: int,
+        *,
+        extra: npt.ArrayLike,
+        hit: npt.ArrayLike = 1.0,
+        floor: bool = False,
+        reduction: Reduction = "mean",
+    ) -> Self:
+        r"""For candidate sets S that hold the true class with probability `hit` and each other one with `extra`.
+
+        Then :math:`(1[c \in S] - e_c) / (h_c - e_c)` is unbiased for the indicator of the truth. What it lacks to a sum
+        of 1 is 0 on average and is shared out evenly, which makes the loss convex in the logits. The 2^C sets are
+        never listed. Classes must be in the set or not independently of each other, given the truth.
+
+        Parameters
+        ----------
+        n_classes : int
+        extra : float or array of shape (n_classes,)
+            e: the probability that a class is in the set of an item of another class.
+        hit : float or array of shape (n_classes,)
+            h: the probability that a class is in the set of its own items; 1 by default.
+        floor, reduction
+            As for the class itself.
+        """
+        n = check_integer(n_classes, name="n_classes", low=2)
+        given = {"extra": extra, "hit": hit}
+        e, h = (as_numbers(value, name=name, shape=(n,)) for name, value in given.items())
+        for name, value in (("extra", e), ("hit", h)):
+            if not ((value >= 0) & (value <= 1)).all():
+                raise InvalidParameter(f"{name} must hold probabilities, got {given[name]!r}; pass numbers from 0 to 1")
+        if (h - e < 1e-6).any():
+            raise InvalidParameter(
+                f"a class must be likelier in the sets of its own items than in others, got extra={extra!r} and "
+                f"hit={hit!r}; sets with these say nothing of the class, or must be turned round with ~sets"
+            )
+        loss = cls.__new__(cls)
+        loss._set_up(n, None, (as_float(1 / (h - e)), as_float(-e / (h - e))), floor, reduction)
+        return loss
+
+    def virtual_labels(self, target: torch.Tensor) -> torch.Tensor:
+        """The virtual label of each item, shape (batch, n_classes)."""
+        if self.virtual is not None:
+            if not is_integer(target) or target.ndim != 1:
+                raise InvalidLabels(
+                    f"weak labels must be an integer tensor of shape (batch,), got {shown(target)}; candidate sets "
+                    "need PartialLabelLoss.from_sets"
+                )
+            check_range(target, self.virtual.shape[0] - 1, "weak labels")
+            return self.virtual[target.long()]
+        shaped = isinstance(target, torch.Tensor) and target.ndim == 2 and target.shape[1] == self.n_classes
+        if not shaped or target.dtype != torch.bool:
+            raise InvalidLabels(
+                f"candidate sets must be a boolean tensor of shape (batch, {self.n_classes}), got {shown(target)}; "
+                "True is a class that the item may have"
+            )
+        virtual = torch.addcmul(self.shift, self.scale, target)
+        return virtual + (1 - virtual.sum(dim=1, keepdim=True)) / self.n_classes
+
+    def forward(self, logits: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        """The loss of a batch."""
+        scores = class_scores(logits, self.n_classes)
+        virtual = self.virtual_labels(target).to(scores.dtype)
+        if virtual.shape != scores.shape:
+            raise InvalidLabels(
+                f"logits and weak labels must be of the same items, got {scores.shape[0]} rows of logits and "
+                f"{virtual.shape[0]} weak labels; take both from one batch"
+            )
+        n_items = scores.shape[0] if self.virtual is None else (target >= 0).sum().clamp_min(1)
+        return virtual_loss(scores, virtual, n_items, self.reduction, self.floor)
+
+    def extra_repr(self) -> str:
+        """Sizes and reduction."""
+        kind = "sets" if self.virtual is None else f"n_weak={self.virtual.shape[0] - 1}"
+        return f"{kind}, n_classes={self.n_classes}, reduction={self.reduction!r}{', floor=True' if self.floor else ''}"
+
 
 Reduction = Literal["mean", "sum", "none"]
 _LEAST_LOG = -1e30  # in place of -inf, which is nan where it is multiplied by a belief of 0
@@ -68,11 +379,6 @@ class EvidenceLoss(nn.Module):  # type: ignore[misc]
         """Log p(votes | class) of the items of a batch, shape (batch, n_classes), like `scores` in type.
 
         Evidence that was given is taken relative to its best class; what was taken off comes second, (batch, 1).
-
-        Parameters
-        ----------
-        scores : tensor of shape (batch, n_classes)
-        target : Votes, integer tensor of votes, or floating tensor of evidence
         """
         if isinstance(target, torch.Tensor) and target.is_floating_point():
             if target.shape != scores.shape:

@@ -16,8 +16,7 @@ from trueup.data.labels import Labels
 from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.noise import Confusion, NoiseModel
 from trueup.noise.base import TableModel
-from trueup.training.copies import as_rows, n_rows_of, take
-from trueup.training.votes import Unlabelled, gather
+from trueup.training.copies import Unlabelled, as_rows, gather, n_rows_of, take
 
 
 class Votes(NamedTuple):
@@ -76,15 +75,7 @@ class Votes(NamedTuple):
 
 
 def as_votes(target: Any, everyone: torch.Tensor) -> Votes:
-    """What a loss was given as votes.
-
-    Parameters
-    ----------
-    target : Votes, or integer tensor of shape (batch, n_labelers), or of shape (batch,) if there is one labeler
-        -1 where there is no vote.
-    everyone : integer tensor of shape (n_labelers,)
-        The numbers of the labelers.
-    """
+    """What a loss was given as votes."""
     if isinstance(target, Votes):
         return _checked(target)
     n_labelers = everyone.shape[0]
@@ -168,16 +159,7 @@ CERTAIN = 3e4
 
 
 def matrices_of(noise: Any, labels: Labels | None = None, *, multiply: bool = True) -> tuple[Floats, Floats | None]:
-    """Confusion matrices of shape (n_labelers, n_classes, n_answers), and the prior where a noise model knows it.
-
-    Parameters
-    ----------
-    noise : NoiseModel, or array of shape (n_labelers, n_classes, n_answers)
-    labels : Labels, optional
-        Their labelers, in their order; by default those the model was fitted to.
-    multiply : bool
-        Whether the likelihood of an item's votes must be the product of what the matrices say of each.
-    """
+    """Confusion matrices of shape (n_labelers, n_classes, n_answers), and the prior where a noise model knows it."""
     if labels is not None and not isinstance(labels, Labels):
         raise InvalidLabels(
             f"labels must be Labels, got {type(labels).__name__}; pass those whose labelers the votes are numbered by"

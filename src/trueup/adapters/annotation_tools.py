@@ -3,19 +3,166 @@
 In JSON a task has annotations (``completions`` before 1.0), each with results by control. A control that chooses among
 classes is a question. JSON-MIN and CSV have a row for each annotation, with the answers among the columns of the task;
 skipped answers, marks of ground truth and predictions are gone there.
+
+The labeler is the name of the file. The file of a collaborative project, ``all``, does not tell who said what and is
+refused. An example without labels was not confirmed, and so is missing.
+
+An item is an input. In a choice the class is the option that was taken; else the class is whether the proposed label
+was accepted. Ignored tasks abstain, and so do refused choices.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from trueup.adapters.adapter import Adapter, Answer, Target, marks
-from trueup.adapters.collecting import Collector, plain
-from trueup.adapters.content import Content, Head
-from trueup.exceptions import InvalidParameter, quoted
+from trueup.adapters.collecting import Collector, hashed, plain
+from trueup.adapters.content import Content, Head, without_suffix
+from trueup.exceptions import InvalidFile, InvalidParameter, quoted
+
+# ------------------ Prodigy: what ``db-out`` writes, JSON Lines.
+
+_STAMP = re.compile(r".*\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d")
+_PRODIGY_KEYS = {
+    "answer",
+    "accept",
+    "options",
+    "label",
+    "spans",
+    "tokens",
+    "config",
+    "priority",
+    "score",
+    "style",
+}
+_ANSWERS = ("accept", "reject")
+
+
+def _sniff_prodigy(head: Head) -> list[str]:
+    names = marks(head.keys, "_input_hash", "_task_hash")
+    return [*names, *marks(head.keys, "answer", "_view_id")] if names else []
+
+
+def _read_prodigy(content: Content, collector: Collector) -> None:
+    stamps: set[Any] = set()
+    names: set[Any] = set()
+    n_nameless = 0
+    for task in collector.objects(content.records(), "tasks"):
+        name = next((task[key] for key in ("_annotator_id", "_session_id") if plain(task.get(key)) is not None), None)
+        if name is None:
+            n_nameless += 1
+            labeler: Any = collector.named_person(content.stem)
+        else:
+            (stamps if _STAMP.fullmatch(str(name)) else names).add(name)
+            labeler = collector.named_person(name)
+        _read_task(task, labeler, collector)
+    if n_nameless:
+        collector.note(f"{n_nameless:,} answers name nobody; they are taken for those of one person, after the file.")
+    if stamps and not names:
+        collector.note(
+            f"All {len(stamps)} annotators are named by the time of a session, so one person may be several; name the "
+            "sessions, or convert the file and name the labelers there."
+        )
+
+
+def _read_task(task: dict[str, Any], labeler: Any, collector: Collector) -> None:
+    item = task.get("_input_hash")
+    if plain(item) is None:
+        item = hashed(task.get("text"))
+    columns = {
+        k: v for k, v in task.items() if not k.startswith("_") and k not in _PRODIGY_KEYS and plain(v) is not None
+    }
+    collector.describe(item, columns)
+    answer, when = task.get("answer"), task.get("_timestamp")
+    time = f"{when:020.3f}" if isinstance(when, int | float) and not isinstance(when, bool) else None
+    options = task.get("options")
+    label = plain(task.get("label"))
+    if isinstance(options, list) or isinstance(task.get("accept"), list):
+        question = "choice"
+        taken = task.get("accept")
+        if answer == "accept" and isinstance(taken, list):
+            collector.vote(question, item, labeler, taken, when=time)
+        elif answer == "reject":
+            collector.abstain(question, item, labeler, "refused choices", when=time)
+        else:
+            collector.abstain(question, item, labeler, "ignored tasks", when=time)
+        return
+    if isinstance(task.get("spans"), list) and label is None:
+        collector.drop("tasks that mark parts of a text")
+        return
+    question = "accept" if label is None else str(label)
+    collector.ask(question, classes=_ANSWERS)
+    if answer in _ANSWERS:
+        collector.vote(question, item, labeler, answer, when=time)
+    else:
+        collector.abstain(question, item, labeler, "ignored tasks", when=time)
+
+
+PRODIGY = Adapter(
+    title="Prodigy: db-out, JSON Lines",
+    sniff=_sniff_prodigy,
+    read=_read_prodigy,
+    becomes="votes: accepted and rejected tasks, or choices",
+    basis="real files",
+)
+
+
+# ------------------ doccano: a zip or folder with a file for each annotator, or one such file.
+
+_QUESTION = "label"
+_OWN_KEYS = {"id", "label", "labels", "annotations", "Comments", "comments"}
+_SUFFIXES = (".jsonl", ".json")  # of the files that a zip of doccano has
+
+
+def _sniff_doccano(head: Head) -> list[str]:
+    rows = head.member_rows if head.shape == "archive" else head.rows if head.shape == "rows" else []
+    keys = {key for row in rows for key in row}
+    labels = [row.get("label", row.get("labels")) for row in rows]
+    if "text" not in keys or any(key.startswith("_") for key in keys):
+        return []
+    return ["text", "lists as label"] if labels and all(isinstance(one, list) for one in labels) else []
+
+
+def _read_doccano(content: Content, collector: Collector) -> None:
+    if content.head.shape == "archive":
+        for name in content.archive.ending_in(_SUFFIXES):
+            annotator = without_suffix(name.rpartition("/")[2])
+            _read_rows_doccano(content.member_records(name), annotator, content.who, collector)
+    else:
+        _read_rows_doccano(content.records(), content.stem, content.who, collector)
+
+
+def _read_rows_doccano(rows: Iterator[Any], annotator: str, who: str, collector: Collector) -> None:
+    if annotator == "all":
+        raise InvalidFile(
+            f"{who} does not tell who said what, got the file 'all' of a collaborative project; switch sharing of "
+            "annotations off in doccano, and export a file for each annotator"
+        )
+    labeler = collector.named_person(annotator)
+    for row in collector.objects(rows, "examples"):
+        item = row.get("id") if plain(row.get("id")) is not None else hashed(row.get("text"))
+        collector.describe(item, {name: value for name, value in row.items() if name not in _OWN_KEYS})
+        labels = row.get("label", row.get("labels", row.get("annotations")))
+        if not labels:
+            collector.miss("examples that nobody confirmed")
+        elif all(plain(one) is not None for one in (labels if isinstance(labels, list) else [labels])):
+            collector.vote(_QUESTION, item, labeler, labels)
+        else:
+            collector.drop("examples whose labels mark parts of the text")
+
+
+DOCCANO = Adapter(
+    title="doccano: a zip or folder with a JSON Lines file for each annotator",
+    sniff=_sniff_doccano,
+    read=_read_doccano,
+    becomes="votes: labels; the name of the file is the labeler",
+    basis="real files",
+)
+
 
 ITEM_KEY = "trueup_item"  # in the data of tasks that were written here: Label Studio numbers tasks anew
 _ROW_COLUMNS = {"id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time", "agreement", ITEM_KEY}
