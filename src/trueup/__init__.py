@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     )
     from trueup._base.engines import engines
     from trueup.active import ActiveTest
-    from trueup.adapters.doors import read_export, read_gold, read_labels, read_pairs, read_predictions
+    from trueup.adapters.readers import read_export, read_gold, read_labels, read_pairs, read_predictions
     from trueup.answers.auc import auc
     from trueup.answers.calibrate import calibrate
     from trueup.answers.compare import compare
@@ -142,12 +142,12 @@ _HOME_OF = {
     "mean_score": "trueup.answers.share",
     "plan": "trueup.labelers.planning",
     "preferences": "trueup.answers.preferences",
-    "read_export": "trueup.adapters.doors",
-    "read_gold": "trueup.adapters.doors",
+    "read_export": "trueup.adapters.readers",
+    "read_gold": "trueup.adapters.readers",
     "read_items": "trueup.data.reading",
-    "read_labels": "trueup.adapters.doors",
-    "read_pairs": "trueup.adapters.doors",
-    "read_predictions": "trueup.adapters.doors",
+    "read_labels": "trueup.adapters.readers",
+    "read_pairs": "trueup.adapters.readers",
+    "read_predictions": "trueup.adapters.readers",
     "share": "trueup.answers.share",
     "scorer": "trueup.training",
     "write_labels": "trueup.data.reading",

@@ -56,7 +56,7 @@ def test_answers_ahead_of_the_draws_wait_and_change_nothing(world):
     assert (test.n_vetted, test.n_counted) == (39, 20)
     assert test.estimate().interval(0.95) == before
     assert any("19 answers wait to count" in sentence for sentence in test.warnings)
-    assert test.standing().ahead == 19
+    assert test.status().ahead == 19
     assert not set(items) & set(np.flatnonzero(test.state.available)), "the strategy knows them"
     world.tell(test, items[20:21])
     assert test.n_counted == 40
@@ -97,7 +97,7 @@ def test_what_nobody_can_tell_widens_the_interval_by_what_it_could_be(world):
         assert low - 0.02 <= inner[0]
         assert inner[1] <= high + 0.02
     assert any("nobody could tell: 6" in sentence for sentence in partly.warnings)
-    assert partly.standing().cannot_tell == 6
+    assert partly.status().cannot_tell == 6
 
 
 @pytest.mark.parametrize("estimator", ["rectified", "vetted-only", "ppi++", "lure", "bayes"])
@@ -176,7 +176,7 @@ def test_the_system_is_wrong_where_it_is_none_of_these(estimator, names):
     test.tell(dict.fromkeys(outside, NONE_OF_THESE), who="ann")
     right = [world.systems["good"][k] == world.truth[k] and k not in outside for k in range(N)]
     assert test.estimate().mean == pytest.approx(np.mean(right))
-    assert test.standing().none_of_these == len(outside)
+    assert test.status().none_of_these == len(outside)
     back = tu.ActiveTest.from_json(test.to_json(), world.systems, world.labels)
     assert back.log == test.log
     assert back.estimate().mean == test.estimate().mean
@@ -220,7 +220,7 @@ def test_answers_in_sight_of_the_prediction_are_kept_out(world):
     assert np.ptp(valid.interval(0.95)) > np.ptp(everything.interval(0.95))
     assert everything.mean > valid.mean
     assert any("the prediction was in sight: 10" in sentence for sentence in test.warnings)
-    assert test.standing().sighted == 10
+    assert test.status().sighted == 10
     assert [event.blind for event in test.log if event.kind == "tell"] == [True] * 50 + [False] * 10
     open_session = world.test(blind=False)
     world.tell(open_session, open_session.ask(20))
@@ -238,7 +238,7 @@ def test_a_correction_in_sight_of_the_estimate_is_marked(world):
     test.tell(wrong, who="owner", correct=True, saw_estimate=True)
     assert test.estimate().mean == before
     assert test.estimate(answers="all").mean != before
-    assert test.standing().corrected == 6
+    assert test.status().corrected == 6
 
 
 # ---------------------------------------------------------------------- several experts
@@ -251,15 +251,15 @@ def test_two_experts_overlap_and_a_third_settles(world):
         for one in asked.details:
             wrong = one.purpose == "overlap" and one.item % 2
             test.tell({one.item: 1 - world.truth[one.item] if wrong else world.truth[one.item]}, who=who)
-    standing = test.standing()
-    assert standing.agreement.n >= 20
-    assert 0 < standing.agreement.count < standing.agreement.n
-    assert standing.disputed == standing.agreement.n - standing.agreement.count
+    status = test.status()
+    assert status.agreement.n >= 20
+    assert 0 < status.agreement.count < status.agreement.n
+    assert status.disputed == status.agreement.n - status.agreement.count
     assert any("experts differ" in sentence for sentence in test.warnings)
     for _ in range(8):
         world.tell(test, test.ask(5, who="eve"), who="eve")
-    assert test.standing().disputed == 0
-    assert test.standing().errors.count == standing.disputed
+    assert test.status().disputed == 0
+    assert test.status().errors.count == status.disputed
     assert test.estimate().mean == test.replay(test.to_json()).estimate().mean
 
 
@@ -303,8 +303,8 @@ def test_an_expert_never_gets_their_own_item_as_a_second_opinion(world):
         assert not seen[who] & set(asked)
         seen[who] |= set(asked)
         world.tell(test, asked, who=who)
-    assert test.standing().agreement.n > 20
-    assert test.standing().agreement.count == test.standing().agreement.n
+    assert test.status().agreement.n > 20
+    assert test.status().agreement.count == test.status().agreement.n
 
 
 def test_known_items_are_asked_silently_and_stay_what_they_are(world):
@@ -316,7 +316,7 @@ def test_known_items_are_asked_silently_and_stay_what_they_are(world):
         purposes += [one.purpose for one in asked.details]
         test.tell({item: 1 - world.truth[item] if item in gold else world.truth[item] for item in asked}, who="ann")
     assert purposes.count("check") >= 6
-    assert test.standing().errors.share == 1.0
+    assert test.status().errors.share == 1.0
     assert test.n_vetted == purposes.count(None)
     assert all(test._known_codes[k] == world.truth[k] for k in gold)
 

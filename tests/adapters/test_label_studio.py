@@ -25,8 +25,8 @@ def test_skips_abstain_and_ground_truth_is_no_vote(tmp_path):
     assert labels.abstentions.tolist() == [0, 0, 1]
     assert labels.gold == {2: "good"}
     assert labels.item_column("text")[0] == "text 1"
-    assert labels.remarks == ("Abstentions: skipped answers (1).",)
-    assert labels.notes()[0] == labels.remarks[0]
+    assert labels.reading_notes == ("Abstentions: skipped answers (1).",)
+    assert labels.notes()[0] == labels.reading_notes[0]
     predictions = export.predictions()
     assert predictions.systems.tolist() == ["m1"]
     assert export.answers.predictions["confidence"] == [0.9] * 6

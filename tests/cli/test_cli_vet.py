@@ -531,12 +531,12 @@ def test_later_none_of_these_and_answers_in_sight_are_told_apart(tmp_path, run_m
     assert run_main("vet", "tell", session, f"{draws[4]}=y", "--sighted").code == 0
     assert [event["kind"] for event in log_of(session)[5:]] == ["later", "cannot tell", "tell", "none of these", "tell"]
     assert log_of(session)[-1]["blind"] is False
-    standing = json.loads(run_main("vet", "status", session, "--json").out)
-    progress = standing["progress"]
+    status = json.loads(run_main("vet", "status", session, "--json").out)
+    progress = status["progress"]
     assert set(items) == set(draws)
     assert (progress["later"], progress["cannot_tell"], progress["none_of_these"], progress["sighted"]) == (1, 1, 1, 1)
     assert (progress["counted"], progress["ahead"]) == (0, 4), "the first draw has no outcome yet"
-    (estimate,) = standing["estimates"].values()
+    (estimate,) = status["estimates"].values()
     assert estimate["at_every_look"][0] <= estimate["low"]
     words = run_main("vet", "status", session).out
     assert "4 wait to count" in words

@@ -11,7 +11,7 @@ from cli_helpers import QUICK, assert_one_sentence, write_csv
 
 import trueup
 from trueup.cli._app import options_by_parameter
-from trueup.cli._console import in_our_words, shown, speaking
+from trueup.cli._console import option_names, shown, to_cli_terms
 from trueup.cli.evaluate import evaluate
 from trueup.exceptions import DataWarning, InvalidLabels, Sentence
 
@@ -33,14 +33,14 @@ _OPTIONS = options_by_parameter(list(inspect.signature(evaluate).parameters.valu
     ],
 )
 def test_a_parameter_is_spelled_as_its_option(sentence, words):
-    with speaking(**_OPTIONS):
-        assert in_our_words(Sentence(sentence)) == words
+    with option_names(**_OPTIONS):
+        assert to_cli_terms(Sentence(sentence)) == words
         assert shown(Sentence(sentence)) == words
 
 
 def test_errors_come_out_in_the_words_of_the_innermost_reader():
-    inner = speaking(label="--gold-column")
-    with pytest.raises(InvalidLabels, match=r"^use --gold-column$"), speaking(label="--label"), inner:
+    inner = option_names(label="--gold-column")
+    with pytest.raises(InvalidLabels, match=r"^use --gold-column$"), option_names(label="--label"), inner:
         raise InvalidLabels("use ⟨label=…⟩", parameter="label")
 
 

@@ -72,7 +72,7 @@ def test_wide_tables(form, wide):
     assert (labels.n_items, labels.n_votes, labels.n_missing) == (4, 7, 0)
     assert (labels.labelers.tolist(), labels.classes.tolist()) == (["j1", "j2"], [0, 1])
     assert labels.item_column("topic").tolist() == ["law", "art"] * 2
-    assert len(labels.remarks) == (wide is None)
+    assert len(labels.reading_notes) == (wide is None)
 
 
 def test_wide_tables_with_classes_and_with_an_index():

@@ -11,7 +11,7 @@ import pytest
 from sklearn import metrics as sk
 
 from trueup._base import registry as base
-from trueup.cli._console import in_our_words, speaking
+from trueup.cli._console import option_names, to_cli_terms
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import (
     METRICS,
@@ -404,5 +404,5 @@ def test_what_is_no_metric_and_no_list_of_them_is_refused():
 def test_each_door_has_its_own_list_of_metrics():
     with pytest.raises(InvalidParameter, match=r"one that list_metrics\(\) lists, got 'foo'") as caught:
         get_metric("foo", ["no", "yes"])
-    with speaking(metric="--metric"):
-        assert in_our_words(caught.value.sentence).startswith("--metric must be one that trueup metrics lists")
+    with option_names(metric="--metric"):
+        assert to_cli_terms(caught.value.sentence).startswith("--metric must be one that trueup metrics lists")

@@ -36,7 +36,7 @@ def test_a_session_over_the_network_is_the_session(served):
             robot.skip([item])
         else:
             robot.tell({item: vetting.truth[item]}, seconds=1.5)
-    wait_for(lambda: owner.standing().get("n_events") == len(vetting.storage.events("q3")))
+    wait_for(lambda: owner.status().get("n_events") == len(vetting.storage.events("q3")))
     # What a session in this process says of the same log.
     predictions, labels, truth = some_data(100)
     rng = np.random.default_rng(2)

@@ -9,7 +9,7 @@ from vetting_server import wait_for
 
 from trueup.serve.card_service import Entry, Journal
 from trueup.serve.estimating import Row
-from trueup.serve.standing import agreement_of, chart, duration, pace_of
+from trueup.serve.status_words import agreement_of, chart, duration, pace_of
 from trueup.sessions.log import Event
 
 

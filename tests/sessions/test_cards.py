@@ -7,7 +7,7 @@ import pytest
 
 from trueup.exceptions import InvalidParameter
 from trueup.sessions.log import Event, Names
-from trueup.sessions.progress import Shares, delayed_cards, fold, new_cards, open_cards, overlap_of_draws, standing_of
+from trueup.sessions.progress import Shares, delayed_cards, fold, new_cards, open_cards, overlap_of_draws, status_of
 
 NAMES = Names(list(range(400)), ["no", "yes"])
 NO_GOLD = np.full(400, -1)
@@ -82,7 +82,7 @@ def test_known_items_come_as_a_share_of_the_cards():
             log += [Event("ask", card.position, who="ann", purpose="check")]
             log += [Event("tell", card.position, "yes" if n_checks > 3 else "no", "ann", purpose="check")]
     assert 9 <= n_checks <= 12
-    errors = standing_of(fold(log, NAMES), gold, n_items=400, n_classes=2, level=0.95).errors
+    errors = status_of(fold(log, NAMES), gold, n_items=400, n_classes=2, level=0.95).errors
     assert (errors.count, errors.n) == (3, n_checks)
 
 
@@ -105,22 +105,22 @@ def test_the_standing_counts_everything_once():
         Event("tell", 7, "no", "bob", 0.1, blind=False),
         Event("correct", 3, "yes", "owner", 0.1, saw_estimate=True),
     ]
-    standing = standing_of(drawn(10, *events), NO_GOLD, n_items=400, n_classes=2, level=0.95)
-    assert (standing.drawn, standing.answered, standing.counted, standing.ahead, standing.open) == (10, 6, 3, 2, 3)
-    assert (standing.cannot_tell, standing.none_of_these, standing.later, standing.disputed) == (1, 1, 1, 1)
-    assert (standing.sighted, standing.corrected) == (1, 1)
-    assert (standing.agreement.count, standing.agreement.n) == (1, 3)
+    status = status_of(drawn(10, *events), NO_GOLD, n_items=400, n_classes=2, level=0.95)
+    assert (status.drawn, status.answered, status.counted, status.ahead, status.open) == (10, 6, 3, 2, 3)
+    assert (status.cannot_tell, status.none_of_these, status.later, status.disputed) == (1, 1, 1, 1)
+    assert (status.sighted, status.corrected) == (1, 1)
+    assert (status.agreement.count, status.agreement.n) == (1, 3)
     # Items 0 and 1 are agreed on or settled: of their four answers the first on item 1 is wrong.
-    assert (standing.errors.count, standing.errors.n) == (1, 4)
-    assert {one.who: one.errors.count for one in standing.experts} == {"ann": 1, "bob": 0, "eve": 0, "owner": 0}
-    assert standing.to_dict()["experts"][0]["who"] == "ann"
-    words = " ".join(standing.sentences())
+    assert (status.errors.count, status.errors.n) == (1, 4)
+    assert {one.who: one.errors.count for one in status.experts} == {"ann": 1, "bob": 0, "eve": 0, "owner": 0}
+    assert status.to_dict()["experts"][0]["who"] == "ann"
+    words = " ".join(status.sentences())
     assert "6 of 400 items answered, 3 of them counted" in words
     assert "2 wait to count" in words
 
 
 def test_repeats_alone_give_half_of_what_differs():
     events = [*answers(2, "ann"), *(Event("tell", k, "yes", "ann", 0.1, purpose="repeat") for k in range(1))]
-    standing = standing_of(drawn(2, *events), NO_GOLD, n_items=400, n_classes=2, level=0.95)
-    assert (standing.steadiness.count, standing.steadiness.n) == (0, 1)
-    assert standing.errors.share == 0.5
+    status = status_of(drawn(2, *events), NO_GOLD, n_items=400, n_classes=2, level=0.95)
+    assert (status.steadiness.count, status.steadiness.n) == (0, 1)
+    assert status.errors.share == 0.5

@@ -145,7 +145,7 @@ def reduce_over(
     groups: Sequence[Sequence[Any]],
     join: Callable[[Any, Any], Any],
     work: Callable[..., Any],
-    *told: Any,
+    *shared: Any,
 ) -> Any:
     """What ``work(block, *told)`` makes of every block, joined in pairs in the order of the blocks, in a tree there.
 
@@ -153,9 +153,11 @@ def reduce_over(
     computed again.
     """
     name = work.__name__
-    n_bytes = len(require("distributed.protocol.pickle", purpose="a cluster").dumps(told))
+    n_bytes = len(require("distributed.protocol.pickle", purpose="a cluster").dumps(shared))
     # As a list: older versions of dask take a tuple that begins with a function for a task.
-    sent = list(told) if n_bytes * len(groups) <= _MOST_BESIDE else client.submit(same_value, list(told), pure=False)
+    sent = (
+        list(shared) if n_bytes * len(groups) <= _MOST_BESIDE else client.submit(same_value, list(shared), pure=False)
+    )
     beside = ([one] * len(groups) for one in (sent, work, join))
     parts = client.map(_work_on_group, groups, *beside, key=name, pure=False)
     while len(parts) > 1:
@@ -170,6 +172,6 @@ def same_value(value: Any) -> Any:
 
 
 def _work_on_group(
-    blocks: Sequence[Any], told: Sequence[Any], work: Callable[..., Any], join: Callable[[Any, Any], Any]
+    blocks: Sequence[Any], shared: Sequence[Any], work: Callable[..., Any], join: Callable[[Any, Any], Any]
 ) -> Any:
-    return reduce(join, (work(block, *told) for block in blocks))
+    return reduce(join, (work(block, *shared) for block in blocks))

@@ -16,17 +16,7 @@ logger = logging.getLogger("trueup")
 
 
 class LongWork:
-    """Listens to progress, and logs once, on the logger "trueup", how long the whole will take if that is long.
-
-    Parameters
-    ----------
-    what : str
-        What is done, e.g. "drawing the truth of 20,000 items".
-    hint : str
-        What the caller can do about it.
-    clock : callable
-        Seconds.
-    """
+    """Listens to progress, and logs once, on the logger "trueup", how long the whole will take if that is long."""
 
     def __init__(self, what: str, hint: str = "", clock: Callable[[], float] = time.monotonic) -> None:
         self.what, self.hint = what, hint

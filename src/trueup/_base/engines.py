@@ -82,22 +82,7 @@ def choose_engine(
     on_client: bool = False,
     purpose: str = "this call",
 ) -> EngineName:
-    """The engine for a piece of work.
-
-    Parameters
-    ----------
-    engine : {"scipy", "numba", "torch", "dask"}, optional
-        What the caller named. It must be among `offers` and installed, else the error says what to do.
-    offers : collection of str
-        The engines this work can be done with. One that is not named here is chosen only where it is "scipy" or
-        "numba", or where `TRUEUP_ENGINE` or an enclosing `using_engine` says so.
-    work, worth : float
-        How much there is to do, and from where on compiled code repays loading numba.
-    on_client : bool
-        Whether dask is chosen by itself where a client is open, as for votes that are scanned.
-    purpose : str
-        What the work is, in an error.
-    """
+    """The engine for a piece of work."""
     if engine is not None:
         name = _checked_name(engine)
         if name not in offers:
@@ -107,10 +92,10 @@ def choose_engine(
             )
         require(_MODULE_OF[name], purpose=f"⟨engine={name!r}⟩")
         return name
-    for told in (named_engine(), _from_environment()):
-        if told is not None and told in offers:
-            require(_MODULE_OF[told], purpose=f"the engine {told!r}")
-            return told
+    for choice in (named_engine(), _from_environment()):
+        if choice is not None and choice in offers:
+            require(_MODULE_OF[choice], purpose=f"the engine {choice!r}")
+            return choice
     if on_client and current_client() is not None:
         return "dask"
     return "numba" if "numba" in offers and is_worth_compiling(work, worth) else "scipy"
@@ -134,8 +119,8 @@ def _checked_name(engine: object, *, name: str = "engine") -> EngineName:
 
 
 def _from_environment() -> EngineName | None:
-    told = os.environ.get(VARIABLE)
-    return _checked_name(told, name=f"the environment variable {VARIABLE}") if told else None
+    choice = os.environ.get(VARIABLE)
+    return _checked_name(choice, name=f"the environment variable {VARIABLE}") if choice else None
 
 
 @cache
@@ -146,27 +131,14 @@ def n_cores() -> int:
 
 @dataclass(frozen=True)
 class Engine:
-    """One way to work the numbers out.
-
-    Attributes
-    ----------
-    name : {"scipy", "numba", "torch", "dask"}
-    is_installed : bool
-    version : str or None
-    device : str or None
-        Where it runs: cores, a GPU, or a cluster.
-    is_default : bool
-        Whether a call that names no engine may use it, here and now.
-    reason : str
-        Why it is or is not used, or how to install it.
-    """
+    """One way to work the numbers out."""
 
     name: EngineName
     is_installed: bool
     version: str | None
-    device: str | None
-    is_default: bool
-    reason: str
+    device: str | None  # where it runs: cores, a GPU, or a cluster
+    is_default: bool  # whether a call that names no engine may use it, here and now
+    reason: str  # why it is or is not used, or how to install it
 
 
 @dataclass(frozen=True)
@@ -219,11 +191,11 @@ def _described(name: EngineName) -> Engine:
     if not is_installed(module):
         return Engine(name, False, None, None, False, f"not installed: {install_command(module)}")
     device, is_default, reason = _STANDING[name]()
-    told = _from_environment()
-    if told == name:
-        is_default, reason = True, f"{VARIABLE}={told}"
-    elif told in OF_ONE_PROCESSOR and name in OF_ONE_PROCESSOR:
-        is_default, reason = False, f"{VARIABLE}={told} names another"
+    choice = _from_environment()
+    if choice == name:
+        is_default, reason = True, f"{VARIABLE}={choice}"
+    elif choice in OF_ONE_PROCESSOR and name in OF_ONE_PROCESSOR:
+        is_default, reason = False, f"{VARIABLE}={choice} names another"
     return Engine(name, True, version(module), device, is_default, reason)
 
 

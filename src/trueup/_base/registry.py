@@ -26,18 +26,6 @@ Made = TypeVar("Made")
 class Registry(Generic[Part]):
     """Parts of one kind, by name; underscores, hyphens and case make no difference.
 
-    Parameters
-    ----------
-    parameter : str
-        How callers name the kind, as in ``noise="dawid-skene"``; what an error speaks of.
-    parts : mapping from name to part
-    aliases : mapping from alias to name, optional
-        Other names of the parts, which are understood and not listed.
-    group : str, optional
-        The group of entry points that other packages add parts to; by default "trueup." and the parameter.
-    check : callable, optional
-        Called with the name and the part that is to be added; raises `InvalidParameter` where it is none of the kind.
-
     Examples
     --------
     >>> coins = Registry("coin", {"penny": 1, "nickel": 5}, aliases={"cent": "penny"}, group="trueup.coins")
@@ -103,15 +91,7 @@ class Registry(Generic[Part]):
         return plain
 
     def make(self, choice: str | Made, options: Mapping[str, Any], *, base: type[Made]) -> Made:
-        """A part that is a frozen dataclass, by name with its options; one that is made already is given back.
-
-        Parameters
-        ----------
-        choice : str or an instance of `base`
-        options : mapping
-        base : type
-            What the made parts are instances of.
-        """
+        """A part that is a frozen dataclass, by name with its options; one that is made already is given back."""
         if not isinstance(choice, str) and isinstance(choice, base):
             if options:
                 raise InvalidParameter(

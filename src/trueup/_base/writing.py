@@ -38,15 +38,6 @@ def check_readable(path: str | PathLike[str], *, folders: bool = False) -> Path:
 def check_writable(path: str | PathLike[str]) -> Path:
     """Stop before long work whose result could not be written.
 
-    Parameters
-    ----------
-    path : path
-        The file to be. It is not made and not changed.
-
-    Returns
-    -------
-    Path
-
     Examples
     --------
     >>> check_writable("no/such/folder/report.html")
@@ -76,12 +67,6 @@ make it first
 def write_text_safely(path: str | PathLike[str], text: str) -> None:
     """Write a UTF-8 text file in one step; see `replace_file`.
 
-    Parameters
-    ----------
-    path : path
-        Where; an existing file is replaced and keeps its rights.
-    text : str
-
     Examples
     --------
     >>> import tempfile
@@ -100,11 +85,6 @@ def replace_file(path: str | PathLike[str]) -> Iterator[IO[bytes]]:
     """A stream of bytes that becomes the file: a temporary one in the same folder, flushed to disk, then renamed.
 
     Whatever happens on the way (an interrupt, a full disk, a crash), the path holds either the old content or the new.
-
-    Parameters
-    ----------
-    path : path
-        Where; an existing file is replaced and keeps its rights.
     """
     target = check_writable(path)
     # A device or a named pipe (/dev/stdout) is written to, not replaced.

@@ -7,7 +7,7 @@ from trueup.active.pool import Pool, State
 from trueup.active.session import ActiveTest
 from trueup.active.strategies import STRATEGIES, Strategy, effective_number, get_strategy, lure_weights
 from trueup.sessions.log import NONE_OF_THESE, Event
-from trueup.sessions.progress import Progress, Rate, Standing
+from trueup.sessions.progress import Progress, Rate, SessionStatus
 from trueup.sessions.session import Asked, Batch
 
 __all__ = [

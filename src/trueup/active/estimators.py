@@ -383,7 +383,7 @@ class Lure(MetricEstimator):
         values = np.array([part.value for part in parts])
         # Those that were looked at have no uncertainty on the sample; the others are what the drawn ones stand for.
         scale = np.sqrt((n_pool - n) / n_pool / (n * (n - 1)))
-        normal = _normal_sums(np.stack([part.pulls for part in parts]) * scale, request)
+        normal = _normal_sums(np.stack([part.influence_values for part in parts]) * scale, request)
         if request.target == "population":  # another pool would have had other items
             normal += _normal_sums(np.stack([part.pool_pulls for part in parts]), request)
         student = normal * np.sqrt((n - 1) / rng.chisquare(n - 1, size=(request.n_draws, 1)))
@@ -441,9 +441,9 @@ def _values(
         return np.asarray(np.nanmean(parts, axis=0))
 
 
-def _normal_sums(pulls: Floats, request: Request) -> Floats:
+def _normal_sums(influence_values: Floats, request: Request) -> Floats:
     """Sums of pulls, of shape (n_systems, n), each times a normal number: draws of shape (n_draws, n_systems)."""
-    root = np.linalg.qr(pulls.T, mode="r")  # of their covariance: as many normal numbers as systems will do
+    root = np.linalg.qr(influence_values.T, mode="r")  # of their covariance: as many normal numbers as systems will do
     return np.asarray(request.rng.standard_normal((request.n_draws, len(root))) @ root)
 
 
@@ -473,7 +473,7 @@ class WeightedMetric:
 
     value: float
     # shape (n_drawn,), of mean zero: for the chance by which these items were drawn and not others of the pool
-    pulls: Floats
+    influence_values: Floats
     # shape (n_known,); of each item whose class is known, for the chance by which the pool holds these items and not
     # others. The sum of their squares is the variance of the metric over such pools
     pool_pulls: Floats
@@ -486,9 +486,9 @@ def weighted_metric(pool: Pool, codes: Codes, known: Codes, drawn: Drawn, *, tun
     """
     metric, n_classes, has_output, at = pool.metric, pool.n_classes, codes >= 0, drawn.positions
     aside, n = np.flatnonzero(drawn.own > 0), len(at)
-    told = aside[has_output[aside]]
+    with_output = aside[has_output[aside]]
     known_counts = np.zeros((n_classes, n_classes))
-    np.add.at(known_counts, (known[told], codes[told]), drawn.own[told])
+    np.add.at(known_counts, (known[with_output], codes[with_output]), drawn.own[with_output])
     modelled = expected_counts(((1 - drawn.own)[:, None] * pool.prior)[has_output], codes[has_output])
     mine = np.flatnonzero(has_output[at])
     seen = np.zeros((n, n_classes, n_classes))

@@ -54,19 +54,19 @@ def drawn_items(pool: Pool, progress: Progress) -> Drawn:
     is_gold = pool.labels.gold_codes >= 0
     vetted = progress.vetted & ~is_gold
     by_chance = ~np.isnan(progress.propensity)
-    positions, told = np.flatnonzero(vetted & by_chance), np.flatnonzero(vetted & ~by_chance)
+    positions, unasked = np.flatnonzero(vetted & by_chance), np.flatnonzero(vetted & ~by_chance)
     in_order = np.sort(progress.draw[by_chance])
     place = np.searchsorted(in_order, progress.draw[positions]) + 1
-    gone_at = np.where(progress.draw > 0, progress.draw, progress.told_after)[told]
+    gone_at = np.where(progress.draw > 0, progress.draw, progress.told_after)[unasked]
     draws_before = np.searchsorted(in_order, gone_at, side="right")
     n_draws, n_open = int(place.max(initial=0)), int((~is_gold).sum())
     n_told = np.searchsorted(np.sort(draws_before), np.arange(n_draws), side="right")
     n_left = np.maximum(n_open - n_told - np.arange(n_draws), 1)  # before each draw
     shares = draw_shares(n_left)
     own = is_gold.astype(float)
-    own[told] = share_after(draws_before, shares) if n_draws else 1.0
+    own[unasked] = share_after(draws_before, shares) if n_draws else 1.0
     if not n_draws:
-        return Drawn(positions, np.zeros(0), own, float(n_open - len(told)))
+        return Drawn(positions, np.zeros(0), own, float(n_open - len(unasked)))
     # Of n_draws from a pool of N that nothing else leaves, the share of each is so much of 1 / (N_m (N_m − 1)).
     part = float(shares[0] * n_left[0] * max(n_left[0] - 1, 0))
     n_pool = (n_draws + np.sqrt(n_draws**2 + 4 * n_draws * part)) / 2

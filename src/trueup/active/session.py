@@ -66,13 +66,13 @@ from trueup.sessions.progress import (
     Card,
     Counted,
     Progress,
+    SessionStatus,
     Shares,
-    Standing,
     count_answers,
     new_cards,
     open_cards,
     overlap_of_draws,
-    standing_of,
+    status_of,
 )
 from trueup.sessions.session import Batch, Session, draw_in_turn, write_setting
 from trueup.storage import Storage
@@ -388,9 +388,9 @@ class ActiveTest(Session):
         state: State = self._memo["state"]
         return state
 
-    def standing(self) -> Standing:
+    def status(self) -> SessionStatus:
         """What came in, what counts and what waits, and how well the experts agree."""
-        return standing_of(
+        return status_of(
             self.progress,
             self._labels.gold_codes,
             n_items=self.pool.n_items,

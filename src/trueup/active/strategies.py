@@ -197,11 +197,6 @@ class ExpectedChange(Strategy):
 
     with the effects of `trueup.active.influence.influence`. With several systems it is the mean over them.
 
-    Parameters
-    ----------
-    n_positives : float or one for each category, optional
-        The number of positives if it is known, for average precision.
-
     References
     ----------
     P. Nguyen, D. Ramanan, C. Fowlkes, "Active testing", ICML 2018, equations 10 to 12, with 12 put right.
@@ -273,14 +268,6 @@ class Propensity(RandomStrategy):
     For a ratio of one system, such as recall, half of the draws by belief are in proportion to the root of the
     expected square of what the item adds to the ratio: items that are surely positive teach how many there are.
 
-    Parameters
-    ----------
-    floor : float, optional
-        The share f of draws that do not look at what is believed, above 0 and at most 1; by default 0.5, and 0.2 for a
-        ratio of one system.
-    n_positives : float or one for each category, optional
-        The number of positives if it is known, for average precision.
-
     References
     ----------
     T. Zrnic, E. Candès, "Active statistical inference", ICML 2024.
@@ -326,15 +313,7 @@ class Propensity(RandomStrategy):
 
 @dataclass(frozen=True)
 class Separate(Propensity):
-    """As `Propensity`, for the difference of two systems: items on which they say the same hardly matter.
-
-    Parameters
-    ----------
-    floor, n_positives
-        As for `Propensity`; the floor is 0.2 by default.
-    systems : (name, name), optional
-        The two systems; by default the two best as far as is known.
-    """
+    """As `Propensity`, for the difference of two systems: items on which they say the same hardly matter."""
 
     floor: float | None = 0.2  # an order needs less caution than a number: it is the doubtful items that decide it
     systems: tuple[Hashable, Hashable] | None = None

@@ -7,8 +7,8 @@ files too.
 from trueup.adapters.adapter import Adapter, Answer, Target
 from trueup.adapters.collecting import Collector
 from trueup.adapters.content import Content, Head
-from trueup.adapters.doors import export_format, read_export, read_gold, read_labels, read_pairs, read_predictions
 from trueup.adapters.export import Answers, Export
+from trueup.adapters.readers import export_format, read_export, read_gold, read_labels, read_pairs, read_predictions
 from trueup.adapters.registry import ADAPTERS, list_formats
 from trueup.adapters.writing import writable_formats, write_tasks
 

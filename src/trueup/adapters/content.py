@@ -693,7 +693,7 @@ def _sheet_rows(open_file: Any, who: str) -> Iterator[dict[str, Any]]:
 
 
 @contextmanager
-def told_in_a_sentence(who: str, *, as_what: str = "an export") -> Iterator[None]:
+def wrap_read_errors(who: str, *, as_what: str = "an export") -> Iterator[None]:
     """Inside, whatever a damaged file leads to becomes one error that names the file."""
     try:
         yield

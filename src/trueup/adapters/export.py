@@ -171,7 +171,7 @@ class Export:
             labels = labels.with_gold(self.gold)
         if len(self.items) > 1 and (labels.find_items(self.items["item"]) >= 0).any():
             labels = labels.with_items(self.items, unknown="ignore")
-        return replace(labels, remarks=self.notes)
+        return replace(labels, reading_notes=self.notes)
 
     def pairs(self) -> Pairs:
         """The verdicts on pairs of systems, the gold, and the order in which each was shown if it is known."""

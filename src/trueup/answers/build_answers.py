@@ -43,20 +43,7 @@ def truth_model_of(
     outputs: Codes | None = None,
     may_sample: bool = True,
 ) -> TruthModel:
-    """The core for a task.
-
-    Parameters
-    ----------
-    task : Task
-    prior : CrowdPrior, optional
-    n_draws : int
-    candidates : sequence of NoiseModel
-        Models that may read the votes better than Dawid–Skene.
-    outputs : integer array of shape (n_systems, n_items), optional
-        In place of what the task's systems say.
-    may_sample : bool
-        Whether some of very many items may stand for all.
-    """
+    """The core for a task."""
     check_integer(n_draws, name="n_draws", low=10)
     labels = labels_of_base(task.labels)
     base = base_of(labels, [*candidates, *_model_of_ratings(task)])
@@ -104,18 +91,7 @@ def build_evaluation(
     core: TruthModel | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Evaluation:
-    """The plain answer about one system.
-
-    Parameters
-    ----------
-    task : Task
-    prior : CrowdPrior, optional
-    check_dependence : bool
-    n_draws : int
-    core : TruthModel, optional
-        Where the base is known already.
-    progress : callable, optional
-    """
+    """The plain answer about one system."""
     core = truth_model_of(task, prior, n_draws=n_draws) if core is None else core
     solution = solution_on(core.truth, task, np.random.default_rng(task.seed))
     with silenced_warnings():  # what fits would say is in the notes, in one place
@@ -210,14 +186,7 @@ def unused_gold(labels: Labels) -> list[Sentence]:
 
 
 def contradictions(model: TruthModel, names: Sequence[object]) -> tuple[bool, list[Sentence]]:
-    """Whether items that somebody chose contradict the votes, so that there is no interval; and what to say.
-
-    Parameters
-    ----------
-    model : TruthModel
-    names : sequence
-        Of the systems.
-    """
+    """Whether items that somebody chose contradict the votes, so that there is no interval; and what to say."""
     of_drawn, of_chosen = model.surprises()
     notes = []
     worst = min(of_chosen, key=lambda found: found.chance, default=None)

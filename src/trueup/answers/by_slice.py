@@ -15,17 +15,10 @@ Part = TypeVar("Part")
 
 @dataclass(frozen=True, eq=False)
 class BySlice(Mapping[Any, Part], Generic[Part]):
-    """An answer by the name of a slice.
-
-    Attributes
-    ----------
-    slicing : Slicing
-    answer_on : callable
-        From which items are in a slice to the answer on these.
-    """
+    """An answer by the name of a slice."""
 
     slicing: Slicing
-    answer_on: Callable[[Booleans], Part] = field(repr=False)
+    answer_on: Callable[[Booleans], Part] = field(repr=False)  # from which items are in a slice to the answer on these
 
     @cached_property
     def _parts(self) -> dict[Hashable, Part]:

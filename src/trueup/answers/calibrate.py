@@ -96,15 +96,7 @@ def calibrate(
 
 
 def level_scale(deviations: Floats, weights: Floats, level: float = 0.9) -> float:
-    """The scale at which an interval of the prior holds in a share of the sources.
-
-    Parameters
-    ----------
-    deviations : array of shape (n,)
-        Of arcsin √level from what votes let expect.
-    weights : array of shape (n,)
-    level : float
-    """
+    """The scale at which an interval of the prior holds in a share of the sources."""
     reach = float(scipy.stats.t.ppf((1 + level) / 2, CrowdPrior().degrees))
     return max(weighted_quantile(np.abs(deviations), weights, level) / reach, _SMALLEST)
 

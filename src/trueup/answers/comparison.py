@@ -33,28 +33,16 @@ _ADVISED = 20  # checks
 
 @dataclass(frozen=True)
 class Disagreement:
-    """Where two systems differ, as McNemar's test looks at it.
+    """Where two systems differ, as McNemar's test looks at it."""
 
-    Attributes
-    ----------
-    a, b : hashable
-        The systems.
-    n_items, n_different : int
-        Items with both predictions, and those where these differ. The others cannot tell the two apart.
-    a_right, b_right, both_wrong : Estimate
-        Of the items where they differ: how many only a has right, only b, and neither.
-    prob_a_better : float
-        P(a has more of them right than b), ties counted half.
-    """
-
-    a: Hashable
-    b: Hashable
-    n_items: int
-    n_different: int
-    a_right: Estimate
-    b_right: Estimate
-    both_wrong: Estimate
-    prob_a_better: float
+    a: Hashable  # the systems
+    b: Hashable  # the systems
+    n_items: int  # items with both predictions, and those where these differ. The others cannot tell the two apart
+    n_different: int  # items with both predictions, and those where these differ. The others cannot tell the two apart
+    a_right: Estimate  # of the items where they differ: how many only a has right, only b, and neither
+    b_right: Estimate  # of the items where they differ: how many only a has right, only b, and neither
+    both_wrong: Estimate  # of the items where they differ: how many only a has right, only b, and neither
+    prob_a_better: float  # P(a has more of them right than b), ties counted half
 
     @classmethod
     def of_draws(cls, a: Hashable, b: Hashable, numbers: tuple[int, int], right: tuple[Floats, Floats]) -> Disagreement:

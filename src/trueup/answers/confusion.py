@@ -20,14 +20,7 @@ from trueup.posteriors import Estimate
 
 @dataclass(frozen=True)
 class ConfusionEstimate:
-    """The confusion matrix with its uncertainty; rows are the truth.
-
-    Attributes
-    ----------
-    classes : array
-    mean : array of shape (n_classes, n_classes)
-        Expected counts (shares, for a population).
-    """
+    """The confusion matrix with its uncertainty; rows are the truth."""
 
     classes: Vocabulary
     counts: CountsPosterior = field(repr=False)

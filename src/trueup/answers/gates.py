@@ -336,15 +336,7 @@ def check_together(at_least: Mapping[str, float], at_most: Mapping[str, float]) 
 
 
 def check_margin(margin: float, bounds: tuple[float, float], *, largest: float | None = None) -> None:
-    """Stop a margin that allows everything, as 2 does where two points of a share are meant.
-
-    Parameters
-    ----------
-    bounds : (float, float)
-        Of the metric.
-    largest : float, optional
-        From which on everything is allowed; by default the whole range.
-    """
+    """Stop a margin that allows everything, as 2 does where two points of a share are meant."""
     low, high = bounds
     if margin >= (high - low if largest is None else largest):
         raise InvalidParameter(

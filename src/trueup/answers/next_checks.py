@@ -25,28 +25,14 @@ _LEAST = 0.05 * 0.95 / 2  # the variance of an item that no agreement of votes t
 
 @dataclass(frozen=True)
 class NextChecks:
-    """What decides how much the next checks of items drawn at random tell of a mean over items.
+    """What decides how much the next checks of items drawn at random tell of a mean over items."""
 
-    Attributes
-    ----------
-    n_items, n_open : float
-        All items of the mean, and those that are not checked.
-    n_drawn : int
-        Items that were drawn at random and checked already.
-    mean, spread : float
-        What is expected of the mean now, and its standard deviation, over these items.
-    variances : array of shape (n_points,)
-        The mean variance of open items about what is expected of each, for several readings of the votes.
-    beyond : float
-        The variance from these items to the population, which no check takes away; 0 where these items are asked about.
-    """
-
-    n_items: float
-    n_open: float
-    n_drawn: int
-    mean: float
-    spread: float
-    variances: Floats
+    n_items: float  # all items of the mean, and those that are not checked
+    n_open: float  # all items of the mean, and those that are not checked
+    n_drawn: int  # items that were drawn at random and checked already
+    mean: float  # what is expected of the mean now, and its standard deviation, over these items
+    spread: float  # what is expected of the mean now, and its standard deviation, over these items
+    variances: Floats  # (n_points,)
     beyond: float = 0.0
 
     def width(self, n: float, level: float) -> float:
@@ -81,22 +67,7 @@ class NextChecks:
 def next_checks(
     core: TruthModel, task: Task, members: Booleans | None = None, values: Floats | None = None
 ) -> NextChecks | None:
-    """What the next checks tell of the accuracy, or of a mean of what true classes count for.
-
-    Parameters
-    ----------
-    core : TruthModel
-    task : Task
-    members : boolean array of shape (n_items,), optional
-        The items that are asked about, by default those with a prediction.
-    values : array of shape (n_classes,), optional
-        What a true class counts for, from 0 to 1; by default 1 for the predicted one.
-
-    Returns
-    -------
-    NextChecks or None
-        None where there is no open item.
-    """
+    """What the next checks tell of the accuracy, or of a mean of what true classes count for."""
     truth = core.truth
     codes, known = truth.at_drawn(task.codes), truth.at_drawn(core.known)
     inside = codes >= 0 if members is None else (codes >= 0) & truth.at_drawn(members)

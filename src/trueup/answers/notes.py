@@ -41,19 +41,7 @@ def notes_on(
     notes: Sequence[str] = (),
     counts: Floats | None = None,
 ) -> tuple[tuple[Sentence, ...], IndependenceCheck | None]:
-    """Sentences, the gravest first, and the independence check if it was made.
-
-    Parameters
-    ----------
-    task : Task
-    model : NoiseModel or None
-        The noise model that the caller named; None for the plain answer.
-    check_dependence : bool
-    notes : sequence of str
-        What the method has to say.
-    counts : array of shape (n_classes, n_classes), optional
-        The expected confusion counts.
-    """
+    """Sentences, the gravest first, and the independence check if it was made."""
     labels = task.labels
     found = [
         *task.notes,
@@ -241,14 +229,7 @@ def names_at_first(systems: Sequence[Hashable]) -> list[str]:
 
 
 def copies_of_labelers(labels: Labels, codes: Codes, names: Sequence[str]) -> list[Sentence]:
-    """Systems that a labeler's votes equal almost always, on enough items to be no accident.
-
-    Parameters
-    ----------
-    codes : integer array of shape (n_systems, n_items)
-    names : sequence of str
-        Of the systems, as a sentence begins with them.
-    """
+    """Systems that a labeler's votes equal almost always, on enough items to be no accident."""
     if len(codes) > _MOST_SYSTEMS:
         return []
     return [

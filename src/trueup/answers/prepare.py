@@ -31,19 +31,9 @@ FUNCTION_DRAWS = 400  # drawn truths that a function of labels, which takes its 
 
 @dataclass(frozen=True)
 class Settings:
-    """Every keyword argument of a call, as it was passed.
+    """Every keyword argument of a call, as it was passed."""
 
-    Attributes
-    ----------
-    entry_point : str
-        The name of the function or class.
-    arguments : mapping
-        All keywords with their values, options included; `random_state` as the seed that gives the same numbers.
-    defaults : mapping
-        What the entry_point takes where nothing is passed; options have none.
-    """
-
-    entry_point: str
+    entry_point: str  # the name of the function or class
     arguments: Mapping[str, Any]
     defaults: Mapping[str, Any] = field(repr=False)
 
@@ -262,7 +252,7 @@ def prepare(
     notes = [
         *([] if slices is None else slices.notes()),
         *(aligned.notes_on_scores() if "scores" in kinds else []),
-        *aligned.notes_on_strangers(),
+        *aligned.unmatched_item_notes(),
     ]
     task = Task(
         labels,

@@ -13,17 +13,7 @@ RankCorrelation = Literal["kendall", "spearman"]
 
 
 def rank_correlations(a: Floats, b: Floats, kind: RankCorrelation) -> Floats:
-    """Kendall's τ-b or Spearman's ρ of each row of a with that of b; nan where all of a row are equal.
-
-    Parameters
-    ----------
-    a, b : array of shape (n_draws, n)
-    kind : {"kendall", "spearman"}
-
-    Returns
-    -------
-    array of shape (n_draws,)
-    """
+    """Kendall's τ-b or Spearman's ρ of each row of a with that of b; nan where all of a row are equal."""
     x, y = (_pair_signs(a), _pair_signs(b)) if kind == "kendall" else (_centred_ranks(a), _centred_ranks(b))
     norm = np.sqrt((x**2).sum(axis=1) * (y**2).sum(axis=1))
     return np.asarray(np.divide((x * y).sum(axis=1), norm, out=np.full(len(x), np.nan), where=norm > 0))

@@ -37,24 +37,7 @@ def prepare_scan(
     prior: CrowdPrior | None,
     n_draws: int,
 ) -> tuple[Task, TruthModel]:
-    """The task and the core for votes in files.
-
-    Parameters
-    ----------
-    systems : mapping
-        Of each system a column of the files, or a mapping from item to class.
-    scan : LabelScan
-    settings : Settings
-        The call.
-    metrics : str, callable, sequence or mapping
-    offers : collection of str
-        The keywords that count for a scan; an error where another one was passed.
-    common : bool
-        Whether items are left out that some system says nothing of.
-    missing : {"error", "ignore"}
-    prior : CrowdPrior, optional
-    n_draws : int
-    """
+    """The task and the core for votes in files."""
     asked = settings.arguments
     others = [name for name in settings.changed() if name not in offers]
     if others:

@@ -35,12 +35,7 @@ _WIDTH = 0.1  # of the interval that the advice on vetting is about, as a part o
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class DerivedAnswer:
-    """An answer that is read off an evaluation: it rests on what the evaluation rests on.
-
-    Attributes
-    ----------
-    evaluation : Evaluation
-    """
+    """An answer that is read off an evaluation: it rests on what the evaluation rests on."""
 
     evaluation: Evaluation = field(repr=False)
 
@@ -65,16 +60,9 @@ class Shares(DerivedAnswer, Mapping[Any, Estimate]):
     """A rate of each group of items; ``shares["alpha"]`` is an `Estimate`.
 
     Iteration is from the highest rate to the lowest.
-
-    Attributes
-    ----------
-    evaluation : Evaluation
-        Of all items; what the numbers rest on.
-    slicing : Slicing
-        The groups.
     """
 
-    slicing: Slicing
+    slicing: Slicing  # the groups
 
     @property
     def name(self) -> str:
@@ -126,16 +114,7 @@ class Shares(DerivedAnswer, Mapping[Any, Estimate]):
         *,
         kind: RankCorrelation = "kendall",
     ) -> Estimate:
-        """How far another ranking of the groups agrees with that of their true rates.
-
-        Parameters
-        ----------
-        other : mapping from group to number, or Shares, optional
-            Scores of the groups from elsewhere; or rates of the same groups, draw by draw. By default the plain mean
-            of the votes: how well counting them ranks the groups.
-        kind : {"kendall", "spearman"}
-            Kendall's τ-b or Spearman's ρ.
-        """
+        """How far another ranking of the groups agrees with that of their true rates."""
         check_choice(kind, ("kendall", "spearman"), name="kind")
         names = self.slicing.names.tolist()
         if len(names) < 3:

@@ -31,20 +31,9 @@ class Slices(BySlice[Part]):
 
     Slices borrow from each other: a level deviates in all slices together and in each by itself, and checked items
     correct all slices together, each of them by its own as far as it has some.
-
-    Attributes
-    ----------
-    slicing : Slicing
-    answer_on : callable
-    task : Task
-        Of the whole.
-    next_checks : callable
-        From which items are in a slice to what checks of them tell, None where there is nothing to tell.
-    compare_outputs : callable
-        From the name of a metric and outputs to a `Comparison` of these on the draws of the whole.
     """
 
-    task: Task = field(repr=False)
+    task: Task = field(repr=False)  # of the whole
     next_checks: Callable[[Booleans], NextChecks | None] = field(repr=False)
     compare_outputs: Callable[[str, AlignedPredictions], Comparison] = field(repr=False)
 
@@ -53,13 +42,7 @@ class Slices(BySlice[Part]):
         return {}
 
     def compared(self, metric: str | None = None) -> Comparison:
-        """The slices side by side, as `compare` has systems: differences, ranking, P(best).
-
-        Parameters
-        ----------
-        metric : str, optional
-            By default the first of the call.
-        """
+        """The slices side by side, as `compare` has systems: differences, ranking, P(best)."""
         name = next(iter(self.task.metrics)) if metric is None else metric
         if name not in self._comparisons:
             self._comparisons[name] = self.compare_outputs(name, outputs_by_slice(self.task.outputs, self.slicing))
@@ -83,12 +66,6 @@ class Slices(BySlice[Part]):
 
         By Benjamini and Hochberg's rule, P(not worse) taken as the p-value: the expectation holds also where all slices
         are alike, when any name is wrong.
-
-        Parameters
-        ----------
-        metric : str, optional
-        false_discoveries : float
-            The share of those named that is expected to be no worse than the rest.
         """
         check_number(false_discoveries, name="false_discoveries", low=0.0, high=1.0)
         chances = self.prob_worse(metric)

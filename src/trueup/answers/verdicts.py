@@ -19,25 +19,13 @@ _ROUNDING = 1e-9  # what arithmetic adds to a value that is meant to equal a bou
 
 @dataclass(frozen=True)
 class Gate:
-    """One condition: the side of a bound that a number must be on.
+    """One condition: the side of a bound that a number must be on."""
 
-    Attributes
-    ----------
-    what : str
-        The number in words, e.g. "accuracy of 'new'".
-    side : {"at least", "at most", "above", "below"}
-        "at least" and "at most" hold on the bound itself, "above" and "below" do not.
-    bound : float
-        In the units of the metric.
-    candidate, reference : hashable, optional
-        The system that is judged, and the one that it is held against.
-    """
-
-    what: str
-    side: Side
-    bound: float
-    candidate: Hashable | None = None
-    reference: Hashable | None = None
+    what: str  # the number in words, e.g. "accuracy of 'new'"
+    side: Side  # "at least" and "at most" hold on the bound itself, "above" and "below" do not
+    bound: float  # in the units of the metric
+    candidate: Hashable | None = None  # the system that is judged, and the one that it is held against
+    reference: Hashable | None = None  # the system that is judged, and the one that it is held against
 
     def chances(self, estimate: Estimate) -> tuple[float, float]:
         """P(the condition is met) and P(it is not); where the number has no value, it is neither."""
@@ -56,31 +44,15 @@ class Gate:
 
 @dataclass(frozen=True)
 class GateResult:
-    """What became of one gate.
-
-    Attributes
-    ----------
-    gate : Gate
-    verdict : {"passed", "failed", "undecided"}
-    probability : float
-        That the condition is met; NaN where checked items contradict the votes.
-    probability_failed : float
-        That it is not met.
-    estimate : Estimate
-        The number the condition is about.
-    basis : str
-        What it rests on: "votes alone", "votes and 7 checked items", "all items checked" or "the truth".
-    sentence : str
-        The verdict and why, in words.
-    """
+    """What became of one gate."""
 
     gate: Gate
     verdict: Verdict
-    probability: float
-    probability_failed: float
-    estimate: Estimate = field(repr=False)
-    basis: str
-    sentence: Sentence
+    probability: float  # that the condition is met; NaN where checked items contradict the votes
+    probability_failed: float  # that it is not met
+    estimate: Estimate = field(repr=False)  # the number the condition is about
+    basis: str  # what it rests on: "votes alone", "votes and 7 checked items", "all items checked" or "the truth"
+    sentence: Sentence  # the verdict and why, in words
 
     def to_dict(self, level: float) -> dict[str, Any]:
         """Everything, JSON-able."""
@@ -158,25 +130,7 @@ def decide(
     refused: bool = False,
     n_checked: int | None = None,
 ) -> GateResult:
-    """The verdict on one gate.
-
-    Parameters
-    ----------
-    condition : Gate
-    estimate : Estimate
-        The number that the condition is about.
-    basis : str
-        What it rests on.
-    probability : float
-    require_gold : bool
-    level : float
-        Of the interval that is shown.
-    refused : bool
-        Whether the number has no interval since checked items contradict the votes.
-    n_checked : int, optional
-        Checked items drawn at random among those that the number is about, the fewest of a group; None where all are
-        checked or the truth was passed.
-    """
+    """The verdict on one gate."""
     if math.isnan(estimate.mean):
         raise InvalidParameter(
             f"a gate needs a metric that is defined on these items, got {condition.what}, which is a share of nothing; "

@@ -37,7 +37,7 @@ from trueup.cli._console import (
     PIPE_CLOSED,
     complain,
     note,
-    speaking,
+    option_names,
     warnings_shown,
 )
 from trueup.cli._options import Command, InputFile, OutputFile
@@ -89,7 +89,7 @@ def as_command(function: Callable[..., None]) -> Callable[..., None]:
     def call(**values: Any) -> None:
         token = pipes.set({})
         try:
-            with speaking(**options):
+            with option_names(**options):
                 _check_inputs([values[name] for name in inputs])
                 _check_outputs(outputs, values, options)
                 for name, bundle in bundles.items():

@@ -60,7 +60,7 @@ _IN_PLACE_OF = {
 
 
 @contextmanager
-def speaking(**options: str) -> Iterator[None]:
+def option_names(**options: str) -> Iterator[None]:
     """Inside, sentences of the library name these options in place of its parameters; errors come out so.
 
     Examples
@@ -73,13 +73,13 @@ def speaking(**options: str) -> Iterator[None]:
     try:
         yield
     except TrueupError as error:
-        error.args = (in_our_words(error.sentence),)
+        error.args = (to_cli_terms(error.sentence),)
         raise
     finally:
         _OPTIONS.reset(token)
 
 
-def in_our_words(sentence: str) -> str:
+def to_cli_terms(sentence: str) -> str:
     """A sentence with options in place of the parameters that are marked in it."""
     return sentence.spelled(_spell) if isinstance(sentence, Sentence) else sentence
 
@@ -108,7 +108,7 @@ def shown(value: object) -> str:
     >>> shown("a\nb"), shown("[red]"), shown(7), shown("\x1b[31m")
     ('a\\nb', '[red]', '7', '\\x1b[31m')
     """
-    text = in_our_words(value) if isinstance(value, str) else str(value)
+    text = to_cli_terms(value) if isinstance(value, str) else str(value)
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
@@ -129,7 +129,7 @@ def say(text: str = "") -> None:
     """Print a sentence of the result; on a terminal it is wrapped between words."""
     from rich.text import Text
 
-    _console().print(Text("\n".join(shown(line) for line in in_our_words(text).split("\n"))))
+    _console().print(Text("\n".join(shown(line) for line in to_cli_terms(text).split("\n"))))
 
 
 def note(text: str) -> None:
@@ -165,16 +165,7 @@ def warn_once(groups: Sequence[Sequence[str]]) -> None:
 
 
 def print_table(columns: Sequence[Column], rows: Sequence[Sequence[object]], *, title: str | None = None) -> None:
-    """A table for people.
-
-    Parameters
-    ----------
-    columns : sequence
-        The headings, or pairs of heading and alignment; by default the first column is left and the others right.
-    rows : sequence of sequences
-        The cells, as text already (see `trueup._base.wording`) or anything that `shown` makes text of.
-    title : str, optional
-    """
+    """A table for people."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -211,7 +202,7 @@ def as_json(value: Any) -> Any:
     if isinstance(value, list | tuple | set | frozenset):
         return [as_json(inner) for inner in value]
     if isinstance(value, str):
-        return in_our_words(value)
+        return to_cli_terms(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if value is None or isinstance(value, bool | int) else str(value)

@@ -12,7 +12,7 @@ import typer
 
 from trueup._base.writing import check_readable
 from trueup.cli._app import as_command
-from trueup.cli._console import speaking
+from trueup.cli._console import option_names
 from trueup.cli._files import about_files, is_pipe
 from trueup.cli._options import Command, option
 from trueup.exceptions import InvalidFile, InvalidParameter
@@ -190,7 +190,7 @@ def read_pool(detections: Sequence[str], shapes: ShapeOptions, how: MatchOptions
         )
     drawn, found = named_files(shapes.annotators, "--annotators"), named_files(detections, "DETECTIONS")
     seen = None if shapes.seen == "none" else "all"
-    with speaking(
+    with option_names(
         categories="--class",
         unknown="--unknown",
         objects="--annotators",
@@ -273,7 +273,7 @@ def ask(
         )
     searched = None
     if vetted.searched is not None:
-        with speaking(name="--searched-name", split="--split"):
+        with option_names(name="--searched-name", split="--split"):
             searched = read_searched(vetted.searched, pool, name=vetted.searched_name, random_state=seed)
     everything = tuple(one for one in (said, searched) if one is not None)
     counted = [one.missed for one in everything if one.missed is not None]
@@ -286,7 +286,7 @@ def ask(
             f"--gold-drawn is about a gold file, got {vetted.gold_drawn!r} and no --gold; name the file"
         )
     if vetted.gold is not None:
-        with speaking(drawn="--gold-drawn"):
+        with option_names(drawn="--gold-drawn"):
             truths = read_gold(_readable(vetted.gold), labels=labels, drawn=vetted.gold_drawn)  # type: ignore[arg-type]
             labels = labels.with_gold(truths)
     files = about_files(

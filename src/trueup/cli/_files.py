@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from trueup._base.writing import replace_file
 from trueup.cli._app import STANDARD_INPUT, pipes
-from trueup.cli._console import as_json, note, speaking
+from trueup.cli._console import as_json, note, option_names
 from trueup.cli._options import OutputFile, PredictionOptions, VoteOptions, key_and_value, option
 from trueup.exceptions import InvalidFile, InvalidLabels, InvalidParameter, InvalidPredictions
 
@@ -103,14 +103,7 @@ def about_files(**paths: str | Sequence[str] | None) -> dict[str, Any]:
 
 
 def read_votes(path: str, how: VoteOptions) -> Labels:
-    """The votes, with the gold and what is known of the items if there is some.
-
-    Parameters
-    ----------
-    path : str
-        The file; "-" is standard input.
-    how : VoteOptions
-    """
+    """The votes, with the gold and what is known of the items if there is some."""
     from trueup.adapters import read_labels
 
     file_format = _format_of(path, how.file_format, is_votes=True)
@@ -138,9 +131,9 @@ def read_votes(path: str, how: VoteOptions) -> Labels:
             exclude_prelabeled=how.exclude_prelabeled,
         )
 
-    with speaking(missing="--no-vote"):
+    with option_names(missing="--no-vote"):
         labels = _read_with_classes(read, how.class_names)
-    for remark in labels.remarks:
+    for remark in labels.reading_notes:
         note(remark)
     return labels
 
@@ -180,17 +173,7 @@ def _read_with_classes(read: Callable[[Sequence[Hashable] | None], Labels], name
 def read_systems(
     paths: str | Sequence[str], labels: Labels, how: PredictionOptions, how_votes: VoteOptions
 ) -> Predictions:
-    """The predictions of one file, or of several files with a system each, named by the files.
-
-    Parameters
-    ----------
-    paths : str or sequence of str
-    labels : Labels
-        The votes they belong to; text in the files is read as the names these have.
-    how : PredictionOptions
-    how_votes : VoteOptions
-        How the votes were read; items are named alike, and so are questions of exports.
-    """
+    """The predictions of one file, or of several files with a system each, named by the files."""
     from trueup.data.predictions import Predictions
 
     files = [paths] if isinstance(paths, str) else list(paths)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from trueup.cli._console import FINDING, FINE, UNDECIDED, complain, in_our_words, note, speaking
+from trueup.cli._console import FINDING, FINE, UNDECIDED, complain, note, option_names, to_cli_terms
 from trueup.cli._files import by_name
 from trueup.cli._options import OutputFile, key_and_value, option
 from trueup.exceptions import InvalidParameter
@@ -146,15 +146,15 @@ def gates_of(
     from trueup.answers.gates import gate
 
     asked: dict[str, Any] = {**bounds, **(pairs or {})}
-    with speaking(at_least="--fail-below", at_most="--fail-above"):
+    with option_names(at_least="--fail-below", at_most="--fail-above"):
         report = gate(answer, **asked, probability=how.probability, require_gold=how.require_gold)
-    return replace(report, results=tuple(map(_in_our_words, report.results)))
+    return replace(report, results=tuple(map(_to_cli_terms, report.results)))
 
 
-def _in_our_words(result: GateResult) -> GateResult:
+def _to_cli_terms(result: GateResult) -> GateResult:
     from trueup.exceptions import Sentence
 
-    return replace(result, sentence=Sentence(in_our_words(result.sentence)))
+    return replace(result, sentence=Sentence(to_cli_terms(result.sentence)))
 
 
 def about_gates(report: GateReport | None) -> dict[str, Any]:

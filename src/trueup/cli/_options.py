@@ -359,13 +359,6 @@ class SamplerOptions:
 def options_said(*bundles: Any, **single: tuple[Any, Any]) -> dict[str, Any]:
     """The options that are not as by default, by name; files are left out, which are told with their hashes.
 
-    Parameters
-    ----------
-    *bundles : dataclass instances
-        Such as `VoteOptions`.
-    **single : tuple
-        Of an option by itself: its value and its default.
-
     Examples
     --------
     >>> options_said(SamplerOptions(draws=100), target=("sample", "sample"), level=(0.9, 0.95))

@@ -38,19 +38,7 @@ class StorageOptions:
 
 
 class Place(Protocol):
-    """Where a session is kept.
-
-    Attributes
-    ----------
-    words : str
-        What names it on the command line.
-    folder : Path, optional
-        The folder from which the files of the session are seen; None where they are named in full.
-    made_with : dict
-        What `ActiveTest` is told about it.
-    notes : tuple of str
-        What a user should know about how it is kept, one line each.
-    """
+    """Where a session is kept."""
 
     @property
     def words(self) -> str: ...
@@ -270,24 +258,12 @@ class KnownFile:
 
 @dataclass(frozen=True)
 class SessionFile:
-    """What the file holds.
+    """What the file holds."""
 
-    Attributes
-    ----------
-    files : dict of KnownFile
-        By role: "votes", "predictions", "predictions 2", …, and "gold" where there is one.
-    reading : dict
-        How the files are read: columns and what else was said about them.
-    test : dict
-        What `ActiveTest.to_json` gave.
-    reasons : list of [item, why]
-        Of the items that wait for an answer.
-    """
-
-    files: dict[str, KnownFile]
-    reading: dict[str, Any]
-    test: dict[str, Any]
-    reasons: list[list[Any]] = field(default_factory=list)
+    files: dict[str, KnownFile]  # by role: "votes", "predictions", "predictions 2", …, and "gold" where there is one
+    reading: dict[str, Any]  # how the files are read: columns and what else was said about them
+    test: dict[str, Any]  # what `ActiveTest.to_json` gave
+    reasons: list[list[Any]] = field(default_factory=list)  # of the items that wait for an answer
 
     def seen_from(self, place: Place, other: Place) -> SessionFile:
         """The same with its files seen from another place."""

@@ -61,24 +61,12 @@ class SessionOptions:
 
 @dataclass
 class Vetting:
-    """An open session.
+    """An open session."""
 
-    Attributes
-    ----------
-    place : Place
-        Where it is kept.
-    file : SessionFile
-        What it rests on, as it was read.
-    labels : Labels
-    systems : list
-        The names of the systems under test.
-    test : ActiveTest
-    """
-
-    place: Place
-    file: SessionFile
+    place: Place  # where it is kept
+    file: SessionFile  # what it rests on, as it was read
     labels: Labels
-    systems: list[Hashable]
+    systems: list[Hashable]  # the names of the systems under test
     test: ActiveTest
     reasons: dict[Hashable, str] = field(default_factory=dict)  # of a file whose log does not have them
 

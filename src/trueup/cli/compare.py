@@ -11,14 +11,14 @@ from trueup._base.wording import chance, interval, level_words, number
 from trueup.cli import _options as options
 from trueup.cli._app import as_command, command_line
 from trueup.cli._console import (
-    in_our_words,
     json_head,
+    option_names,
     print_json,
     print_table,
     progress_bar,
     say,
     shown,
-    speaking,
+    to_cli_terms,
     warn_once,
 )
 from trueup.cli._files import (
@@ -101,7 +101,7 @@ def compare(
         **sampler.named,
     }
     settings = {name: value for name, value in {**asked, "by": by, "target": target}.items() if value is not None}
-    with progress_bar(f"comparing {systems.n_systems} systems") as hear, speaking(items="--judged-on"):
+    with progress_bar(f"comparing {systems.n_systems} systems") as hear, option_names(items="--judged-on"):
         comparison = judge_all(
             systems,
             labels,
@@ -112,7 +112,7 @@ def compare(
             progress=hear,
             **settings,
         )
-        comparison = replace(comparison, warnings=tuple(map(in_our_words, comparison.warnings)))
+        comparison = replace(comparison, warnings=tuple(map(to_cli_terms, comparison.warnings)))
     verdicts = gates_of(comparison, gates, bounds, pairs) if has_gate else None
     findings = []
     if fail_if_dependent:

@@ -106,23 +106,12 @@ def _show(result: Demo) -> None:
 
 @dataclass(frozen=True)
 class Demo:
-    """What the demonstration found, and what it had hidden.
-
-    Attributes
-    ----------
-    labels : Labels
-    effective : EffectiveLabelers
-    evaluations : dict from classifier to Evaluation
-    comparison : Comparison
-        Of the two, by accuracy, on exactly these items.
-    majority : dict from classifier to the accuracy that the majority of votes as truth would give
-    truth : dict from classifier to the true accuracy
-    """
+    """What the demonstration found, and what it had hidden."""
 
     labels: Labels
     effective: EffectiveLabelers
     evaluations: dict[str, Evaluation]
-    comparison: Comparison
+    comparison: Comparison  # of the two, by accuracy, on exactly these items
     majority: dict[str, float]
     truth: dict[str, float]
 
@@ -170,16 +159,7 @@ def crowd_on_digits(
 def run_demo(
     *, quick: bool = False, random_state: int = 0, progress: Callable[[str, float], None] = lambda step, share: None
 ) -> Demo:
-    """Evaluate and compare both classifiers from the crowd's votes alone, and only then look at the truth.
-
-    Parameters
-    ----------
-    quick : bool
-        Some of the digits, few draws, and a noise model of independent labelers.
-    random_state : int
-    progress : callable
-        Is told each step as it begins, and again with the share of it that is done.
-    """
+    """Evaluate and compare both classifiers from the crowd's votes alone, and only then look at the truth."""
     import numpy as np
 
     from trueup.answers.compare import compare

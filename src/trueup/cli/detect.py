@@ -14,15 +14,15 @@ from trueup.cli import _options as options
 from trueup.cli._app import command_line
 from trueup.cli._console import as_json as plain_data
 from trueup.cli._console import (
-    in_our_words,
     json_head,
     note,
+    option_names,
     print_json,
     print_table,
     progress_bar,
     say,
     shown,
-    speaking,
+    to_cli_terms,
     warn_once,
 )
 from trueup.cli._detecting import (
@@ -138,7 +138,10 @@ def evaluate(
     moved: dict[str, dict[float, Evaluation]] = {}
     for name in [only_system] if only_system is not None else pool.systems:
         asked: dict[str, Any] = {"metrics": metric, "threshold": threshold, "missed": question.missed, **settings}
-        with progress_bar(f"evaluating {name}") as hear, speaking(missed="--answers or --searched", metric="--metric"):
+        with (
+            progress_bar(f"evaluating {name}") as hear,
+            option_names(missed="--answers or --searched", metric="--metric"),
+        ):
             one = judge(pool, name, labels=question.labels, by_class=by_class, progress=hear, **asked)
             answers[name] = _in_words(one)
             if cuts:
@@ -197,9 +200,9 @@ def compare(
         )
     settings = _settings(sampler, noise=noise, level=level, random_state=seed)
     asked: dict[str, Any] = {"threshold": threshold, "labels": question.labels, "missed": question.missed, **settings}
-    with progress_bar(f"comparing {len(pool.found)} systems") as hear, speaking(missed="--answers or --searched"):
+    with progress_bar(f"comparing {len(pool.found)} systems") as hear, option_names(missed="--answers or --searched"):
         comparison = judge_all(pool, metric=metric, progress=hear, **asked)
-        comparison = replace(comparison, warnings=tuple(map(in_our_words, comparison.warnings)))
+        comparison = replace(comparison, warnings=tuple(map(to_cli_terms, comparison.warnings)))
     head = json_head(seed=seed, files=question.files)
     if report is not None:
         names = list(dict.fromkeys([metric, "precision", "recall"]))
@@ -273,7 +276,7 @@ def vet(
     if out is not None and Path(out).suffix.lower() not in (".html", ".htm"):
         raise InvalidParameter(f"--out must end in .html, got {out!r}; name it so")
     question = ask(detections or [], shapes, how, VettedOptions(), seed)
-    with speaking(
+    with option_names(
         n_candidates="--number", n_tiles="--tiles", n_planted="--planted", n_hidden="--hidden", images="--images"
     ):
         deck = make_deck(
@@ -313,7 +316,7 @@ def _settings(sampler: options.SamplerOptions, **said: Any) -> dict[str, Any]:
 
 
 def _in_words(evaluation: Evaluation) -> Evaluation:
-    return replace(evaluation, warnings=tuple(map(in_our_words, evaluation.warnings)))
+    return replace(evaluation, warnings=tuple(map(to_cli_terms, evaluation.warnings)))
 
 
 def _about_pool(pool: Pool) -> dict[str, Any]:
@@ -398,7 +401,7 @@ def _show_vetted(question: Question) -> None:
 
 
 def _said_of_vetter(question: Question) -> tuple[str, ...]:
-    return tuple(in_our_words(sentence) for said in question.vetted for sentence in said.warnings)
+    return tuple(to_cli_terms(sentence) for said in question.vetted for sentence in said.warnings)
 
 
 def _show_evaluation(name: str, evaluation: Evaluation) -> None:

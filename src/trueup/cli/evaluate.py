@@ -12,14 +12,14 @@ from trueup._base.wording import chance, interval, level_words, number, percent
 from trueup.cli import _options as options
 from trueup.cli._app import as_command, command_line
 from trueup.cli._console import (
-    in_our_words,
     json_head,
+    option_names,
     print_json,
     print_table,
     progress_bar,
     say,
     shown,
-    speaking,
+    to_cli_terms,
     warn_once,
 )
 from trueup.cli._files import (
@@ -156,7 +156,7 @@ def check_bounds(bounds: Mapping[str, Mapping[str, float]], labels: Labels, posi
     spelled = {"at_least": "--fail-below", "at_most": "--fail-above"}
     for side, by_metric in bounds.items():
         for name, bound in by_metric.items():
-            with speaking(metric=spelled[side], metrics=spelled[side], **spelled):
+            with option_names(metric=spelled[side], metrics=spelled[side], **spelled):
                 check_bound(get_metric(name, labels.classes.tolist(), positive), bound, name=side)
     return list(dict.fromkeys(name for by_metric in bounds.values() for name in by_metric))
 
@@ -174,7 +174,7 @@ def evaluate_each(predictions: Predictions, labels: Labels, **settings: Any) -> 
         with progress_bar(what) as hear:
             one = evaluate(predictions[name], labels, progress=hear, **named)
         # Everything that a command prints or writes gives advice in the words of the command line.
-        evaluations[str(name)] = replace(one, warnings=tuple(map(in_our_words, one.warnings)))
+        evaluations[str(name)] = replace(one, warnings=tuple(map(to_cli_terms, one.warnings)))
     return evaluations
 
 
@@ -201,9 +201,9 @@ def show_evaluation(
         say(f"{who}{first} is {number(evaluation[first].mean)} {where}; this method gives no interval.")
     else:
         dirty = majority[first]
-        told = "" if dirty is None else f"; the majority of votes as truth would say {number(dirty)}"
+        beside = "" if dirty is None else f"; the majority of votes as truth would say {number(dirty)}"
         between = interval(low, high, joint=" and ")
-        say(f"{who}{first} is between {between} {where} ({level} interval){told}.")
+        say(f"{who}{first} is between {between} {where} ({level} interval){beside}.")
     rows = []
     for metric in evaluation.metrics:
         estimate = evaluation[metric]

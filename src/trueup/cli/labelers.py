@@ -11,7 +11,6 @@ from trueup.cli._app import as_command
 from trueup.cli._console import (
     complain,
     fail_on,
-    in_our_words,
     json_head,
     print_json,
     print_table,
@@ -19,6 +18,7 @@ from trueup.cli._console import (
     say,
     shown,
     silenced,
+    to_cli_terms,
 )
 from trueup.cli._files import Plot, about_files, check_picture, read_votes, save_plot
 from trueup.cli.evaluate import about_independence
@@ -94,7 +94,7 @@ def labelers(
             **options_of_rank,
         )
         about, independence = about_votes(labels)
-        warnings = [in_our_words(sentence) for sentence in (*about, *ranking.warnings)]
+        warnings = [to_cli_terms(sentence) for sentence in (*about, *ranking.warnings)]
         effective = None
         if (labels.votes_per_item > 1).any():
             with silenced():  # what it would warn of is among the warnings

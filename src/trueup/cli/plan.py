@@ -10,7 +10,7 @@ import typer
 from trueup._base.wording import level_words, number
 from trueup.cli import _options as options
 from trueup.cli._app import GroupWithDefault, add_to
-from trueup.cli._console import fail_on, in_our_words, json_head, note, print_json, print_table, say
+from trueup.cli._console import fail_on, json_head, note, print_json, print_table, say, to_cli_terms
 from trueup.cli._files import Plot, about_files, check_picture, read_systems, read_votes, save_plot
 from trueup.cli.draw import draw, draw_pairs
 from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions
@@ -247,8 +247,8 @@ def _around(chosen: Plan, half_width: float) -> tuple[float | None, float | None
 def _print(chosen: Plan, known: dict[str, Any], learned: dict[str, Any]) -> None:
     if learned:
         names = {"labeler_accuracy": "labelers' accuracy", "error": "model's error", "correlation": "correlation"}
-        told = ", ".join(f"{label} {known[name]:.3f}" for name, label in names.items() if name in learned)
-        say(f"From the votes: {told} (options of these names overrule them).")
+        from_votes = ", ".join(f"{label} {known[name]:.3f}" for name, label in names.items() if name in learned)
+        say(f"From the votes: {from_votes} (options of these names overrule them).")
     d = chosen.design
     parts = [f"{d.n_items:,} items"]
     parts += [f"{d.votes_per_item} votes on each"] if d.votes_per_item else []
@@ -258,7 +258,7 @@ def _print(chosen: Plan, known: dict[str, Any], learned: dict[str, Any]) -> None
         f"{chosen.budget:,.6g}."
     )
     for sentence in chosen.notes:
-        say(f"! {in_our_words(sentence)}")
+        say(f"! {to_cli_terms(sentence)}")
     best = {d.kind: d for d in reversed(chosen.alternatives)}
     _table("The best of each kind at this budget", sorted(best.values(), key=lambda d: d.half_width))
     others = chosen.frontier.best()

@@ -9,7 +9,6 @@ from trueup._base.wording import interval, level_words, number, percent, signed,
 from trueup.cli import _options as options
 from trueup.cli._app import as_command
 from trueup.cli._console import (
-    in_our_words,
     json_head,
     note,
     print_json,
@@ -17,6 +16,7 @@ from trueup.cli._console import (
     progress_bar,
     say,
     shown,
+    to_cli_terms,
     warn_once,
 )
 from trueup.cli._files import about_files, source_of
@@ -85,7 +85,7 @@ def preferences(
         print_json({**head, **answer.to_dict(), **about_gates(decided)})
     else:
         _show(answer)
-    warn_once([tuple(map(in_our_words, answer.warnings))])
+    warn_once([tuple(map(to_cli_terms, answer.warnings))])
     end_by(decided, [])
 
 
@@ -110,8 +110,8 @@ def _show(answer: Preferences) -> None:
     print_table(("system", "strength", words, "best"), rows)
     together = [group for group in answer.groups if len(group) > 1]
     if together:
-        told = "; ".join(", ".join(map(shown, group)) for group in together)
-        say(f"Not told from one another: {told}.")
+        listed = "; ".join(", ".join(map(shown, group)) for group in together)
+        say(f"Not told from one another: {listed}.")
     rates = [(a, b, n, answer.win_rate(a, b)) for a, b, n in answer.met()]
     print_table(
         ("stronger", "weaker", "contests", "win rate", words),

@@ -12,14 +12,14 @@ from trueup._base.wording import interval, level_words, number, percent
 from trueup.cli import _options as options
 from trueup.cli._app import as_command
 from trueup.cli._console import (
-    in_our_words,
     json_head,
+    option_names,
     print_json,
     print_table,
     progress_bar,
     say,
     shown,
-    speaking,
+    to_cli_terms,
     warn_once,
 )
 from trueup.cli._files import about_files, class_named, read_votes
@@ -131,8 +131,8 @@ def answer_rate(
         print_json({**json_head(seed=seed, files=files), **shares.to_dict(), **about_gates(verdicts)})
     else:
         _show(shares)
-    with speaking(missing="--no-vote"):
-        warn_once([tuple(map(in_our_words, shares.warnings))])
+    with option_names(missing="--no-vote"):
+        warn_once([tuple(map(to_cli_terms, shares.warnings))])
     end_by(verdicts, [])
 
 

@@ -254,16 +254,16 @@ def tell(
         raise InvalidParameter("answers come as ITEM=CLASS or with --from FILE, got both or none; give one of them")
     with place.turn():
         vetting = resume(place)
-        told = (
+        new_answers = (
             vetting.typed(typed) if source is None else vetting.read(source, item=item, truth=truth, question=question)
         )
-        told |= vetting.outside(none or [])
-        new = vetting.tell(told, who=who, correct=correct, blind=False if sighted else None)
+        new_answers |= vetting.outside(none or [])
+        new = vetting.tell(new_answers, who=who, correct=correct, blind=False if sighted else None)
         vetting.save()
     if as_json:
-        print_json({**_head(vetting), "told": len(told), "new": new, **_standing(vetting), "findings": []})
+        print_json({**_head(vetting), "told": len(new_answers), "new": new, **_standing(vetting), "findings": []})
     else:
-        say(f"Answers taken: {len(told)}, of which new: {new}.")
+        say(f"Answers taken: {len(new_answers)}, of which new: {new}.")
         _print_standing(vetting)
 
 
@@ -352,21 +352,21 @@ def _standing(vetting: Vetting) -> dict[str, Any]:
             "high": high,
             "at_every_look": test.anytime_interval(name),
         }
-    standing: dict[str, Any] = {
+    status: dict[str, Any] = {
         "metric": test.pool.metric.name,
         "level": test.level,
         "estimates": estimates,
         "n_vetted": test.n_vetted,
         "n_items": vetting.labels.n_items,
         "waiting": test.waiting,
-        "progress": test.standing().to_dict(),
+        "progress": test.status().to_dict(),
         "finished": test.finished,
         "warnings": test.warnings,
         "classes": vetting.labels.classes,
     }
     if len(vetting.systems) > 1:
-        standing["ranking"] = test.ranking
-    return standing
+        status["ranking"] = test.ranking
+    return status
 
 
 def _print_standing(vetting: Vetting) -> None:
@@ -388,7 +388,7 @@ def _print_standing(vetting: Vetting) -> None:
         )
         + "."
     )
-    for sentence in test.standing().sentences()[1:]:
+    for sentence in test.status().sentences()[1:]:
         say(sentence)
     _print_order(test, vetting.systems)
     say(f"Finished: {test.finished}" if test.finished else "Not finished: 'trueup vet ask' has more items.")

@@ -83,24 +83,13 @@ def _common_share(errors: Floats, group: Codes, n_pairs: float) -> float:
 
 @dataclass(frozen=True)
 class Surprise:
-    """How often a system is right on checked items, beside what votes let expect.
+    """How often a system is right on checked items, beside what votes let expect."""
 
-    Attributes
-    ----------
-    system : int
-        Its place.
-    n_items, n_right : int
-    expected : float
-        The number of right ones that votes let expect.
-    chance : float
-        Of so far a number or a farther one, under what real sets taught.
-    """
-
-    system: int
+    system: int  # its place
     n_items: int
     n_right: int
-    expected: float
-    chance: float
+    expected: float  # the number of right ones that votes let expect
+    chance: float  # of so far a number or a farther one, under what real sets taught
 
 
 def surprises(rows: Rows, truth: Codes, systems: Sequence[int], prior_draws: ThetaDraws) -> list[Surprise]:

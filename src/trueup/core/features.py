@@ -28,24 +28,12 @@ _AUC_STEP = 0.1  # log-odds, for the slope of the AUC
 
 @dataclass(frozen=True)
 class Feature:
-    """What one coefficient moves.
+    """What one coefficient moves."""
 
-    Attributes
-    ----------
-    kind : {"system", "class", "part", "score"}
-        "part" is a slice, or the class that a system names.
-    system : int
-        The system whose outputs it names, or whose scores it has; -1 for none.
-    code : int
-        The class that it names of all items, -1 where it names the outputs of the system.
-    part : int
-        The slice that it is limited to, -1 for none.
-    """
-
-    kind: str
-    system: int = -1
-    code: int = -1
-    part: int = -1
+    kind: str  # "part" is a slice, or the class that a system names
+    system: int = -1  # the system whose outputs it names, or whose scores it has; -1 for none
+    code: int = -1  # the class that it names of all items, -1 where it names the outputs of the system
+    part: int = -1  # the slice that it is limited to, -1 for none
 
     def of(self, codes: Codes, scores: Floats | None, slices: Codes | None) -> tuple[Codes, Floats]:
         """The class that it names of each item, and its value, 0 where it says nothing."""
@@ -66,19 +54,11 @@ class Feature:
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """The features of items, levels first.
-
-    Attributes
-    ----------
-    chosen : tuple of Feature
-    targets, values
-        As in `Rows`.
-    n_levels : int
-    """
+    """The features of items, levels first."""
 
     chosen: tuple[Feature, ...]
-    targets: Codes = field(repr=False)
-    values: Floats = field(repr=False)
+    targets: Codes = field(repr=False)  # as in `Rows`
+    values: Floats = field(repr=False)  # as in `Rows`
     n_levels: int
 
     @property

@@ -51,20 +51,11 @@ def reading_of(model: NoiseModel, labels: Labels | LabelScan[Labels]) -> Reading
 
 @dataclass(frozen=True, eq=False)
 class SampledItems:
-    """Some of the items of a scan.
+    """Some of the items of a scan."""
 
-    Attributes
-    ----------
-    blocks : tuple of VoteBlock
-        The votes on them, what systems say and which are checked.
-    base : array of shape (n, n_classes)
-    chance : array of shape (n,)
-        That each was taken.
-    """
-
-    blocks: tuple[VoteBlock, ...] = field(repr=False)
-    base: Floats = field(repr=False)
-    chance: Floats = field(repr=False)
+    blocks: tuple[VoteBlock, ...] = field(repr=False)  # the votes on them, what systems say and which are checked
+    base: Floats = field(repr=False)  # (n, n_classes)
+    chance: Floats = field(repr=False)  # (n,): that each was taken
 
     @property
     def codes(self) -> Codes:
@@ -73,20 +64,11 @@ class SampledItems:
 
 
 class Sums(NamedTuple):
-    """Sums over all items of a scan, which those over the sampled ones are made equal to.
-
-    Attributes
-    ----------
-    n_items : int
-    totals : array of shape (n_values,)
-        See `base_values`.
-    sizes : array of shape (n_systems + 1, n_classes)
-        How many items each system puts into each class, and the base.
-    """
+    """Sums over all items of a scan, which those over the sampled ones are made equal to."""
 
     n_items: int
-    totals: Floats
-    sizes: Floats
+    totals: Floats  # (n_values,): see `base_values`
+    sizes: Floats  # (n_systems + 1, n_classes): how many items each system puts into each class, and the base
 
     @property
     def n_named(self) -> Floats:

@@ -207,19 +207,11 @@ class Checks:
 
 @dataclass(frozen=True, eq=False)
 class ThetaDraws:
-    """Draws of θ, equally likely.
+    """Draws of θ, equally likely."""
 
-    Attributes
-    ----------
-    beta : array of shape (n_points,)
-    gamma : array of shape (n_points, n_features)
-    effective : float
-        How many independent draws they are worth.
-    """
-
-    beta: Floats = field(repr=False)
-    gamma: Floats = field(repr=False)
-    effective: float
+    beta: Floats = field(repr=False)  # (n_points,)
+    gamma: Floats = field(repr=False)  # (n_points, n_features)
+    effective: float  # how many independent draws they are worth
 
 
 def draw_theta(

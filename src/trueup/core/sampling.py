@@ -26,17 +26,7 @@ def group_sizes(codes: Codes, n_groups: int) -> Floats:
 
 
 def inclusion_chances(n_all: int, groupings: Sequence[tuple[Codes, Floats]], n_items: int) -> Floats:
-    """The chance of each item to be taken, shape (n_items,).
-
-    Parameters
-    ----------
-    n_all : int
-        The number of all items.
-    groupings : sequence of (codes, sizes)
-        The group of each of these items, -1 for none, and how many of all items are in each group.
-    n_items : int
-        The number of these items.
-    """
+    """The chance of each item to be taken, shape (n_items,)."""
     chance = np.full(n_items, _OF_ALL / max(n_all, 1))
     for codes, sizes in groupings:
         of_group = _OF_A_GROUPING / max(int(np.count_nonzero(sizes)), 1) / np.maximum(sizes, 1.0)
@@ -46,16 +36,7 @@ def inclusion_chances(n_all: int, groupings: Sequence[tuple[Codes, Floats]], n_i
 
 
 def calibrated_times(chance: Floats, values: Floats, totals: Floats) -> Floats:
-    """How many items each taken item stands for, so that sums of the values are those over all items.
-
-    Parameters
-    ----------
-    chance : array of shape (n_taken,)
-        Items with a chance of 1 stand for themselves.
-    values : array of shape (n_taken, n_values)
-    totals : array of shape (n_values,)
-        The sums over all items; the largest are kept, where they are many.
-    """
+    """How many items each taken item stands for, so that sums of the values are those over all items."""
     times = 1 / chance
     free = np.flatnonzero(chance < 1)
     if not len(free):

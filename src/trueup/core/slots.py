@@ -19,35 +19,17 @@ _NEVER = -600.0  # log-odds of a slot whose class has another one
 
 @dataclass(frozen=True, eq=False)
 class Slots:
-    """The slots of items; the last one is for all classes without one.
+    """The slots of items; the last one is for all classes without one."""
 
-    Attributes
-    ----------
-    classes : integer array of shape (n_items, n_slots)
-        The class of each slot; of the last one some class without a slot.
-    n_others : integer array of shape (n_items,)
-        Classes without a slot.
-    log_base, offset : arrays of shape (n_items, n_slots)
-        As in `Rows`.
-    n_classes : int
-    """
-
-    classes: Codes = field(repr=False)
-    n_others: Codes = field(repr=False)
-    log_base: Floats = field(repr=False)
-    offset: Floats = field(repr=False)
+    classes: Codes = field(repr=False)  # (n_items, n_slots)
+    n_others: Codes = field(repr=False)  # (n_items,): classes without a slot
+    log_base: Floats = field(repr=False)  # (n_items, n_slots): as in `Rows`
+    offset: Floats = field(repr=False)  # (n_items, n_slots): as in `Rows`
     n_classes: int
 
     @classmethod
     def of(cls, base: Floats, named: Codes) -> Slots:
-        """The slots of items.
-
-        Parameters
-        ----------
-        base : array of shape (n_items, n_classes)
-        named : integer array of shape (n_named, n_items)
-            Classes with a slot, -1 for none.
-        """
+        """The slots of items."""
         n_classes = base.shape[1]
         likeliest = np.argpartition(-base, _LIKELIEST, axis=1)[:, :_LIKELIEST]
         classes = np.column_stack([named.T, likeliest])

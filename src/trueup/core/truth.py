@@ -241,7 +241,7 @@ class TruthModel:
     def with_labels(self, labels: Labels, seed: int | None = None) -> TruthModel:
         """The model for the same votes with other checked items; the base is kept where it was told the same."""
         model = replace(self, labels=labels, seed=self.seed if seed is None else seed)
-        if not np.array_equal(told_gold(labels), told_gold(self.labels)):
+        if not np.array_equal(chosen_gold(labels), chosen_gold(self.labels)):
             return replace(model, base=base_of(labels_of_base(labels)))
         if self._sampled[0] is None and self.slots is None:
             for name in ("features", "rows", "recalibration", "prior_theta"):
@@ -279,7 +279,7 @@ class TruthModel:
         at = np.flatnonzero(self.chosen >= 0)
         if len(at):
             model = self
-            if (told_gold(self.labels) >= 0).any():
+            if (chosen_gold(self.labels) >= 0).any():
                 model = replace(self, base=base_of(self.labels.without_gold()), centres=None)
             of_chosen = surprises(*model.rows_at(at, self.chosen[at]), model.features.systems, model.prior_theta)
         return of_drawn, of_chosen
@@ -305,19 +305,6 @@ def own_centres(labels: Labels, base: Floats, codes: Codes, labelers: Codes) -> 
     """The levels that votes let expect of systems; of labelers whose votes are among them, without these.
 
     A labeler's votes are divided out of the posterior of Dawid–Skene, in place of a fit without them.
-
-    Parameters
-    ----------
-    labels : Labels
-    base : array of shape (n_items, n_classes)
-    codes : integer array of shape (n_systems, n_items)
-    labelers : integer array of shape (n_systems,)
-        The place of each system among the labelers, -1 for a system that is none.
-
-    Returns
-    -------
-    array of shape (n_levels,)
-        In the order of `build_features`.
     """
     features = build_features(base, codes)
     rows = features.rows(base)
@@ -359,14 +346,14 @@ def drawn_gold(labels: Labels) -> Codes:
     return np.where(np.isnan(labels.gold_chance), -1, known).astype(np.int32)
 
 
-def told_gold(labels: Labels) -> Codes:
+def chosen_gold(labels: Labels) -> Codes:
     """The class of each checked item that the base takes for known: those that somebody chose."""
     return np.where(drawn_gold(labels) >= 0, -1, labels.gold_codes).astype(np.int32)
 
 
 def labels_of_base(labels: Labels) -> Labels:
     """The labels with the gold that the base takes for known."""
-    return replace(labels, gold_codes=told_gold(labels))
+    return replace(labels, gold_codes=chosen_gold(labels))
 
 
 def basis_in_words(n_checked: int, n_items: int) -> str:

@@ -26,39 +26,17 @@ NO_PREDICTION = np.int32(-1)
 
 @dataclass(frozen=True, eq=False)
 class AlignedPredictions:
-    """Predictions in the order of ``labels.items`` and ``labels.classes``.
+    """Predictions in the order of ``labels.items`` and ``labels.classes``."""
 
-    Attributes
-    ----------
-    systems : array of shape (n_systems,)
-        The names of the systems.
-    codes : int32 array of shape (n_systems, n_items), optional
-        Hard predictions as positions in ``labels.classes``, -1 for none; None if a system gives no hard classes.
-    scores : float array of shape (n_systems, n_items), optional
-        Scores of the `positive` class, NaN for none; None if a system gives no scores.
-    probabilities : float array of shape (n_systems, n_items, n_classes), optional
-        Class probabilities, NaN for none; None if a system gives none.
-    positive : int, optional
-        The position in ``labels.classes`` of the class the scores speak for.
-    missing : int array of shape (n_systems,)
-        Items of the labels left without a prediction.
-    unknown_items : int array of shape (n_systems,)
-        Predictions left out because the labels do not have their item.
-    unknown_classes : int array of shape (n_systems,)
-        Predictions left out because the labels do not have their class; they are counted in `missing` too.
-    n_classes : int
-        Number of classes of the labels.
-    """
-
-    systems: Vocabulary
-    codes: Codes | None
-    scores: Floats | None
-    probabilities: Floats | None
-    positive: int | None
-    missing: npt.NDArray[np.int64]
-    unknown_items: npt.NDArray[np.int64]
-    unknown_classes: npt.NDArray[np.int64]
-    n_classes: int
+    systems: Vocabulary  # (n_systems,): the names of the systems
+    codes: Codes | None  # (n_systems, n_items)
+    scores: Floats | None  # (n_systems, n_items)
+    probabilities: Floats | None  # (n_systems, n_items, n_classes)
+    positive: int | None  # the position in ``labels.classes`` of the class the scores speak for
+    missing: npt.NDArray[np.int64]  # (n_systems,): items of the labels left without a prediction
+    unknown_items: npt.NDArray[np.int64]  # (n_systems,): predictions left out because the labels do not have their item
+    unknown_classes: npt.NDArray[np.int64]  # (n_systems,)
+    n_classes: int  # number of classes of the labels
 
     @property
     def n_systems(self) -> int:
@@ -112,15 +90,7 @@ class AlignedPredictions:
         )
 
     def prepared_for(self, kind: OutputKind, *, positive: int) -> AlignedPredictions:
-        """With outputs as a metric wants them: scores that grow with the positive class, probabilities from scores.
-
-        Parameters
-        ----------
-        kind : {"classes", "scores", "probabilities"}
-            What the metric looks at; classes stay as they are.
-        positive : int
-            Code of the positive class.
-        """
+        """With outputs as a metric wants them: scores that grow with the positive class, probabilities from scores."""
         if kind == "probabilities":
             return self._with_probabilities()
         return self._with_scores_of(positive) if kind == "scores" else self
@@ -133,10 +103,10 @@ class AlignedPredictions:
             return self
         if self.n_classes == 2:
             return replace(self, scores=-self.scores, positive=positive)
-        spoken_for = "no class in particular" if self.positive is None else "another class"
+        of_class = "no class in particular" if self.positive is None else "another class"
         raise InvalidPredictions(
             f"scores must speak for the positive class of more than two, got {self.n_classes} classes and scores of "
-            f"{spoken_for}; pass ⟨positive⟩, name it in Predictions.from_scores, or pass class probabilities"
+            f"{of_class}; pass ⟨positive⟩, name it in Predictions.from_scores, or pass class probabilities"
         )
 
     def _with_probabilities(self) -> AlignedPredictions:
@@ -148,7 +118,7 @@ class AlignedPredictions:
         both = np.stack([1 - self.scores, self.scores], axis=2)
         return replace(self, probabilities=both if self.positive == 1 else both[:, :, ::-1])
 
-    def notes_on_strangers(self) -> list[str]:
+    def unmatched_item_notes(self) -> list[str]:
         """What was left out because the labels do not have it."""
         notes = []
         if self.unknown_items.any():

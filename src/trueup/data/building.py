@@ -47,7 +47,7 @@ class Columns:
     run: Codes | None = None  # which of several verdicts of a labeler on an item a row is
     item_table: ItemTable = field(default_factory=ItemTable)
     crowds: frozenset[Hashable] = frozenset()
-    remarks: tuple[str, ...] = ()
+    reading_notes: tuple[str, ...] = ()
     is_wide: bool = False
 
 
@@ -170,9 +170,20 @@ def _read_wide(
     labeler = np.repeat(np.arange(len(columns), dtype=np.int32), len(code))
     item_codes = np.tile(code, len(columns))
     labelers = vocabulary_from(columns)
-    remarks = () if surely else (remark,)
+    reading_notes = () if surely else (remark,)
     return Columns(
-        item_codes, items, labeler, labelers, label, names, missing, abstain, None, found, remarks=remarks, is_wide=True
+        item_codes,
+        items,
+        labeler,
+        labelers,
+        label,
+        names,
+        missing,
+        abstain,
+        None,
+        found,
+        reading_notes=reading_notes,
+        is_wide=True,
     )
 
 
@@ -303,7 +314,7 @@ def assemble(
         "fixed_classes": classes is not None,
         "item_table": columns.item_table,
         "crowds": columns.crowds,
-        "remarks": columns.remarks,
+        "reading_notes": columns.reading_notes,
     }
 
 

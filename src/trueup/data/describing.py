@@ -128,7 +128,7 @@ def notes(labels: Votes) -> list[str]:
             f"{counts['items_without_values']} of {some(labels.n_items, 'item')} are not in the item table; they have "
             "no value in any of its columns."
         )
-    return [*labels.remarks, *map(Sentence, sentences), *find_suspect_names(labels)]
+    return [*labels.reading_notes, *map(Sentence, sentences), *find_suspect_names(labels)]
 
 
 _NULL_WORDS = {"nan", "none", "null", "nil", "na", "n/a", "<na>", "#n/a", "nat"}

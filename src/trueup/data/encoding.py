@@ -52,15 +52,7 @@ class _Book(dict[Hashable, int]):
 
 
 class Encoder:
-    """Collects a column block by block and then encodes it.
-
-    Parameters
-    ----------
-    column : str
-        What the column is, for errors.
-    blank_is_null : bool
-        Whether an empty text is a null, as it is in a text file.
-    """
+    """Collects a column block by block and then encodes it."""
 
     def __init__(self, column: str, *, blank_is_null: bool = False) -> None:
         self.column = column

@@ -206,19 +206,7 @@ def read_names(
     known: Mapping[str, Vocabulary] | None = None,
     sinks: Sequence[tuple[str, Sink]] = (),
 ) -> dict[str, Encoded]:
-    """The columns of names of a table as codes and vocabulary, by role; other columns go to their `sinks`.
-
-    Parameters
-    ----------
-    table : Table
-    roles : mapping from role to column
-        Several columns name together; see `key_columns`.
-    special : sequence
-        Values of the role "label" that are set apart; see `encode`.
-    known : mapping from role to vocabulary, optional
-        The names that text in a file stands for; without it text is numbers if all of it is.
-    sinks : sequence of (column, sink)
-    """
+    """The columns of names of a table as codes and vocabulary, by role; other columns go to their `sinks`."""
     keys = {role: key_columns(column, table.columns, role=role) for role, column in roles.items()}
     encoders = {role: [Encoder(role, blank_is_null=table.from_text) for _ in key] for role, key in keys.items()}
     for _, sink in sinks:

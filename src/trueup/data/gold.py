@@ -34,12 +34,6 @@ class Gold(dict[Hashable, Hashable]):
 
     `trueup.read_gold` makes it of a file, and `Labels.with_gold` takes it as any mapping.
 
-    Parameters
-    ----------
-    truths : mapping from item to class
-    drawn : {"chosen", "random"} or mapping
-        As in `Labels.with_gold`.
-
     Examples
     --------
     >>> from trueup.data.gold import Gold
@@ -77,16 +71,8 @@ def check_names(labels: Votes, names: list[Any]) -> None:
             )
 
 
-def chances_told(drawn: object, items: list[Any]) -> tuple[Floats, Booleans]:
-    """The chance of each item that is a number, else NaN, and which items were drawn by a simple random sample.
-
-    Parameters
-    ----------
-    drawn : {"chosen", "random"} or mapping
-        A mapping names exactly `items`; its values are probabilities or again these words.
-    items : list
-        The items whose truth is told.
-    """
+def given_inclusion_probabilities(drawn: object, items: list[Any]) -> tuple[Floats, Booleans]:
+    """The chance of each item that is a number, else NaN, and which items were drawn by a simple random sample."""
     if isinstance(drawn, Mapping):
         _check_coverage(drawn, items)
         values = [drawn[item] for item in items]
@@ -125,16 +111,7 @@ def _chance(value: object, item: object) -> float:
 
 
 def read_design(items: list[Any], words: list[Any] | None, numbers: list[Any] | None) -> dict[Any, float | Draw]:
-    """How each item was drawn, from the rows of a file.
-
-    Parameters
-    ----------
-    items : list
-        The item of each row.
-    words, numbers : list, optional
-        What the columns `drawn` and `chance` say of it; None, or None in a row, where they say nothing. A chance is
-        more than a word, and an item of which nothing is said was chosen.
-    """
+    """How each item was drawn, from the rows of a file."""
     design: dict[Any, float | Draw] = {}
     for k, item in enumerate(items):
         word = None if words is None or is_null(words[k]) else str(words[k]).strip().casefold() or None
@@ -172,17 +149,6 @@ def chances_after(labels: Votes, in_role: Codes, where: Positions, chances: Floa
 
     All items of a role that simple random samples drew, in this call and before, are one simple random sample of the
     items of the labels: the chance of each is their number over that of the items, however many calls told them.
-
-    Parameters
-    ----------
-    labels : Votes
-        Before the call.
-    in_role : int array of shape (n_items,)
-        The truths in the role that is told, before the call; -1 for none.
-    where : int array
-        The positions of the items that are told.
-    chances, at_random : array of the same length
-        What `chances_told` makes of the user's words.
     """
     after = labels.gold_chance.copy()
     numbers = ~np.isnan(chances)

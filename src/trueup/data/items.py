@@ -26,19 +26,9 @@ _LONG_TEXT = 40  # mean characters from which a column is text to read and not a
 
 @dataclass(frozen=True, eq=False)
 class ItemTable:
-    """Columns by name, each with a value for every item; None, NaN or NaT where an item has none.
+    """Columns by name, each with a value for every item; None, NaN or NaT where an item has none."""
 
-    Attributes
-    ----------
-    columns : dict from name to array of shape (n_items,)
-        Whole numbers, numbers, times and truth values are arrays of their kind, all else are objects: also whole
-        numbers that some item lacks or that are too large, which no array of numbers could hold exactly.
-    inferred : frozenset of str
-        Those that nobody named: columns of the votes that have one value for each item. They give way to columns that
-        are named, and are not shown to experts, who might see there what a labeler thought.
-    """
-
-    columns: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    columns: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)  # (n_items,)
     inferred: frozenset[str] = frozenset()
 
     def column(self, name: str) -> npt.NDArray[Any]:
@@ -74,17 +64,7 @@ class ItemTable:
 def inferred_table(
     facts: Mapping[str, Distinct], key: Sequence[str], item: Codes, items: Vocabulary, *, from_text: bool
 ) -> ItemTable:
-    """What a table of votes says of the items: columns with one value for each item, and those that name it together.
-
-    Parameters
-    ----------
-    facts : mapping from column to Distinct
-        The columns that may describe items.
-    key : sequence of str
-        The columns that name the items.
-    item : int array, items : array
-        The item of each row as a position, and the names.
-    """
+    """What a table of votes says of the items: columns with one value an item, and those that name it together."""
     found = {name: fact.by_item(item, len(items)) for name, fact in facts.items()}
     values = {name: text_as_values(cells) if from_text else cells for name, cells in found.items() if cells is not None}
     if len(key) > 1:

@@ -60,21 +60,11 @@ _UNLABELED = -1  # of classes that are numbers with names
 
 @dataclass(frozen=True)
 class DatasetVotes:
-    """The votes of a data set as columns.
+    """The votes of a data set as columns."""
 
-    Attributes
-    ----------
-    columns : dict
-        ``item``, ``labeler`` and ``label``, a row for each vote.
-    classes : list, optional
-        The names of the classes in their order, where the data set has them.
-    is_anonymous : bool
-        Whether nobody knows who gave which vote.
-    """
-
-    columns: dict[str, list[Any]]
-    classes: list[Hashable] | None
-    is_anonymous: bool
+    columns: dict[str, list[Any]]  # ``item``, ``labeler`` and ``label``, a row for each vote
+    classes: list[Hashable] | None  # the names of the classes in their order, where the data set has them
+    is_anonymous: bool  # whether nobody knows who gave which vote
 
 
 def is_matrix(dataset: Any) -> bool:
@@ -83,15 +73,7 @@ def is_matrix(dataset: Any) -> bool:
 
 
 def read_dataset(dataset: Any, *, item: str | None, labeler: str | None, label: str) -> DatasetVotes:
-    """The votes in the rows of a data set.
-
-    Parameters
-    ----------
-    dataset : Dataset of Hugging Face, frame, dict of columns, or sequence of dicts
-    item, labeler, label : str or None
-        The columns, or with a dot a member of the objects in one (``annotations.label``). Without an item the rows are
-        numbered from 0; without a labeler the votes are of an anonymous crowd.
-    """
+    """The votes in the rows of a data set."""
     labels = _column(dataset, label, "label")
     names = class_names(dataset, label)
     items = list(range(len(labels))) if item is None else _column(dataset, item, "item")
@@ -282,7 +264,7 @@ class Labels(Votes):
     crowds : frozenset
         The labelers that each stand for many anonymous ones (`from_counts`): their votes on an item are of different
         people, where those of any other labeler are one person's, who wavers.
-    remarks : tuple of str
+    reading_notes : tuple of str
         What was said when they were read: what was left out, mapped or guessed, with how often. `notes` begins with it.
     """
 
@@ -324,7 +306,7 @@ class Labels(Votes):
         wide : bool, optional
             Whether each labeler has a column, named by it, where an empty cell is no vote. Columns of other values than
             the others, or than `classes`, become item columns. By default a table that has items and no columns of
-            labelers and labels is wide if two columns and more hold the same values; `remarks` says so.
+            labelers and labels is wide if two columns and more hold the same values; `reading_notes` says so.
         run : str, optional
             The column that tells several verdicts of one labeler on one item apart (epochs, temperatures). They are one
             witness who wavers, named or not; with a run they come without a warning, and `duplicates` is about rows of
@@ -575,7 +557,7 @@ class Labels(Votes):
                 self.gold | self.held_gold, truths, remedy="keep one, or pass ⟨correct=True⟩ if the later one is right"
             )
         design = drawn if drawn is not None else getattr(truths, "drawn", "chosen")
-        chances, at_random = _gold.chances_told(design, list(truths))
+        chances, at_random = _gold.given_inclusion_probabilities(design, list(truths))
         known = set(self.classes.tolist())
         new = [name for name in dict.fromkeys(names) if name not in known]
         labels = with_classes(self, new) if new else self

@@ -20,7 +20,7 @@ from trueup._base.wording import some
 from trueup.data.encoding import Vocabulary, is_null, vocabulary_from
 from trueup.data.files import Format, Source, open_table
 from trueup.data.frames import Cells, FrameTable, Table, key_columns
-from trueup.data.gold import DRAWS, Drawn, chances_told, check_contradictions, contradiction
+from trueup.data.gold import DRAWS, Drawn, check_contradictions, contradiction, given_inclusion_probabilities
 from trueup.data.labels import Labels
 from trueup.exceptions import InvalidLabels, quoted
 
@@ -168,7 +168,7 @@ class Pairs:
             design = {_canonical(self._as_known(contest), TIE)[0]: how for contest, how in drawn.items()}
         else:
             design = dict.fromkeys(told, check_choice(drawn or "chosen", DRAWS, name="drawn"))
-        chances_told(design, list(told))  # an error where it has too few, or what is no chance
+        given_inclusion_probabilities(design, list(told))  # an error where it has too few, or what is no chance
         # What was drawn and is told again as chosen stays drawn.
         new = {contest: how for contest, how in design.items() if how != "chosen" or contest not in self.drawn}
         return replace(self, gold={**self.gold, **told}, drawn={**self.drawn, **new})

@@ -44,22 +44,13 @@ class TableOptions:
 
 @dataclass(frozen=True, eq=False)
 class FirstLook:
-    """The names in a file, as it writes them.
-
-    Attributes
-    ----------
-    labelers, labels : array
-    n_rows : int
-    from_text : bool
-    has_numbered_items : bool
-        Whether all items of a text file are written as integers.
-    """
+    """The names in a file, as it writes them."""
 
     labelers: Vocabulary
     labels: Vocabulary
     n_rows: int
     from_text: bool
-    has_numbered_items: bool
+    has_numbered_items: bool  # whether all items of a text file are written as integers
 
 
 def look_at(path: str, options: TableOptions) -> FirstLook:
@@ -86,33 +77,16 @@ def look_at(path: str, options: TableOptions) -> FirstLook:
 
 @dataclass(frozen=True, eq=False)
 class VoteBlock:
-    """The votes on some items without any names; what passes over a scan see.
+    """The votes on some items without any names; what passes over a scan see."""
 
-    Attributes
-    ----------
-    indptr, indices : integer arrays
-        Rows and columns of the vote matrix, as of a CSR matrix.
-    data : array
-        How often; empty if every vote was given once.
-    gold : integer array of shape (n_items,)
-        Known classes, -1 for none; empty if there are none at all.
-    n_columns : int
-    keys : integer array of shape (n_items,)
-        See `item_keys`; empty where nobody will ask which item is which.
-    outputs : integer array of shape (n_items, n_systems)
-        The class that each system under test names, -1 for none.
-    vetted : integer array of shape (n_items,)
-        The class of items that were drawn at random and vetted, which fits are not told, -1 for none.
-    """
-
-    indptr: npt.NDArray[np.int64]
-    indices: npt.NDArray[np.int32]
-    data: Floats
-    gold: Codes
+    indptr: npt.NDArray[np.int64]  # rows and columns of the vote matrix, as of a CSR matrix
+    indices: npt.NDArray[np.int32]  # rows and columns of the vote matrix, as of a CSR matrix
+    data: Floats  # how often; empty if every vote was given once
+    gold: Codes  # (n_items,): known classes, -1 for none; empty if there are none at all
     n_columns: int
-    keys: Keys = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
+    keys: Keys = field(default_factory=lambda: np.empty(0, dtype=np.uint64))  # (n_items,)
     outputs: npt.NDArray[np.int16] = field(default_factory=lambda: np.empty((0, 0), dtype=np.int16))
-    vetted: npt.NDArray[np.int16] = field(default_factory=lambda: np.empty(0, dtype=np.int16))
+    vetted: npt.NDArray[np.int16] = field(default_factory=lambda: np.empty(0, dtype=np.int16))  # (n_items,)
 
     @classmethod
     def of(cls, labels: Votes) -> VoteBlock:
@@ -171,29 +145,16 @@ class VoteBlock:
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """What a scan must know of a file.
-
-    Attributes
-    ----------
-    n_items, n_votes, n_repeats, n_missing : int
-    histogram : integer array
-        How many items have no vote, one, two, …
-    keys : integer array of shape (n_items,)
-        A number for each item that does not depend on the file.
-    ends : tuple
-        The first and the last item.
-    n_gold : int
-        Vetted items.
-    """
+    """What a scan must know of a file."""
 
     n_items: int
     n_votes: int
     n_repeats: int
     n_missing: int
-    histogram: npt.NDArray[np.int64]
-    keys: Keys = field(repr=False)
-    ends: tuple[Any, Any]
-    n_gold: int
+    histogram: npt.NDArray[np.int64]  # how many items have no vote, one, two, …
+    keys: Keys = field(repr=False)  # (n_items,): A number for each item that does not depend on the file
+    ends: tuple[Any, Any]  # the first and the last item
+    n_gold: int  # vetted items
 
 
 def item_keys(items: Vocabulary) -> Keys:
@@ -235,34 +196,17 @@ def keyed_uniforms(keys: Keys, *seed: int) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class PartitionReader(Generic[_V]):
-    """Reads files of one scan, all with the same labelers and classes.
+    """Reads files of one scan, all with the same labelers and classes."""
 
-    Attributes
-    ----------
-    make : type
-        What a file becomes.
-    options : TableOptions
-    labelers, classes : array
-    fixed_classes : bool
-        Whether a user named the classes.
-    text_items : bool
-        Whether items of text files stay text, since not all files have numbers for them.
-    gold : mapping from item to class
-    drawn : mapping from item to float
-        Items of `gold` that were drawn by chance, with the chance of each; NaN in a simple random sample of all items.
-    keeps_keys : bool
-        Whether blocks know their items by number.
-    """
-
-    make: type[_V]
+    make: type[_V]  # what a file becomes
     options: TableOptions
     labelers: Vocabulary
     classes: Vocabulary
-    fixed_classes: bool
-    text_items: bool
+    fixed_classes: bool  # whether a user named the classes
+    text_items: bool  # whether items of text files stay text, since not all files have numbers for them
     gold: Mapping[Hashable, Hashable] = field(default_factory=dict, repr=False)
     drawn: Mapping[Hashable, float] = field(default_factory=dict, repr=False)
-    keeps_keys: bool = False
+    keeps_keys: bool = False  # whether blocks know their items by number
 
     @cached_property
     def _labeler_position(self) -> dict[Hashable, int]:

@@ -285,24 +285,7 @@ def _items_of(items: Iterable[Hashable] | None, n: int) -> Vocabulary | None:
 def as_predictions(
     outputs: Any, labels: Votes, *, of_scores: bool = False, positive: Hashable | None = None, least: int = 1
 ) -> Predictions:
-    """What a user passed as the output of one system or of many, as `Predictions` of systems with different names.
-
-    Parameters
-    ----------
-    outputs : Predictions, array, series, mapping or frame
-        Hard classes in the order of ``labels.items``; class probabilities of shape (n_items, n_classes) in the order
-        of ``labels.classes``; a mapping from item to class; a series whose index names the items; a frame as for
-        `Predictions.from_frame`, with the systems in a column ``system`` if there are many; or a mapping from system
-        to any of these.
-    labels : Labels
-        The labels they belong to.
-    of_scores : bool
-        Whether numbers, one for each item, are scores and not classes.
-    positive : class, optional
-        What scores speak for that name no class.
-    least : int
-        The fewest systems that will do.
-    """
+    """What a user passed as the output of one system or of many, as `Predictions` of systems with different names."""
     if positive is not None:
         labels.class_code(positive)
     predictions = outputs if isinstance(outputs, Predictions) else _converted(outputs, labels, of_scores, positive)

@@ -27,20 +27,10 @@ Outputs = npt.NDArray[np.int16]
 
 @dataclass(frozen=True, eq=False)
 class RatedReader(PartitionReader[_V]):
-    """Reads files with what systems say of their items.
-
-    Attributes
-    ----------
-    systems : tuple of str or mapping
-        Of each, the column of the files that holds the class it names, or the classes by item.
-    may_miss : bool
-        Whether items may be without a prediction.
-    vetted : mapping from item to class
-        Items that were drawn at random, which fits are not told.
-    """
+    """Reads files with what systems say of their items."""
 
     systems: tuple[SystemSource, ...] = ()
-    may_miss: bool = False
+    may_miss: bool = False  # whether items may be without a prediction
     vetted: Mapping[Hashable, Hashable] = field(default_factory=dict, repr=False)
 
     def read_rated(self, path: str) -> tuple[_V, Outputs]:
@@ -78,16 +68,7 @@ class RatedReader(PartitionReader[_V]):
 
 
 def rated_scan(scan: LabelScan[_V], systems: Sequence[SystemSource], *, may_miss: bool) -> LabelScan[_V]:
-    """The scan with what systems say of its items.
-
-    Parameters
-    ----------
-    scan : LabelScan
-    systems : sequence of str or mapping
-        Of each, the column of the files that holds its classes, or a mapping from item to class.
-    may_miss : bool
-        Whether items may be without a prediction.
-    """
+    """The scan with what systems say of its items."""
     fields = {name: getattr(scan.reader, name) for name in PartitionReader.__dataclass_fields__}
     told = {item: name for item, name in scan.gold.items() if item not in scan.reader.drawn}
     vetted = {item: name for item, name in scan.gold.items() if item in scan.reader.drawn}

@@ -66,15 +66,7 @@ def read_named_rows(
     labels: Labels | None = None,
     file_format: Format | None = None,
 ) -> tuple[list[Any], dict[str, list[Any]]]:
-    """The names in one column, None for a null, and the values of the others; see `read_items`.
-
-    Parameters
-    ----------
-    column : str
-        That of the names.
-    role : str
-        What has these names, and the parameter that says which column it is.
-    """
+    """The names in one column, None for a null, and the values of the others; see `read_items`."""
     with open_table(path, file_format=file_format) as table:
         key = key_columns(column, table.columns, role=role)
         chosen = [name for name in table.columns if name not in key] if columns is None else list(columns)

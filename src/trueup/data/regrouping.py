@@ -26,8 +26,8 @@ def regrouped_files(files: Sequence[str], reader: PartitionReader[Any], folder: 
     """The files of the folder; it is made if it is not there, and must be of the same files if it is."""
     target, sources = Path(folder), _fingerprint(files, reader)
     if target.exists():
-        told = target / _SOURCES
-        if not told.is_file() or json.loads(told.read_text(encoding="utf-8")) != sources:
+        marker = target / _SOURCES
+        if not marker.is_file() or json.loads(marker.read_text(encoding="utf-8")) != sources:
             raise InvalidFile(
                 f"the folder {folder!r} must hold these votes regrouped or not be there, got one of other votes; "
                 "delete it, or pass another ⟨regroup⟩"

@@ -31,7 +31,7 @@ from trueup._base.types import Codes
 from trueup._base.validation import preview
 from trueup.data.encoding import Encoder, Vocabulary, check_names, numbers_from_text, vocabulary_from
 from trueup.data.files import Format
-from trueup.data.gold import Drawn, chances_told
+from trueup.data.gold import Drawn, given_inclusion_probabilities
 from trueup.data.partitions import (
     Facts,
     FirstLook,
@@ -54,21 +54,11 @@ Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LabelScan(VoteNames, Generic[_V]):
-    """Votes in files that are read when they are needed; made by `Labels.scan`.
-
-    Attributes
-    ----------
-    files : tuple of str
-    reader : PartitionReader
-    gold : mapping from item to class
-        Vetted truths that fits use.
-    regroup : str or None
-        The folder that votes go to if an item is spread over several files.
-    """
+    """Votes in files that are read when they are needed; made by `Labels.scan`."""
 
     files: tuple[str, ...]
     reader: PartitionReader[_V]
-    regroup: str | None = None
+    regroup: str | None = None  # the folder that votes go to if an item is spread over several files
 
     @property
     def labelers(self) -> Vocabulary:
@@ -117,7 +107,7 @@ class LabelScan(VoteNames, Generic[_V]):
         return sum(facts.n_votes for facts in self.facts)
 
     @property
-    def n_witnessed(self) -> int:
+    def n_effective_votes(self) -> int:
         """Number of votes of labelers where several of one on an item count for one."""
         return sum(facts.n_votes - facts.n_repeats for facts in self.facts)
 
@@ -168,14 +158,7 @@ class LabelScan(VoteNames, Generic[_V]):
         return parts[0]  # type: ignore[no-any-return]
 
     def with_gold(self, truths: Mapping[Any, Any], *, drawn: Drawn | None = None) -> LabelScan[_V]:
-        """The same scan with vetted truths, which fits take for known.
-
-        Parameters
-        ----------
-        truths : mapping from item to class
-        drawn : {"chosen", "random"} or mapping from item to probability, optional
-            How the items came to be vetted, as for `Labels.with_gold`.
-        """
+        """The same scan with vetted truths, which fits take for known."""
         unknown = [name for name in truths.values() if name not in set(self.classes.tolist())]
         if unknown:
             raise InvalidLabels(
@@ -184,9 +167,9 @@ class LabelScan(VoteNames, Generic[_V]):
             )
         gold = {**self.gold, **truths}
         design = drawn if drawn is not None else getattr(truths, "drawn", "chosen")
-        chances, at_random = chances_told(design, list(truths))
-        told = zip(truths, chances.tolist(), at_random.tolist(), strict=True)
-        by_chance = {item: chance for item, chance, random in told if random or not isnan(chance)}
+        chances, at_random = given_inclusion_probabilities(design, list(truths))
+        gold_rows = zip(truths, chances.tolist(), at_random.tolist(), strict=True)
+        by_chance = {item: chance for item, chance, random in gold_rows if random or not isnan(chance)}
         both = {**self.reader.drawn, **by_chance}
         n_random = sum(map(isnan, both.values()))
         if 0 < n_random < len(both):
@@ -250,9 +233,9 @@ class LabelScan(VoteNames, Generic[_V]):
             return _encode_on(client, self.reader, files)
         store, facts = _BlockStore(), []
         for place, path in enumerate(files):
-            block, told = _at(place, files, self.reader.encode, path)
+            block, gold_rows = _at(place, files, self.reader.encode, path)
             store.add(block)
-            facts.append(told)
+            facts.append(gold_rows)
         return store, facts
 
     def is_grouped(self, files: Sequence[str], facts: Sequence[Facts]) -> bool:
@@ -301,18 +284,9 @@ class LabelScan(VoteNames, Generic[_V]):
 
 @dataclass(frozen=True, eq=False)
 class EncodedScan:
-    """A scan that was read once.
+    """A scan that was read once."""
 
-    Attributes
-    ----------
-    files : tuple of str
-        In which every item is in one.
-    blocks : iterable of VoteBlock, or of futures of the client
-    facts : tuple of Facts
-    client : dask.distributed.Client or None
-    """
-
-    files: tuple[str, ...]
+    files: tuple[str, ...]  # in which every item is in one
     blocks: Iterable[Any]
     facts: tuple[Facts, ...]
     client: Any | None
@@ -320,9 +294,9 @@ class EncodedScan:
 
 def _encode_on(client: Any, reader: PartitionReader[Any], files: Sequence[str]) -> tuple[list[Any], list[Facts]]:
     """Blocks that stay on the workers, and the facts; all are results of tasks, so a lost one is computed again."""
-    told = client.submit(tuple, (reader, tuple(files)), pure=False)
+    gold_rows = client.submit(tuple, (reader, tuple(files)), pure=False)
     places = places_for(client, [path.stat().st_size if path.exists() else 0 for path in map(Path, files)])
-    both = map_at(client, places, _encode_file, [told] * len(files), range(len(files)))
+    both = map_at(client, places, _encode_file, [gold_rows] * len(files), range(len(files)))
     blocks, facts = (map_at(client, places, itemgetter(k), both) for k in range(2))
     return blocks, wait_for(client, client.submit(list, facts, pure=False))
 
@@ -332,8 +306,8 @@ def _name_of(client: Any | None) -> str:
     return "" if client is None else str(client.id)
 
 
-def _encode_file(told: tuple[PartitionReader[Any], tuple[str, ...]], place: int) -> tuple[VoteBlock, Facts]:
-    reader, files = told
+def _encode_file(gold_rows: tuple[PartitionReader[Any], tuple[str, ...]], place: int) -> tuple[VoteBlock, Facts]:
+    reader, files = gold_rows
     return _at(place, files, reader.encode, files[place])  # type: ignore[no-any-return]
 
 
@@ -402,22 +376,6 @@ def scan_labels(
     Now only the names of labelers and classes are collected. `trueup.noise.fit` of "majority", "one-coin" and
     "dawid-skene" and `trueup.evaluate` pass over the files, with the answers of the same votes in memory; on a cluster
     where a `dask.distributed.Client` is open.
-
-    Parameters
-    ----------
-    paths : path, pattern or sequence of them
-        E.g. ``"votes/*.parquet"``; also csv, tsv and jsonl, packed or not.
-    item, labeler, label, run, classes, missing, abstain, abstain_policy, duplicates
-        As of `from_frame`, for every file.
-    regroup : path, optional
-        A folder for the votes if an item is spread over several files: they are written there once, item by item, and
-        found there by the next scan of the same files. Without it such an item is an error.
-    file_format : {"csv", "tsv", "jsonl", "parquet"}, optional
-        Where suffixes do not tell.
-
-    Returns
-    -------
-    LabelScan
     """
     files = _files_of(paths)
     options = TableOptions(item, labeler, label, run, missing, abstain, abstain_policy, duplicates, file_format)

@@ -20,21 +20,11 @@ NO_SLICE = -1
 
 @dataclass(frozen=True, eq=False)
 class Slicing:
-    """Which slice each item is in.
+    """Which slice each item is in."""
 
-    Attributes
-    ----------
-    column : str
-        What the slices are called together, e.g. "topic".
-    names : Vocabulary
-        In the order of their first items.
-    codes : integer array of shape (n_items,)
-        Positions in `names`, -1 for an item in no slice.
-    """
-
-    column: str
-    names: Vocabulary
-    codes: Codes = field(repr=False)
+    column: str  # what the slices are called together, e.g. "topic"
+    names: Vocabulary  # in the order of their first items
+    codes: Codes = field(repr=False)  # (n_items,): positions in `names`, -1 for an item in no slice
 
     @property
     def n_slices(self) -> int:

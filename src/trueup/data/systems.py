@@ -27,28 +27,16 @@ from trueup.exceptions import InvalidLabels, InvalidPredictions
 
 @dataclass(frozen=True, eq=False)
 class System:
-    """What one system predicts, row by row and in its own names; a null is no prediction.
-
-    Attributes
-    ----------
-    items : array of shape (n,), optional
-        The item of each row; None where rows follow the items of the labels.
-    codes : int array of shape (n,), optional
-        Hard predictions as positions in `classes`, -1 for none.
-    probabilities : array of shape (n, len(columns)), optional
-        Class probabilities, NaN for none.
-    scores : array of shape (n,), optional
-        Scores that grow with the chance of the `positive` class, NaN for none.
-    """
+    """What one system predicts, row by row and in its own names; a null is no prediction."""
 
     name: Hashable
     n: int
-    items: Vocabulary | None = None
-    codes: Codes | None = None
+    items: Vocabulary | None = None  # (n,): the item of each row; None where rows follow the items of the labels
+    codes: Codes | None = None  # (n,): hard predictions as positions in `classes`, -1 for none
     classes: Vocabulary | None = None
-    probabilities: Floats | None = None
+    probabilities: Floats | None = None  # (n, len(columns): class probabilities, NaN for none
     columns: Vocabulary | None = None
-    scores: Floats | None = None
+    scores: Floats | None = None  # (n,): scores that grow with the chance of the `positive` class, NaN for none
     positive: Hashable | None = None
     threshold: float | None = None
 

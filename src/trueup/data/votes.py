@@ -106,7 +106,7 @@ class Votes(VoteNames):
     fixed_classes: bool = False
     item_table: ItemTable = field(default_factory=ItemTable)
     crowds: frozenset[Hashable] = frozenset()
-    remarks: tuple[str, ...] = ()
+    reading_notes: tuple[str, ...] = ()
 
     @property
     def n_items(self) -> int:
@@ -147,7 +147,7 @@ class Votes(VoteNames):
         return self.n_votes - (int(self.witnesses_per_item.sum()) if self.crowds else self.n_pairs)
 
     @property
-    def n_witnessed(self) -> int:
+    def n_effective_votes(self) -> int:
         """Number of votes where several of a labeler on an item count for one."""
         return self.n_votes - self.n_repeats
 
@@ -355,14 +355,7 @@ def with_classes(labels: _V, names: list[Hashable]) -> _V:
 
 
 def votes_with_raters(votes: sparse.csr_array, codes: Codes, n_answers: int) -> sparse.csr_array:
-    """The votes with those of more raters in further columns; a rater's code of -1 is no vote.
-
-    Parameters
-    ----------
-    votes : sparse array of shape (n_items, n_labelers · n_answers)
-    codes : integer array of shape (n_raters, n_items)
-    n_answers : int
-    """
+    """The votes with those of more raters in further columns; a rater's code of -1 is no vote."""
     if not len(codes):
         return votes
     rater, item = np.nonzero(codes >= 0)
@@ -423,7 +416,7 @@ def merge(a: _V, b: _V, *, duplicates: Duplicates) -> tuple[_V, int]:
         fixed_classes=fixed,
         item_table=joined_tables([(a.item_table, every), (b.item_table, every)], items.tolist()),
         crowds=a.crowds | b.crowds,
-        remarks=tuple(dict.fromkeys([*a.remarks, *b.remarks])),
+        reading_notes=tuple(dict.fromkeys([*a.reading_notes, *b.reading_notes])),
     )
     return union, len(common)
 

@@ -249,21 +249,11 @@ def draw_positives(column: Column, tilt: Floats, rng: np.random.Generator) -> Fl
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """The items predicted as one class, by what their votes say.
+    """The items predicted as one class, by what their votes say."""
 
-    Attributes
-    ----------
-    logits : array of shape (m,)
-        Log-odds of class 1 given the votes alone, finite; distinct bins of them for very many items.
-    weights : array of shape (m,)
-        How many items each stands for.
-    sure : (int, int)
-        How many other items are surely of class 0 and of class 1.
-    """
-
-    logits: Floats
-    weights: Floats
-    sure: tuple[int, int]
+    logits: Floats  # (m,): log-odds of class 1 given the votes alone, finite; distinct bins of them for very many items
+    weights: Floats  # (m,): how many items each stands for
+    sure: tuple[int, int]  # how many other items are surely of class 0 and of class 1
     n: int
 
     @property

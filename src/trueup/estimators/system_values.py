@@ -20,25 +20,12 @@ _UNSEEN = 0.5  # units that are right, and as many that are wrong: Jeffreys' pri
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """The population that items are a sample of: of items one by one, unless they came in clusters.
+    """The population that items are a sample of: of items one by one, unless they came in clusters."""
 
-    Attributes
-    ----------
-    clusters : integer array of shape (n_items,), optional
-        Items that came together, as several outputs for one prompt did: a sample of clusters, not of items.
-    weights : array of shape (n_items,), optional
-        What each item counts for.
-    spread : array of shape (n_items,), optional
-        How uncertain that is: 1 for items of a sample of endlessly many, the root of the share that was not drawn for
-        those of a finite pool, and 0 for items that stand for themselves. Without clusters.
-    times : array of shape (n_items,), optional
-        How many items each of these stands for.
-    """
-
-    clusters: Codes | None = field(default=None, repr=False)
-    weights: Floats | None = field(default=None, repr=False)
-    spread: Floats | None = field(default=None, repr=False)
-    times: Floats | None = field(default=None, repr=False)
+    clusters: Codes | None = field(default=None, repr=False)  # (n_items,)
+    weights: Floats | None = field(default=None, repr=False)  # (n_items,): what each item counts for
+    spread: Floats | None = field(default=None, repr=False)  # (n_items,)
+    times: Floats | None = field(default=None, repr=False)  # (n_items,): how many items each of these stands for
 
     def at(self, items: Codes | None, times: Floats | None) -> Population:
         """The same of some items, None for all, that stand for many."""

@@ -38,24 +38,13 @@ _LEVELS_OF_DIFFICULTY = 9  # quantiles that stand for the fitted difficulties of
 
 @dataclass(frozen=True, eq=False)
 class Channel:
-    """P(state), P(class | state) and P(answer | labeler, state).
+    """P(state), P(class | state) and P(answer | labeler, state)."""
 
-    Attributes
-    ----------
-    weights : array of shape (n_states,)
-    state_class : array of shape (n_states, n_classes)
-    matrices : array of shape (n_labelers, n_states, n_answers)
-    average : array of shape (n_states, n_answers)
-        The matrix of an average labeler.
-    names : tuple
-        The labelers.
-    """
-
-    weights: Floats
-    state_class: Floats
-    matrices: Floats
-    average: Floats
-    names: tuple[Hashable, ...]
+    weights: Floats  # (n_states,)
+    state_class: Floats  # (n_states, n_classes)
+    matrices: Floats  # (n_labelers, n_states, n_answers)
+    average: Floats  # (n_states, n_answers): the matrix of an average labeler
+    names: tuple[Hashable, ...]  # the labelers
 
     @property
     def prior(self) -> Floats:
@@ -120,21 +109,7 @@ def channel_of(
     n_labelers: int | None = None,
     prior: npt.ArrayLike | None = None,
 ) -> Channel:
-    """The channel of a noise model, of confusion matrices, or of symmetric errors.
-
-    Parameters
-    ----------
-    noise : NoiseModel, or array of shape (n_labelers, n_classes, n_answers) or (n_classes, n_answers), optional
-        Fitted or known noise, or matrices whose rows are the truth.
-    labelers : sequence, optional
-        Only these labelers.
-    error : float or sequence, optional
-        In place of `noise`: the probability of a wrong label, for all labelers or for each.
-    n_labelers : int, optional
-        That many labelers of this error or matrix; with a noise model that many average ones.
-    prior : array of shape (n_classes,), optional
-        P(class) for matrices and errors; uniform by default. A noise model brings its own.
-    """
+    """The channel of a noise model, of confusion matrices, or of symmetric errors."""
     if (noise is None) == (error is None):
         got = "both" if noise is not None else "neither"
         raise InvalidParameter(f"noise or error must be given, got {got}; pass a noise model, or e.g. ⟨error=0.1⟩")
@@ -258,21 +233,12 @@ _CHUNK = 20_000
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """Outcomes of the votes on one item: their probabilities and P(class | outcome).
+    """Outcomes of the votes on one item: their probabilities and P(class | outcome)."""
 
-    Attributes
-    ----------
-    weights : array of shape (n,)
-    posterior : array of shape (n, n_classes)
-    method : {"enumeration", "merging", "monte-carlo"}
-    lost : float
-        With merging, the most bits that were lost.
-    """
-
-    weights: Floats
-    posterior: Floats
+    weights: Floats  # (n,)
+    posterior: Floats  # (n, n_classes)
     method: Method
-    lost: float = 0.0
+    lost: float = 0.0  # with merging, the most bits that were lost
 
     def mean(self, values: Floats) -> tuple[float, float]:
         """Mean of a function of the outcome, and its Monte Carlo standard error (0 where nothing is drawn)."""
@@ -300,18 +266,7 @@ def list_outcomes(
     n_draws: int = 50_000,
     random_state: RandomState = 0,
 ) -> Outcomes:
-    """All outcomes of the votes of a panel, or a sample of them.
-
-    Parameters
-    ----------
-    channel : Channel
-    max_outcomes : int
-        The most outcomes that are enumerated.
-    n_draws : int
-        Draws where there are more, and merging is not possible.
-    random_state : int, Generator or None
-        For the draws.
-    """
+    """All outcomes of the votes of a panel, or a sample of them."""
     kinds, copies = _kinds(channel.matrices)
     n_states, n_answers = channel.matrices.shape[1:]
     total = 1

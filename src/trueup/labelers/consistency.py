@@ -44,15 +44,7 @@ def self_consistency(labels: Votes) -> dict[Hashable, Estimate]:
 def agreement_with_self(
     item: Codes, labeler: Codes, times: npt.NDArray[Any], counted: Booleans
 ) -> tuple[Floats, Floats]:
-    """How far each labeler agrees with themselves, summed over items with several verdicts, and how many these are.
-
-    Parameters
-    ----------
-    item, labeler, times : arrays of shape (n,)
-        Answers, each of one labeler on one item, and how often it was given.
-    counted : boolean array of shape (n_labelers,)
-        Whose verdicts are looked at.
-    """
+    """How far each labeler agrees with themselves, summed over items with several verdicts, and how many these are."""
     n_labelers = len(counted)
     pairs, place = np.unique(item.astype(np.int64) * n_labelers + labeler, return_inverse=True)
     n = np.bincount(place, times)

@@ -29,21 +29,12 @@ _MOST_ROWS = 200  # votes that stand for all of a labeler's where the level is s
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """Accuracies of labelers.
+    """Accuracies of labelers."""
 
-    Attributes
-    ----------
-    expected : array of shape (n_labelers,)
-        What the votes of the others let expect; NaN for a labeler without a vote for a class.
-    draws : array of shape (n_draws, n_labelers)
-    n_checked, n_right : integer arrays of shape (n_labelers,)
-        Checked items among their votes that were drawn at random, and how many of these votes are right.
-    """
-
-    expected: Floats
-    draws: Floats = field(repr=False)
-    n_checked: Codes
-    n_right: Codes
+    expected: Floats  # (n_labelers,)
+    draws: Floats = field(repr=False)  # (n_draws, n_labelers)
+    n_checked: Codes  # (n_labelers,)
+    n_right: Codes  # (n_labelers,)
 
 
 def labeler_levels(

@@ -35,26 +35,13 @@ _COLOURS = {"votes": "tab:blue", "vetted": "tab:orange", "both": "tab:green"}
 
 @dataclass(frozen=True)
 class Design:
-    """One way to spend a budget.
-
-    Attributes
-    ----------
-    kind : {"votes", "vetted", "both"}
-    n_items : int
-        Items with a prediction that are looked at, by the crowd or by the expert.
-    votes_per_item : int
-    n_vettings : int
-        Of the items, those that the expert looks at.
-    half_width : float
-        Expected half-width of the interval of the model's accuracy.
-    cost : float
-    """
+    """One way to spend a budget."""
 
     kind: DesignKind
-    n_items: int
+    n_items: int  # items with a prediction that are looked at, by the crowd or by the expert
     votes_per_item: int
-    n_vettings: int
-    half_width: float
+    n_vettings: int  # of the items, those that the expert looks at
+    half_width: float  # expected half-width of the interval of the model's accuracy
     cost: float
 
 
@@ -84,27 +71,14 @@ class Frontier:
 
 @dataclass(frozen=True)
 class Plan:
-    """What to buy, and what else could be bought.
+    """What to buy, and what else could be bought."""
 
-    Attributes
-    ----------
-    design : Design
-        What is recommended; its fields can be read from the plan itself.
-    budget, level : float
-    alternatives : tuple of Design
-        The best of each kind and number of votes at this budget, the narrowest first.
-    frontier : Frontier
-        What other budgets would buy.
-    notes : tuple of str
-        What the numbers rest on.
-    """
-
-    design: Design
+    design: Design  # what is recommended; its fields can be read from the plan itself
     budget: float
     level: float
     alternatives: tuple[Design, ...] = field(repr=False)
-    frontier: Frontier = field(repr=False)
-    notes: tuple[str, ...]
+    frontier: Frontier = field(repr=False)  # what other budgets would buy
+    notes: tuple[str, ...]  # what the numbers rest on
 
     @property
     def kind(self) -> DesignKind:

@@ -94,19 +94,6 @@ def labeler_draws(
 
     In a slice a labeler is much as on all items: a row of their matrix there is Dirichlet with that of all items as its
     mean, worth so many votes as the likelihood of their votes in all slices says.
-
-    Parameters
-    ----------
-    labels : Labels
-    truths : integer array of shape (n_draws, n_items)
-    spam_prior : float
-    rng : Generator
-    slices : integer array of shape (n_items,), optional
-        -1 for items in none.
-    moves : sequence of arrays of shape (n_draws, n_labelers), optional
-        By how much accuracies are off in each draw, on all items and then in each slice.
-    spam_truths : integer array of shape (n, n_items), optional
-        Truths by which it is judged who is a pure spammer; by default the same.
     """
     n_slices = 0 if slices is None else int(slices.max(initial=-1)) + 1
     sizes = (labels.n_labelers, labels.n_classes, labels.n_answers)
@@ -138,16 +125,10 @@ def labeler_draws(
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """What labelers said of items of each class, in some draws of the truth.
+    """What labelers said of items of each class, in some draws of the truth."""
 
-    Attributes
-    ----------
-    votes : array of shape (n_draws, n_labelers, n_classes, n_answers)
-    items : array of shape (n_draws, n_classes)
-    """
-
-    votes: Floats
-    items: Floats
+    votes: Floats  # (n_draws, n_labelers, n_classes, n_answers)
+    items: Floats  # (n_draws, n_classes)
 
 
 def draws_of_tallies(
@@ -162,24 +143,7 @@ def draws_of_tallies(
     moves: Sequence[Floats] | None = None,
     spam_factor: Floats | None = None,
 ) -> list[LabelerDraws]:
-    """What labelers are like on all items and then in each slice, given what they said of items of each class.
-
-    Parameters
-    ----------
-    count : callable
-        From some of the draws to the tallies of all items and of each slice.
-    sizes : tuple
-        The numbers of labelers, classes and answers.
-    n_parts : int
-        All items, and the slices.
-    rows : int
-        Draws that are counted at once.
-    moves : sequence of arrays of shape (n_draws, n_labelers), optional
-        As for `labeler_draws`.
-    spam_factor : array of shape (n, n_labelers), optional
-        As `log_spam_factor` gives it, for the truths by which it is judged who is a pure spammer; by default for those
-        of all draws.
-    """
+    """What labelers are like on all items and then in each slice, given what they said of items of each class."""
     n_labelers, n_classes, n_answers = sizes
     shape = (n_draws, n_labelers)
     parts = [
@@ -291,8 +255,8 @@ def _moved(joint: Floats, moves: Floats) -> Floats:
 
 def _information(joint: Floats) -> Floats:
     """Bits of one vote of each labeler."""
-    told = entropy(joint.sum(axis=-1)) + entropy(joint.sum(axis=-2))
-    return np.asarray(np.maximum(told - entropy(joint.reshape(*joint.shape[:-2], -1)), 0.0))
+    separate = entropy(joint.sum(axis=-1)) + entropy(joint.sum(axis=-2))
+    return np.asarray(np.maximum(separate - entropy(joint.reshape(*joint.shape[:-2], -1)), 0.0))
 
 
 def spam_share(confusion: npt.ArrayLike) -> Floats:
@@ -317,10 +281,6 @@ def log_spam_factor(counts: Floats) -> Floats:
     """Log p(votes | truth, answers ignore the truth) − log p(votes | truth, they depend on it), of each labeler.
 
     Its mean over truths is the Bayes factor where these are drawn under the second hypothesis.
-
-    Parameters
-    ----------
-    counts : array of shape (..., n_classes, n_answers)
     """
     base = np.ones(counts.shape[-2:])
     base[np.arange(len(base)), np.arange(len(base))] = _RIGHT

@@ -51,20 +51,11 @@ _AS_VOTES_SAY: Point = (1.0, 0.0)
 
 @dataclass(frozen=True, eq=False)
 class LabelerTable:
-    """What is known of all labelers.
-
-    Attributes
-    ----------
-    draws : LabelerDraws
-    votes : array of shape (n_labelers,)
-        Number of votes, each counted that was given.
-    consistency : mapping from labeler to Estimate
-        Of those who gave several verdicts on an item.
-    """
+    """What is known of all labelers."""
 
     draws: LabelerDraws
-    votes: Floats
-    consistency: Mapping[Hashable, Estimate]
+    votes: Floats  # (n_labelers,): number of votes, each counted that was given
+    consistency: Mapping[Hashable, Estimate]  # of those who gave several verdicts on an item
 
     @classmethod
     def of(cls, labels: Labels, draws: LabelerDraws) -> LabelerTable:
@@ -86,8 +77,10 @@ def read_labelers(
     check_matrices_fit(*sizes)
     n_draws = min(n_draws, max(_FEWEST_DRAWS, _MOST_COUNTS // int(np.prod(sizes))))
     checked = _Checked.of(scan) if model is None else None
-    told = scan.gold if checked is None else {item: y for item, y in scan.gold.items() if item not in scan.reader.drawn}
-    keyed = LabelScan(scan.files, replace(scan.reader, keeps_keys=True, gold=told), scan.regroup)
+    gold_for_parts = (
+        scan.gold if checked is None else {item: y for item, y in scan.gold.items() if item not in scan.reader.drawn}
+    )
+    keyed = LabelScan(scan.files, replace(scan.reader, keeps_keys=True, gold=gold_for_parts), scan.regroup)
     if keyed.n_repeats:
         keyed = keyed.mapped(partial(share_repeats, n_answers=scan.n_answers))
     levels = moves = spam_factor = None
@@ -174,32 +167,17 @@ class _Checked:
 
 
 class _Seen(NamedTuple):
-    """What a pass sees of labelers and of some of the items.
+    """What a pass sees of labelers and of some of the items."""
 
-    Attributes
-    ----------
-    mass : array of shape (n_classes,)
-        The sums over all items of the base.
-    right, named : array of shape (n_labelers,)
-        The sums of what the others' votes let expect of each vote that names a class, and of what these count for.
-    bins : array of shape (n_labelers, _BINS)
-        What votes on items that were not checked count for, by log odds of being right; empty without checks.
-    base : array of shape (n_sampled, n_classes)
-    places, truth, checked_base
-        Of each checked item its place, its class and its base.
-    votes : array of shape (n_checked_votes, 5)
-        Of each vote on a checked item the labeler, the item's place, log odds, what it counts for, and whether right.
-    """
-
-    mass: Floats
-    right: Floats
-    named: Floats
-    bins: Floats
-    base: Floats
-    places: Codes
-    truth: Codes
-    checked_base: Floats
-    votes: Floats
+    mass: Floats  # (n_classes,): the sums over all items of the base
+    right: Floats  # (n_labelers,)
+    named: Floats  # (n_labelers,)
+    bins: Floats  # (n_labelers, _BINS)
+    base: Floats  # (n_sampled, n_classes)
+    places: Codes  # of each checked item its place, its class and its base
+    truth: Codes  # of each checked item its place, its class and its base
+    checked_base: Floats  # of each checked item its place, its class and its base
+    votes: Floats  # (n_checked_votes, 5)
 
 
 _ADDED = ("mass", "right", "named", "bins")
@@ -335,20 +313,12 @@ def _levels(seen: _Seen, prior: CrowdPrior, n_draws: int, rng: np.random.Generat
 
 
 class _ClassSums(NamedTuple):
-    """How many votes and items are of each class under each point of θ, and their variances.
+    """How many votes and items are of each class under each point of θ, and their variances."""
 
-    Attributes
-    ----------
-    votes : array of shape (n_points, n_labelers · n_answers, n_classes)
-    votes_variance : array of shape (n_labelers · n_answers, n_classes)
-    items : array of shape (n_points, n_classes)
-    items_variance : array of shape (n_classes,)
-    """
-
-    votes: Floats
-    votes_variance: Floats
-    items: Floats
-    items_variance: Floats
+    votes: Floats  # (n_points, n_labelers · n_answers, n_classes)
+    votes_variance: Floats  # (n_labelers · n_answers, n_classes)
+    items: Floats  # (n_points, n_classes)
+    items_variance: Floats  # (n_classes,)
 
     def draw(self, sizes: tuple[int, int, int], point: Codes, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Draws of votes (n_draws, n_labelers, n_classes, n_answers) and of items (n_draws, n_classes) by class."""

@@ -47,23 +47,14 @@ class Strata:
     """Items and checked items in the stratum where the system (or a judge) agrees with most judges, and in the other.
 
     Each item for which they name a class is in one of them.
-
-    Attributes
-    ----------
-    n_agree, n_other : int
-        Items.
-    checked_agree, checked_other : int
-        Checked ones.
-    hits_agree, hits_other : int
-        Those in which they are right.
     """
 
-    n_agree: int = 0
-    n_other: int = 0
-    checked_agree: int = 0
-    checked_other: int = 0
-    hits_agree: int = 0
-    hits_other: int = 0
+    n_agree: int = 0  # items
+    n_other: int = 0  # items
+    checked_agree: int = 0  # checked ones
+    checked_other: int = 0  # checked ones
+    hits_agree: int = 0  # those in which they are right
+    hits_other: int = 0  # those in which they are right
 
     def __add__(self, other: Strata) -> Strata:
         return Strata(*(a + b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))

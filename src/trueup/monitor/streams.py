@@ -31,20 +31,11 @@ Subject = Literal["agreement", "system says", "judge says", "judges agree", "sys
 
 @dataclass(frozen=True)
 class Stream:
-    """Something that holds for an item or not.
-
-    Attributes
-    ----------
-    subject : str
-    judges : tuple
-        The judge or the two judges that it is about, if any.
-    named : hashable, optional
-        The class that is named.
-    """
+    """Something that holds for an item or not."""
 
     subject: Subject
-    judges: tuple[Hashable, ...] = ()
-    named: Hashable | None = None
+    judges: tuple[Hashable, ...] = ()  # the judge or the two judges that it is about, if any
+    named: Hashable | None = None  # the class that is named
 
     @property
     def is_gold(self) -> bool:
@@ -54,22 +45,12 @@ class Stream:
 
 @dataclass(frozen=True)
 class History:
-    """What was counted so far.
+    """What was counted so far."""
 
-    Attributes
-    ----------
-    places : int array
-        The batches that had something to count.
-    hits, sizes : int array
-        Items for which it holds, and items, in each of these.
-    part : float
-        Of the permitted false alarms.
-    """
-
-    places: Counts
-    hits: Counts
-    sizes: Counts
-    part: float
+    places: Counts  # the batches that had something to count
+    hits: Counts  # items for which it holds, and items, in each of these
+    sizes: Counts  # items for which it holds, and items, in each of these
+    part: float  # of the permitted false alarms
 
 
 def panel_of(first: Batch) -> tuple[Hashable, ...] | None:

@@ -257,20 +257,12 @@ def _shown(value: Any) -> str:
 
 
 class TableModel(NoiseModel):
-    """A model whose labelers each have a confusion matrix.
-
-    Attributes
-    ----------
-    confusion_ : array of shape (n_labelers, n_classes, n_answers)
-        P(answer | truth) of each labeler; rows are the truth.
-    pooled_ : array of shape (n_classes, n_answers)
-        The matrix of an average labeler, used for labelers never seen before.
-    """
+    """A model whose labelers each have a confusion matrix."""
 
     engines = OF_ONE_PROCESSOR
 
-    confusion_: Floats
-    pooled_: Floats
+    confusion_: Floats  # (n_labelers, n_classes, n_answers): P(answer | truth) of each labeler; rows are the truth
+    pooled_: Floats  # (n_classes, n_answers): the matrix of an average labeler, used for labelers never seen before
 
     def confusion_for(self, labels: Labels) -> Floats:
         """The matrices of the labelers of `labels`, in their order."""

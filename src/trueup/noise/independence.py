@@ -43,24 +43,12 @@ _LEAST_OVERLAP = 8  # items that two labelers have in common
 
 @dataclass(frozen=True, eq=False)
 class VoteDesign:
-    """Who votes on which item, one vote of each witness.
+    """Who votes on which item, one vote of each witness."""
 
-    Attributes
-    ----------
-    labeler : integer array of shape (n_votes,)
-        In the order of places, as positions in `labelers`.
-    per_place : tuple of int
-        How many items have a first vote, a second one, and so on.
-    gold : integer array of shape (n_items,)
-        The known class of each item, or -1.
-    labelers : integer array of shape (n_labelers,)
-        Who they are, as positions in the labels.
-    """
-
-    labeler: Positions
-    per_place: tuple[int, ...]
-    gold: Codes
-    labelers: Positions
+    labeler: Positions  # (n_votes,): in the order of places, as positions in `labelers`
+    per_place: tuple[int, ...]  # how many items have a first vote, a second one, and so on
+    gold: Codes  # (n_items,): the known class of each item, or -1
+    labelers: Positions  # (n_labelers,): who they are, as positions in the labels
 
     @property
     def n_items(self) -> int:
@@ -141,16 +129,10 @@ def _votes_on(labels: Labels, chosen: Positions) -> tuple[Positions, Positions, 
 
 @dataclass(frozen=True, eq=False)
 class Rates:
-    """P(class) and P(answer | labeler, class) of each data set.
+    """P(class) and P(answer | labeler, class) of each data set."""
 
-    Attributes
-    ----------
-    weights : array of shape (n_classes, n_sets)
-    table : array of shape (n_classes, n_sets, n_labelers, n_answers)
-    """
-
-    weights: Floats
-    table: Floats
+    weights: Floats  # (n_classes, n_sets)
+    table: Floats  # (n_classes, n_sets, n_labelers, n_answers)
 
     @property
     def n_classes(self) -> int:
@@ -174,19 +156,11 @@ class Rates:
 
 @dataclass(frozen=True, eq=False)
 class Summaries:
-    """What data sets say beyond the rates fitted to them; all but the last have the shape (n_sets,).
-
-    Attributes
-    ----------
-    joint_errors, joint_errors_expected : arrays
-        Pairs of wrong votes on an item, given all votes; and what independent errors with the fitted rates give.
-    agreement : array of shape (n_sets, n_pairs)
-        How often two labelers agree, less what independent errors give, in units of its binomial spread.
-    """
+    """What data sets say beyond the rates fitted to them; all but the last have the shape (n_sets,)."""
 
     joint_errors: Floats
     joint_errors_expected: Floats
-    agreement: Floats
+    agreement: Floats  # (n_sets, n_pairs)
 
     @property
     def ratio(self) -> Floats:

@@ -88,16 +88,9 @@ _WALK_SPREAD = 1.2  # of the normal law of the walk over that of the mode: poste
 
 @dataclass(frozen=True)
 class CoefficientDraws:
-    """Draws of the coefficients given votes whose noise is known.
+    """Draws of the coefficients given votes whose noise is known."""
 
-    Attributes
-    ----------
-    coefficients : array of shape (n_draws, n_features)
-    effective : float
-        How many independent draws the candidates are worth; infinite where the normal approximation was taken.
-    """
-
-    coefficients: Floats
+    coefficients: Floats  # (n_draws, n_features)
     effective: float
 
 

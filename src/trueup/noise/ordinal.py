@@ -33,30 +33,15 @@ _HYPER = np.array([*_GAP, *_LAPSE, *_SPREADS])
 
 @dataclass(frozen=True, eq=False)
 class RatingParameters:
-    """The parameters of `Ordinal`, in one draw.
+    """The parameters of `Ordinal`, in one draw."""
 
-    Attributes
-    ----------
-    gaps : array of shape (2 n_classes - 2,)
-        Log distances from the place of the first class to the first threshold, from there to the place of the second
-        class, and so on.
-    bias, discrimination, lapse : array of shape (n_raters,)
-        How far a rater's thresholds are below those of all; the logarithm of how sharp the rater is; the log-odds of
-        a rating that ignores the item.
-    stretch : array of shape (n_raters, n_classes - 2)
-        Log factors of the distances between a rater's thresholds.
-    lapse_mean : float
-    spreads : array of shape (4,)
-        Log standard deviations of bias, discrimination, stretch and lapse between raters.
-    """
-
-    gaps: Floats
-    bias: Floats
-    discrimination: Floats
-    stretch: Floats
-    lapse: Floats
+    gaps: Floats  # (2 n_classes - 2,)
+    bias: Floats  # (n_raters,)
+    discrimination: Floats  # (n_raters,)
+    stretch: Floats  # (n_raters, n_classes - 2): log factors of the distances between a rater's thresholds
+    lapse: Floats  # (n_raters,)
     lapse_mean: float
-    spreads: Floats
+    spreads: Floats  # (4,): log standard deviations of bias, discrimination, stretch and lapse between raters
 
     @property
     def n_raters(self) -> int:

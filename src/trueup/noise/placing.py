@@ -20,16 +20,7 @@ class TooLittleMemory(Exception):
 def run_where_memory_suffices(
     run: Callable[[], _Result], n_votes: int, n_passes: int, *, offers: tuple[EngineName, ...] = OF_ONE_MACHINE
 ) -> _Result:
-    """Run with the engine that `run` chooses; again on the processor, with a warning, if a device lacks the memory.
-
-    Parameters
-    ----------
-    run : callable () -> result
-    n_votes, n_passes : int
-        How much there is to do.
-    offers : tuple of str
-        The engines that `run` knows.
-    """
+    """Run with the engine that `run` chooses; again on the processor, with a warning, if a device lacks the memory."""
     try:
         return run()
     except _memory_errors() as problem:

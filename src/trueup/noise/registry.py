@@ -53,20 +53,11 @@ _SHAPES = {"coin": "one rate a labeler", "class": "one rate a class", "matrix": 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A model that was considered.
-
-    Attributes
-    ----------
-    model : NoiseModel
-    score : float
-        Mean log-probability of votes the model had not seen; NaN if the time budget was spent before it.
-    weight : float
-        Its share in the stack.
-    """
+    """A model that was considered."""
 
     model: NoiseModel
-    score: float
-    weight: float
+    score: float  # mean log-probability of votes the model had not seen; NaN if the time budget was spent before it
+    weight: float  # its share in the stack
 
 
 class Stack(NoiseModel):

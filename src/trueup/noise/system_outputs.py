@@ -15,23 +15,12 @@ ROW_MASS = 2.0  # what is expected of a system beforehand, in items: that it say
 
 @dataclass(frozen=True, eq=False)
 class SystemOutputs:
-    """What the systems under test say of the items, as answers with rows of their own in every state.
+    """What the systems under test say of the items, as answers with rows of their own in every state."""
 
-    Attributes
-    ----------
-    codes : integer array of shape (n_systems, n_items)
-        A class or a bin of scores, -1 for none.
-    n_answers : integer array of shape (n_systems,)
-    power : array of shape (n_systems,)
-        What each counts for: 1 for a witness of its own, less for one of several that say much the same.
-    said_class : integer array of shape (columns of all systems,), optional
-        The class that each answer is for, -1 for none; without it answers are for none.
-    """
-
-    codes: npt.NDArray[np.int64]
-    n_answers: npt.NDArray[np.int64]
-    power: Floats
-    said_class: Positions | None = None
+    codes: npt.NDArray[np.int64]  # (n_systems, n_items): A class or a bin of scores, -1 for none
+    n_answers: npt.NDArray[np.int64]  # (n_systems,)
+    power: Floats  # (n_systems,)
+    said_class: Positions | None = None  # (columns of all systems,)
 
     @classmethod
     def of_classes(cls, codes: npt.NDArray[np.int64], n_classes: int, power: Floats) -> SystemOutputs:

@@ -318,21 +318,7 @@ def fold(full: Floats, margin: int) -> Floats:
 
 
 def bounded_kde(x: Floats, p: Floats, n_draws: float, bounds: tuple[float, float]) -> tuple[Floats, Floats]:
-    """Density on a grid, with the mass that leaks over a bound reflected back.
-
-    Parameters
-    ----------
-    x, p : arrays of shape (n,)
-        Sorted distinct values, at least two, and their weights, summing to 1.
-    n_draws : float
-        The (effective) number of draws behind them; it sets the bandwidth.
-    bounds : (float, float)
-        Where the density ends.
-
-    Returns
-    -------
-    grid, density : arrays of shape (n_grid,)
-    """
+    """Density on a grid, with the mass that leaks over a bound reflected back."""
     width = max(silverman(x, p, n_draws), 1e-9 * float(x[-1] - x[0]))
     low = max(bounds[0], float(x[0]) - _REACH * width)
     high = min(bounds[1], float(x[-1]) + _REACH * width)

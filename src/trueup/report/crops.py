@@ -20,17 +20,6 @@ _PHOTO = re.compile(r"^(?:#[\w-]+|data:image/[a-z+.]+;base64,[A-Za-z0-9+/=]+)$")
 def crop_figure(crop: Mapping[str, Any], *, width: int = 260, label: str = "") -> str:
     """A part of an image as SVG.
 
-    Parameters
-    ----------
-    crop : mapping
-        ``"view"``: left edge, top edge, width and height of the part; ``"size"``: of the whole image; ``"shapes"``:
-        each with a ``"role"`` ("candidate", "system", "other" or "tile") and a ``"box"`` or ``"edges"`` (lines x1, y1,
-        x2, y2); ``"photo"``: a data address of the whole image or the name of one on the page, or None.
-    width : int
-        In pixels of the screen.
-    label : str
-        Of the picture, for those who cannot see it.
-
     Examples
     --------
     >>> crop = {"view": [0, 0, 20, 10], "size": [100, 50], "shapes": [{"role": "candidate", "box": [2, 2, 5, 5]}]}

@@ -284,15 +284,7 @@ def ticks(low: float, high: float, most: int = 5) -> list[float]:
 
 
 class Scale:
-    """From numbers to pixels.
-
-    Parameters
-    ----------
-    low, high : float
-        The numbers at the two ends.
-    start, end : float
-        Their pixels; `end` may lie before `start`.
-    """
+    """From numbers to pixels."""
 
     def __init__(self, low: float, high: float, start: float, end: float) -> None:
         self.low, self.high, self.start, self.end = low, high, start, end
@@ -313,15 +305,7 @@ class Scale:
 
 
 class Drawing:
-    """An SVG picture that grows shape by shape.
-
-    Parameters
-    ----------
-    width, height : float
-        In pixels at natural size.
-    title : str
-        What the picture shows, for those who cannot see it.
-    """
+    """An SVG picture that grows shape by shape."""
 
     def __init__(self, width: float, height: float, title: str) -> None:
         self.width, self.height, self.title = width, height, text(title)

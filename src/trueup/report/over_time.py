@@ -29,21 +29,7 @@ def course_report(
     metric: str,
     began: str | None,
 ) -> dict[str, Any]:
-    """All that the page says, as a dict that JSON can hold.
-
-    Parameters
-    ----------
-    rows, judges, alarms : sequences of mappings
-        As `Monitor.course`, `Monitor.judges` and `Monitor.alarms` have them.
-    status, notes : sequences of str
-        The headline, and what a reader should know beside it.
-    settings : mapping
-        Of the monitor.
-    metric : str
-        What the course shows.
-    began : str, optional
-        The first batch of the present baseline.
-    """
+    """All that the page says, as a dict that JSON can hold."""
     by_judge: dict[Any, list[dict[str, Any]]] = {}
     for row in judges:
         by_judge.setdefault(row["judge"], []).append(_plain(row))

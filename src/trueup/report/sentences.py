@@ -17,13 +17,7 @@ def title_for(names: Sequence[str], *, compared: bool) -> str:
 
 
 def positive_words(found: Mapping[str, tuple[str, Sequence[str]]]) -> list[str]:
-    """Which class is the positive one, for the metrics where that matters.
-
-    Parameters
-    ----------
-    found : mapping from system to (class, labels of metrics)
-        Systems without such a metric are left out; "" is the comparison.
-    """
+    """Which class is the positive one, for the metrics where that matters."""
     classes = list(dict.fromkeys(positive for positive, _ in found.values()))
     sentences = []
     for positive in classes:

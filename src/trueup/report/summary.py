@@ -332,10 +332,10 @@ def _why(labels: Labels, item: int, truth: Floats, said: Mapping[str, int]) -> s
     parts = []
     if total:
         top = np.argsort(-votes, kind="stable")[:3]
-        told = ", ".join(f"{int(votes[y])} for {quoted(names[y], 30)}" for y in top if votes[y] > 0)
+        votes_listed = ", ".join(f"{int(votes[y])} for {quoted(names[y], 30)}" for y in top if votes[y] > 0)
         rest = total - int(votes[top].sum())
-        told += f", {rest} for others" if rest > 0 else ""
-        parts.append(f"{total} vote{'s' if total > 1 else ''}: {told}")
+        votes_listed += f", {rest} for others" if rest > 0 else ""
+        parts.append(f"{total} vote{'s' if total > 1 else ''}: {votes_listed}")
     else:
         parts.append("No votes")
     given = {name: code for name, code in said.items() if code >= 0}
@@ -424,13 +424,6 @@ def python_snippet(evaluations: Mapping[str, Evaluation], comparison: Comparison
     """The calls of `evaluate` and `compare`, from the settings that their answers keep.
 
     Labels and predictions are those that were handed over: a report does not know where they came from.
-
-    Parameters
-    ----------
-    evaluations : mapping from name to Evaluation
-    comparison : Comparison or None
-    unnamed : bool
-        Whether the one system has no name of its own.
     """
     lines = ["import trueup as tu", "", f"# {_handed_over(evaluations, comparison, unnamed)}"]
     calls = {name: _arguments(evaluation.settings) for name, evaluation in evaluations.items()}
@@ -682,7 +675,7 @@ def _beside_votes(labels: Labels | LabelScan[Labels]) -> dict[str, Any]:
     return {
         "n_gold_drawn": len(labels.drawn_gold),
         "item_columns": [text(name) for name in labels.item_columns],
-        "remarks": list(labels.remarks),
+        "remarks": list(labels.reading_notes),
     }
 
 

@@ -144,9 +144,9 @@ def _json_value(value: Any) -> Any:
 
 
 @router.post("/tell")
-def tell(request: Request, person: SignedIn, told: AnswerBatch) -> Accepted:
+def tell(request: Request, person: SignedIn, batch: AnswerBatch) -> Accepted:
     """Keep answers."""
-    return _keep(services_of(request), person, _replies(services_of(request), told))
+    return _keep(services_of(request), person, _replies(services_of(request), batch))
 
 
 @router.post("/skip")
@@ -160,10 +160,10 @@ def skip(request: Request, person: SignedIn, skipped: Skipped) -> Accepted:
 
 
 @router.post("/correct")
-def correct(request: Request, person: SignedIn, told: AnswerBatch) -> Accepted:
+def correct(request: Request, person: SignedIn, batch: AnswerBatch) -> Accepted:
     """Change what the caller said; the owner may change what anybody said, which is marked."""
     services = services_of(request)
-    replies = _replies(services, told)
+    replies = _replies(services, batch)
     services.journal.refresh()
     entries = []
     for item, reply in replies:
@@ -182,11 +182,11 @@ def correct(request: Request, person: SignedIn, told: AnswerBatch) -> Accepted:
     return Accepted(n=len(entries))
 
 
-def _replies(services: Services, told: AnswerBatch) -> list[tuple[Hashable, Reply]]:
-    key = told.key or secrets.token_urlsafe(18)
+def _replies(services: Services, batch: AnswerBatch) -> list[tuple[Hashable, Reply]]:
+    key = batch.key or secrets.token_urlsafe(18)
     names = services.cards.names
     replies = []
-    for k, answer in enumerate(told.answers):
+    for k, answer in enumerate(batch.answers):
         item = _item(services, answer.item)
         code = names.code(read_name(answer.truth), item)
         replies.append((item, Reply(str(code), f"{key}:{k}", answer.seconds, answer.comment)))

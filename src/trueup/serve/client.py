@@ -96,16 +96,16 @@ class RemoteTest:
             how = "later" if later else "cannot-tell"
             self._call("POST", "skip", {"items": names, "how": how, "key": _new_key()})
 
-    def standing(self) -> dict[str, Any]:
+    def status(self) -> dict[str, Any]:
         """The latest snapshot of the session as plain numbers; ``{"ready": False}`` before the first."""
-        told: dict[str, Any] = self._call("GET", "estimate")
-        return told
+        snapshot: dict[str, Any] = self._call("GET", "estimate")
+        return snapshot
 
     def _snapshot(self) -> dict[str, Any]:
-        told = self.standing()
-        if not told["ready"]:
+        snapshot = self.status()
+        if not snapshot["ready"]:
             raise ServerError("the server has no estimate yet, got none; ask again after some seconds")
-        return told
+        return snapshot
 
     @property
     def age(self) -> float:
@@ -125,8 +125,8 @@ class RemoteTest:
     @property
     def finished(self) -> str | None:
         """Why the session can stop, in one sentence; None while it should go on."""
-        told: str | None = self._snapshot()["finished"]
-        return told
+        snapshot: str | None = self._snapshot()["finished"]
+        return snapshot
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -140,30 +140,32 @@ class RemoteTest:
 
     def estimate(self, system: str | None = None) -> Estimate:
         """The metric of a system, by default the first."""
-        told = self._snapshot()
-        name = _system(told, system)
-        return _estimate(told, _values(told["draws"][name]), _bounds(told), told["metric"])
+        snapshot = self._snapshot()
+        name = _system(snapshot, system)
+        return _estimate(snapshot, _values(snapshot["draws"][name]), _bounds(snapshot), snapshot["metric"])
 
     def difference(self, a: str, b: str) -> Estimate:
         """The metric of system a minus that of b."""
-        told = self._snapshot()
-        low, high = _bounds(told)
-        return _estimate(told, _apart(told, a, b), (low - high, high - low), f"{told['metric']} {a} minus {b}")
+        snapshot = self._snapshot()
+        low, high = _bounds(snapshot)
+        return _estimate(
+            snapshot, _apart(snapshot, a, b), (low - high, high - low), f"{snapshot['metric']} {a} minus {b}"
+        )
 
     def anytime_interval(self, a: str | None = None, b: str | None = None) -> tuple[float, float]:
         """The interval, at the level of the session, that holds at every look at once; wider than others."""
-        told = self._snapshot()
-        first = _system(told, a)
+        snapshot = self._snapshot()
+        first = _system(snapshot, a)
         if b is None:
-            low, high = told["lasting"][first]
+            low, high = snapshot["anytime_interval"][first]
             return float(low), float(high)
-        key, sign = _pair(told, first, b)
-        low, high = (0.0, 0.0) if key is None else sorted(sign * end for end in told["lasting_differences"][key])
+        key, sign = _pair(snapshot, first, b)
+        low, high = (0.0, 0.0) if key is None else sorted(sign * end for end in snapshot["anytime_differences"][key])
         return float(low), float(high)
 
     def prob_order(self, a: str, b: str) -> float:
         """P(a is better than b), ties counted half."""
-        return share_better(_apart(told := self._snapshot(), a, b), higher_is_better=told["higher_is_better"])
+        return share_better(_apart(snapshot := self._snapshot(), a, b), higher_is_better=snapshot["higher_is_better"])
 
     @property
     def ranking(self) -> list[str]:
@@ -173,9 +175,9 @@ class RemoteTest:
     @property
     def misranking(self) -> float:
         """The expected share of pairs of systems that the ranking has in the wrong order."""
-        told = self._snapshot()
-        pairs, sign = combinations(_ranking(told), 2), told["higher_is_better"]
-        wrong = [1 - share_better(_apart(told, a, b), higher_is_better=sign) for a, b in pairs]
+        snapshot = self._snapshot()
+        pairs, sign = combinations(_ranking(snapshot), 2), snapshot["higher_is_better"]
+        wrong = [1 - share_better(_apart(snapshot, a, b), higher_is_better=sign) for a, b in pairs]
         return float(np.mean(wrong)) if wrong else 0.0
 
     def history(self) -> list[dict[str, float]]:
@@ -184,8 +186,8 @@ class RemoteTest:
 
     def plot(self, ax: Any = None) -> Any:
         """The metric and its interval as answers came in; returns the Axes."""
-        told = self._snapshot()
-        return plot_history(told["history"], ax, metric=told["metric"], level=told["level"])
+        snapshot = self._snapshot()
+        return plot_history(snapshot["history"], ax, metric=snapshot["metric"], level=snapshot["level"])
 
     @property
     def log(self) -> tuple[Event, ...]:
@@ -245,45 +247,45 @@ def quoted_text(sentence: str) -> str:
     return sentence.replace("⟨", "").replace("⟩", "")
 
 
-def _bounds(told: Mapping[str, Any]) -> tuple[float, float]:
-    low, high = told["bounds"]
+def _bounds(snapshot: Mapping[str, Any]) -> tuple[float, float]:
+    low, high = snapshot["bounds"]
     return (-np.inf if low is None else float(low)), (np.inf if high is None else float(high))
 
 
-def _estimate(told: Mapping[str, Any], values: Floats, bounds: tuple[float, float], name: str) -> Estimate:
-    return as_estimate(values, bounds, name, int(told.get("n_worlds", 1)))
+def _estimate(snapshot: Mapping[str, Any], values: Floats, bounds: tuple[float, float], name: str) -> Estimate:
+    return as_estimate(values, bounds, name, int(snapshot.get("n_worlds", 1)))
 
 
 def _values(draws: Iterable[float | None]) -> Floats:
     return np.array([np.nan if value is None else value for value in draws], dtype=float)
 
 
-def _system(told: Mapping[str, Any], name: str | None) -> str:
-    names = list(told["ranges"])
+def _system(snapshot: Mapping[str, Any], name: str | None) -> str:
+    names = list(snapshot["ranges"])
     if not names:
-        reason = " ".join(told["warnings"])
+        reason = " ".join(snapshot["warnings"])
         raise ServerError(f"the server has no estimate yet, got: {quoted_text(reason)}")
     if name is not None and name not in names:
         raise InvalidParameter(f"there is no system {name!r}, got {preview(names, most=10)}")
     return str(names[0]) if name is None else name
 
 
-def _pair(told: Mapping[str, Any], a: str, b: str) -> tuple[str | None, float]:
+def _pair(snapshot: Mapping[str, Any], a: str, b: str) -> tuple[str | None, float]:
     """The name of a pair of systems and its sign; None where both are the same."""
-    names = list(told["ranges"])
-    k, m = names.index(_system(told, a)), names.index(_system(told, b))
+    names = list(snapshot["ranges"])
+    k, m = names.index(_system(snapshot, a)), names.index(_system(snapshot, b))
     key = f"{min(k, m)} {max(k, m)}"
-    if k != m and key not in told["differences"]:
+    if k != m and key not in snapshot["differences"]:
         raise InvalidParameter(f"a server compares up to 6 systems, got {len(names)}; open the session in Python")
     return (None if k == m else key), (1.0 if k < m else -1.0)
 
 
-def _apart(told: Mapping[str, Any], a: str, b: str) -> Floats:
-    key, sign = _pair(told, a, b)
-    return np.zeros(1) if key is None else sign * _values(told["differences"][key])
+def _apart(snapshot: Mapping[str, Any], a: str, b: str) -> Floats:
+    key, sign = _pair(snapshot, a, b)
+    return np.zeros(1) if key is None else sign * _values(snapshot["differences"][key])
 
 
-def _ranking(told: Mapping[str, Any]) -> list[str]:
-    sign = 1.0 if told["higher_is_better"] else -1.0
-    means = {name: one["mean"] for name, one in told["ranges"].items()}
+def _ranking(snapshot: Mapping[str, Any]) -> list[str]:
+    sign = 1.0 if snapshot["higher_is_better"] else -1.0
+    means = {name: one["mean"] for name, one in snapshot["ranges"].items()}
     return sorted(means, key=lambda name: -sign * means[name] if means[name] is not None else np.inf)

@@ -27,7 +27,7 @@ from trueup.detection.tile_search import METRIC, TileSearch
 from trueup.exceptions import TrueupError
 from trueup.posteriors import DrawnEstimate, Estimate, PointEstimate
 from trueup.sessions.log import Event
-from trueup.sessions.progress import Rate, Standing, standing_of
+from trueup.sessions.progress import Rate, SessionStatus, status_of
 from trueup.sessions.session import Session
 from trueup.storage import Storage, open_storage
 
@@ -85,8 +85,8 @@ class Snapshot:
     # Of system k minus system l, by their places, for k < l; empty where there are many systems
     differences: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     # The ends of the interval that holds at every look at once
-    lasting: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    lasting_differences: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    anytime_interval: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    anytime_differences: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     n_worlds: int = 1  # 2 where draws are undecided: half of the draws have these at worst, half at best
     n_counted: int = 0
     # Outcomes that wait to count; items of which nobody can tell the class; those of a class that is not listed; those
@@ -131,7 +131,7 @@ def take_snapshot(session: Session, history: tuple[Row, ...]) -> Snapshot:
 
 
 def _of_test(test: ActiveTest, history: tuple[Row, ...], made: float) -> Snapshot:
-    standing, metric = test.standing(), test.pool.metric
+    status, metric = test.status(), test.pool.metric
     snapshot = Snapshot(
         kind="active test",
         made=made,
@@ -142,25 +142,25 @@ def _of_test(test: ActiveTest, history: tuple[Row, ...], made: float) -> Snapsho
         level=test.level,
         n_items=test.pool.n_items,
         n_counted=test.n_counted,
-        **_outcomes(standing),
+        **_outcomes(status),
         history=history,
         shares=_shares(test),
-        expert_error=_range(standing.errors),
-        expert_errors={str(one.who): _range(one.errors) for one in standing.experts},
+        expert_error=_range(status.errors),
+        expert_errors={str(one.who): _range(one.errors) for one in status.experts},
         n_paid=test.n_paid,
         budget=test.budget,
         half_width=test.half_width,
         prob_better=test.prob_better,
     )
     try:
-        return replace(snapshot, **_estimated(test, history, standing))
+        return replace(snapshot, **_estimated(test, history, status))
     except TooFewAnswers as error:
         return replace(snapshot, warnings=(str(error.sentence),))
 
 
-def _estimated(test: ActiveTest, history: tuple[Row, ...], standing: Standing) -> dict[str, Any]:
+def _estimated(test: ActiveTest, history: tuple[Row, ...], status: SessionStatus) -> dict[str, Any]:
     """What the answers say of the systems."""
-    systems, is_swayed = test.pool.aligned.systems.tolist(), standing.sighted or standing.corrected
+    systems, is_swayed = test.pool.aligned.systems.tolist(), status.sighted or status.corrected
     n_compared = len(systems) if len(systems) <= _MOST_COMPARED else 0
     pairs = {f"{k} {m}": (systems[k], systems[m]) for k, m in combinations(range(n_compared), 2)}
     estimates = {str(name): test.estimate(name) for name in systems}
@@ -172,9 +172,9 @@ def _estimated(test: ActiveTest, history: tuple[Row, ...], standing: Standing) -
         "draws": {name: _draws(estimate) for name, estimate in estimates.items()},
         "n_worlds": 2 if any(isinstance(one, UndecidedEstimate) for one in estimates.values()) else 1,
         "differences": {key: _draws(test.difference(*pair)) for key, pair in pairs.items()},
-        "lasting": {str(name): test.anytime_interval(name) for name in systems},
-        "lasting_differences": {key: test.anytime_interval(*pair) for key, pair in pairs.items()},
-        "history": _extended(history, standing.answered, next(iter(ranges.values()))),
+        "anytime_interval": {str(name): test.anytime_interval(name) for name in systems},
+        "anytime_differences": {key: test.anytime_interval(*pair) for key, pair in pairs.items()},
+        "history": _extended(history, status.answered, next(iter(ranges.values()))),
         "with_all": Range.of(test.estimate(answers="all"), test.level) if is_swayed else None,
     }
 
@@ -202,7 +202,7 @@ def _of_advisor(advisor: CleaningAdvisor, history: tuple[Row, ...], made: float)
 
 
 def _of_search(search: TileSearch, history: tuple[Row, ...], made: float) -> Snapshot:
-    standing = standing_of(
+    status = status_of(
         search.progress,
         search.labels.gold_codes,
         n_items=search.labels.n_items,
@@ -218,8 +218,8 @@ def _of_search(search: TileSearch, history: tuple[Row, ...], made: float) -> Sna
         higher_is_better=False,
         level=search.level,
         n_items=search.labels.n_items,
-        n_counted=standing.counted,
-        **_outcomes(standing),
+        n_counted=status.counted,
+        **_outcomes(status),
         finished=search.finished,
         warnings=tuple(map(str, search.warnings)),
         history=history,
@@ -233,17 +233,17 @@ def _of_search(search: TileSearch, history: tuple[Row, ...], made: float) -> Sna
         snapshot,
         ranges={"pool": now},
         draws={"pool": _draws(estimate)},
-        history=_extended(history, standing.answered, now),
+        history=_extended(history, status.answered, now),
     )
 
 
-def _outcomes(standing: Standing) -> dict[str, Any]:
+def _outcomes(status: SessionStatus) -> dict[str, Any]:
     return {
-        "n_answers": standing.answered,
-        "n_waiting": standing.ahead,
-        "n_cannot_tell": standing.cannot_tell,
-        "n_outside": standing.none_of_these,
-        "n_disputed": standing.disputed,
+        "n_answers": status.answered,
+        "n_waiting": status.ahead,
+        "n_cannot_tell": status.cannot_tell,
+        "n_outside": status.none_of_these,
+        "n_disputed": status.disputed,
     }
 
 

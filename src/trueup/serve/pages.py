@@ -23,7 +23,7 @@ from trueup.serve.card_service import LONGEST_COMMENT, AssignedCard, NoSuchCard,
 from trueup.serve.guard import LIFETIMES, Person
 from trueup.serve.rendering import Owner, SignedIn, Viewer, caller_of, pages_of, sees_estimate, services_of, who_asks
 from trueup.serve.services import Services
-from trueup.serve.standing import chart, figures, recent_answers
+from trueup.serve.status_words import chart, figures, recent_answers
 from trueup.sessions.log import events_to_json
 from trueup.sessions.progress import fold
 
@@ -70,13 +70,13 @@ def sheet_rows(services: Services) -> Iterator[Sequence[Any]]:
         if event.kind == "ask":
             continue
         when = "" if event.at is None else datetime.fromtimestamp(event.at, tz=UTC).isoformat(timespec="seconds")
-        told = (event.truth, event.who, event.seconds, event.blind, event.purpose, event.draw, event.propensity)
+        facts = (event.truth, event.who, event.seconds, event.blind, event.purpose, event.draw, event.propensity)
         yield (
             entry.number,
             when,
             event.kind,
             event.item,
-            *("" if one is None else one for one in told),
+            *("" if one is None else one for one in facts),
             event.text or "",
         )
 
@@ -200,7 +200,7 @@ def page_context(services: Services, person: Person) -> dict[str, Any]:
     """What the parts of the page need."""
     services.journal.refresh()
     snapshot = services.latest.snapshot
-    told = figures(
+    facts = figures(
         snapshot,
         services.journal,
         services.storage.cards(services.session),
@@ -211,7 +211,7 @@ def page_context(services: Services, person: Person) -> dict[str, Any]:
     )
     is_owner = person.role == "owner"
     return {
-        "standing": told,
+        "status": facts,
         "chart": None if snapshot is None else chart(snapshot.history, snapshot.bounds),
         "recent": recent_answers(services.journal, services.cards.words, time.time()) if is_owner else [],
         "choices": services.cards.choices() if is_owner else [],

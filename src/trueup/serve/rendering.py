@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse, Response
 from trueup.serve.card_service import LONGEST_COMMENT, AssignedCard
 from trueup.serve.guard import Person
 from trueup.serve.services import Services
-from trueup.serve.standing import duration, isolated
+from trueup.serve.status_words import duration, isolated
 from trueup.storage import Waiting
 
 _BEARER = "bearer "

@@ -195,7 +195,7 @@ class ExpertStanding:
 
 
 @dataclass(frozen=True)
-class Standing:
+class SessionStatus:
     """Where a session stands.
 
     Attributes
@@ -253,9 +253,9 @@ class Standing:
             "were answered with the prediction in sight": self.sighted,
             "were corrected by someone who had seen the estimate": self.corrected,
         }
-        told = [f"{n:,} {words}" for words, n in parts.items() if n]
-        if told:
-            lines.append("Of the items " + ", ".join(told) + ".")
+        counts = [f"{n:,} {words}" for words, n in parts.items() if n]
+        if counts:
+            lines.append("Of the items " + ", ".join(counts) + ".")
         if self.agreement.n:
             lines.append(f"Two experts agree on {_in_words(self.agreement)}.")
         if self.steadiness.n:
@@ -269,7 +269,7 @@ def _in_words(rate: Rate) -> str:
     return f"{rate.share:.1%} of {rate.n} ({rate.low:.1%} to {rate.high:.1%})"
 
 
-def standing_of(progress: Progress, gold: Codes, *, n_items: int, n_classes: int, level: float) -> Standing:
+def status_of(progress: Progress, gold: Codes, *, n_items: int, n_classes: int, level: float) -> SessionStatus:
     """The standing of a session."""
     counted = count_answers(progress)
     judged = list(_judged(progress, gold))
@@ -282,7 +282,7 @@ def standing_of(progress: Progress, gold: Codes, *, n_items: int, n_classes: int
         Rate.of(sum(wrong), len(wrong), level) if wrong else _half(Rate.of(repeats.count(False), len(repeats), level))
     )
     drawn = progress.draw > 0
-    return Standing(
+    return SessionStatus(
         items=n_items,
         drawn=int(drawn.sum()),
         answered=progress.n_tells,

@@ -238,13 +238,7 @@ class Session(ABC):
                 return
 
     def ask(self, n: int = 1, *, who: str | None = None) -> Batch:
-        """The next items. They wait for an answer, and are not asked again before it.
-
-        Parameters
-        ----------
-        who : str, optional
-            The expert who is to get them. Items that others put off come first.
-        """
+        """The next items. They wait for an answer, and are not asked again before it."""
         check_integer(n, name="n", low=1)
         batch = Batch([])
 
@@ -329,21 +323,6 @@ class Session(ABC):
 
         An item that was never asked is accepted; its chance to be asked is unknown, so it stands for itself only, and
         beside draws that come after it: those before it stand for it already.
-
-        Parameters
-        ----------
-        who : str, optional
-            The expert.
-        correct : bool
-            Allow answers that differ from earlier ones.
-        second : bool
-            Keep answers that differ from earlier ones as second opinions, which a third expert settles.
-        blind : bool, optional
-            Whether no prediction was in sight; by default as the session is.
-        saw_estimate : bool, optional
-            Whether who answers had seen the estimate. A correction is then marked.
-        seconds : float, optional
-            How long the item was in sight.
         """
         how = Circumstances(who, self._blind if blind is None else blind, saw_estimate, seconds)
         self._write(
@@ -355,16 +334,7 @@ class Session(ABC):
     def skip(
         self, items: Iterable[Any], *, who: str | None = None, later: bool = False, seconds: float | None = None
     ) -> None:
-        """The expert names no class for these items. What is known of an item stays known.
-
-        Parameters
-        ----------
-        later : bool
-            Put the items back into the queue, for another expert first. Otherwise the expert cannot tell: that is an
-            outcome, and the items are not asked again.
-        who, seconds
-            As in `tell`.
-        """
+        """The expert names no class for these items. What is known of an item stays known."""
         names = items if isinstance(items, str) or not isinstance(items, Iterable) else list(items)
         how = Circumstances(who, self._blind, seconds=seconds)
         self._write(lambda: skip_events(names, self._names, self.progress, self._known_codes, how, later=later))
@@ -416,10 +386,10 @@ class Session(ABC):
 
     def _ends_of_answers(self) -> list[int]:
         """Where in the log the first 0, 1, 2, … answers are complete."""
-        ends, told = [0], set()
+        ends, with_answer = [0], set()
         for k, event in enumerate(self._events):
-            if event.kind == "tell" and event.item not in told:
-                told.add(event.item)
+            if event.kind == "tell" and event.item not in with_answer:
+                with_answer.add(event.item)
                 ends.append(k + 1)
         return ends
 
@@ -472,17 +442,7 @@ class Session(ABC):
 
     @classmethod
     def from_json(cls, text: str, *data: Any, **changed: Any) -> Self:
-        """The session of `to_json`.
-
-        Parameters
-        ----------
-        text : str
-        *data
-            What the session was made with at first: its arguments that are passed by position.
-        **changed
-            Settings that are to be others, and those that text cannot hold: a metric that is no name, and a noise model
-            that is fitted, known or made of objects. Options of another strategy are those of its own.
-        """
+        """The session of `to_json`."""
         settings, options, events = session_from_json(text)
         session = cls.from_settings(settings, options, *data, **changed)
         if session._log is None:

@@ -101,7 +101,7 @@ class Card:
 
 
 @dataclass(frozen=True)
-class Kept:
+class Accepted:
     """What became of an answer.
 
     Attributes
@@ -252,7 +252,7 @@ class Storage(Protocol):
     def release(self, name: str, who: str, number: int) -> None:
         """Give a card back unanswered; nothing is logged."""
 
-    def answer(self, name: str, number: int, event: Event, *, next_seconds: float | None = None) -> Kept:
+    def answer(self, name: str, number: int, event: Event, *, next_seconds: float | None = None) -> Accepted:
         """Keep what an expert says about a card and, in the same transaction, lease them the next one.
 
         Parameters

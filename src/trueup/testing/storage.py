@@ -25,7 +25,7 @@ import numpy as np
 from trueup.active import ActiveTest
 from trueup.exceptions import SessionMissing, TrueupError
 from trueup.sessions.log import Event, Kind
-from trueup.storage import Grant, Kept, Storage
+from trueup.storage import Accepted, Grant, Storage
 from trueup.testing.noise import example_labels
 
 # ------------------ What the tests of storages share.
@@ -501,7 +501,7 @@ class StorageTests(LogTests, CardTests):
     def test_the_same_answer_sent_at_once_is_kept_once(self, open_again: Opening) -> None:
         """With one key."""
         with closing(begin(open_again(), "a")) as storage, closing(open_again()) as other:
-            kept: list[Kept] = []
+            kept: list[Accepted] = []
 
             def send(one: Storage) -> None:
                 kept.append(one.answer(NAME, 1, tell("yes", "ann", "k")))

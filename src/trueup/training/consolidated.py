@@ -108,8 +108,8 @@ def label_costs(matrices: npt.ArrayLike) -> Floats:
     table = np.asarray(matrices, dtype=float)
     missed, alarm = table[..., 1, 0], table[..., 0, 1]
     threshold = (1 - missed + alarm) / 2
-    told = np.abs(1 - missed - alarm)
-    return np.stack([2 * threshold * told, 2 * (1 - threshold) * told], axis=-1)
+    power = np.abs(1 - missed - alarm)
+    return np.stack([2 * threshold * power, 2 * (1 - threshold) * power], axis=-1)
 
 
 def fit_by_costs(estimator: Any, X: Any, codes: Positions, matrices: Floats, names: npt.NDArray[Any]) -> Any:

@@ -157,8 +157,8 @@ def _unseen_predictions(task: Task, posterior: Floats) -> Positions:
     for train, test in StratifiedKFold(min(task.n_folds, fewest)).split(hard, hard):
         copies = weighted_copies(posterior[train], min_weight=task.min_weight, max_copies=task.max_copies)
         model = fit_copies(task.estimator, take(task.X, train), hard[train], copies, names)
-        told = np.asarray(model.predict(take(task.X, test)))
-        predicted[test] = [position[name] for name in told.tolist()]
+        out_of_fold = np.asarray(model.predict(take(task.X, test)))
+        predicted[test] = [position[name] for name in out_of_fold.tolist()]
     return predicted
 
 

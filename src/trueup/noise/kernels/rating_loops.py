@@ -44,22 +44,12 @@ _LEAST_SWEEPS = 2
 
 
 class StepScale(NamedTuple):
-    """What a chain has learned of the scale of its steps; changed in place.
+    """What a chain has learned of the scale of its steps; changed in place."""
 
-    Attributes
-    ----------
-    mean : array of shape (n,)
-        Of the free numbers, over the warm-up; earlier ones count for less.
-    covariance, root : array of shape (n, n) or (n, 1)
-        Their covariance and its Cholesky root, or their variances and the roots of these.
-    progress : array of shape (2,)
-        Steps of the warm-up, and the logarithm of the step.
-    """
-
-    mean: Floats
-    covariance: Floats
-    root: Floats
-    progress: Floats
+    mean: Floats  # (n,): of the free numbers, over the warm-up; earlier ones count for less
+    covariance: Floats  # (n, n): their covariance and its Cholesky root, or their variances and the roots of these
+    root: Floats  # (n, n): their covariance and its Cholesky root, or their variances and the roots of these
+    progress: Floats  # (2,): steps of the warm-up, and the logarithm of the step
 
     @classmethod
     def start(cls, n: int) -> StepScale:

@@ -25,19 +25,7 @@ class VoteBlock(NamedTuple):
 
 
 class DeviceVotes:
-    """The vote matrix on a device: each vote is one index of 16 or 32 bits, and the votes of an item lie together.
-
-    Attributes
-    ----------
-    first : tensor of shape (n_items + 1,)
-        Where the votes of each item begin.
-    columns : tensor of shape (n_votes,)
-        Of 16 bits, to be read as unsigned, where they suffice (`is_small`), else of 32.
-    times : tensor of shape (n_votes,) or None
-        What each vote counts for; None if each counts once.
-    most_of_an_item : int
-        The most votes on an item.
-    """
+    """The vote matrix on a device: each vote is one index of 16 or 32 bits, and the votes of an item lie together."""
 
     def __init__(self, matrix: sparse.csr_array, device: torch.device) -> None:
         self.n_items, self.n_columns = matrix.shape

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from trueup.exceptions import InvalidParameter, quoted
 from trueup.sessions.log import Event
 from trueup.sessions.progress import CARDS_BEFORE_AN_OWN_DELAY
-from trueup.storage.base import CLOSING, Card, Kept, Waiting
+from trueup.storage.base import CLOSING, Accepted, Card, Waiting
 from trueup.storage.database.log import OPINIONS, add_events, find_key, open_row
 from trueup.storage.database.tables import OPEN_CARD, DatabaseNow, JsonText, cards, event_of, events, read_row
 
@@ -140,7 +140,7 @@ def waiting(connection: sa.Connection, session: int, who: str) -> Waiting:
     return Waiting(row[0], row[1], None if row[2] is None else max(row[2] - now, 0.0))
 
 
-def answer(connection: sa.Connection, name: str, number: int, event: Event, next_seconds: float | None) -> Kept:
+def answer(connection: sa.Connection, name: str, number: int, event: Event, next_seconds: float | None) -> Accepted:
     """Keep an answer to a card, and lease the next one to the same expert."""
     if event.who is None or event.kind not in _FROM_EXPERTS:
         raise InvalidParameter(
@@ -168,7 +168,7 @@ def answer(connection: sa.Connection, name: str, number: int, event: Event, next
     if event.kind == "later":
         release(connection, session.id, event.who, number)
     next_card = None if next_seconds is None else claim(connection, session, event.who, next_seconds)
-    return Kept(*kept, is_new, next_card)
+    return Accepted(*kept, is_new, next_card)
 
 
 def _last_answer(connection: sa.Connection, session: int, number: int, who: str) -> Any:

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from trueup._base.validation import check_number
 from trueup.exceptions import InvalidParameter, StorageError
 from trueup.sessions.log import Event, people_of_batch, rename_in_batch
-from trueup.storage.base import Card, Grant, Kept, SessionKind, SessionRecord, Waiting
+from trueup.storage.base import Accepted, Card, Grant, SessionKind, SessionRecord, Waiting
 from trueup.storage.database import leases, log
 from trueup.storage.database.schema import check_schema, migrate
 from trueup.storage.database.sqlite import WriteLock, make_engine, shown_url, translate_database_errors
@@ -185,7 +185,7 @@ class DatabaseStorage:
     def release(self, name: str, who: str, number: int) -> None:
         self._write_in(name, lambda connection, session: leases.release(connection, session.id, who, number))
 
-    def answer(self, name: str, number: int, event: Event, *, next_seconds: float | None = None) -> Kept:
+    def answer(self, name: str, number: int, event: Event, *, next_seconds: float | None = None) -> Accepted:
         length = None if next_seconds is None else _check_seconds(next_seconds)
         return self._write(lambda connection: leases.answer(connection, name, number, event, length))
 

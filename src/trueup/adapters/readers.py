@@ -13,7 +13,7 @@ from typing import Any
 
 from trueup._base.validation import check_choice
 from trueup.adapters.collecting import Collector
-from trueup.adapters.content import Content, told_in_a_sentence
+from trueup.adapters.content import Content, wrap_read_errors
 from trueup.adapters.export import Export
 from trueup.adapters.registry import ADAPTERS, detect, matches
 from trueup.data import pairs, reading
@@ -64,13 +64,13 @@ def read_export(
     Export(label-studio, 1 votes, 0 gold, 0 systems)
     """
     content = Content(path)
-    with told_in_a_sentence(content.who):
+    with wrap_read_errors(content.who):
         name = detect(content) if file_format == AUTO else ADAPTERS.resolve(file_format)
     return _read(content, name, question, keep_names=keep_names, exclude_prelabeled=exclude_prelabeled)
 
 
 def _read(content: Content, name: str, question: str | None, **wishes: bool) -> Export:
-    with told_in_a_sentence(content.who, as_what=f"an export of {name}"):
+    with wrap_read_errors(content.who, as_what=f"an export of {name}"):
         collector = Collector(question=question, **wishes)
         ADAPTERS[name].read(content, collector)
         export = collector.finish(name, content.who)
@@ -98,13 +98,13 @@ def export_format(path: Source, *, item: str | Sequence[str] | None = "item", fi
         return None  # a stream is csv unless it is named
     if table_suffix(path) is None:
         content = Content(path)
-        with told_in_a_sentence(content.who):
+        with wrap_read_errors(content.who):
             return detect(content)
     with open_table(path) as table:
         if item is None or has_key(item, table.columns):
             return None
     content = Content(path)
-    with told_in_a_sentence(content.who):
+    with wrap_read_errors(content.who):
         likely = matches(content)
         if not likely:
             return None

@@ -76,7 +76,7 @@ def figures(
     has_estimate = first is not None and not math.isnan(first.mean)
     n_answers = answered_items(entries)
     words = texts["owner"]
-    told: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "metric": plain(snapshot.metric) if begun else "",
         "system": _system(snapshot),
         "has_estimate": has_estimate,
@@ -99,27 +99,27 @@ def figures(
         "budget": None,
         "to_width": None,
         "with_all": None,
-        "lasting": None,
+        "anytime_interval": None,
         "gain": None,
     }
     if has_estimate and first is not None:
-        told |= _estimate_words(first, now - snapshot.made)
-        lasting = next(iter(snapshot.lasting.values()), None)
-        told["lasting"] = None if lasting is None else interval(*lasting)
+        facts |= _estimate_words(first, now - snapshot.made)
+        anytime = next(iter(snapshot.anytime_interval.values()), None)
+        facts["anytime_interval"] = None if anytime is None else interval(*anytime)
     if snapshot.with_all is not None:
-        told["with_all"] = _ends(snapshot.with_all)
+        facts["with_all"] = _ends(snapshot.with_all)
     if snapshot.expert_error is not None:
-        told["expert_error"] = _rate_words(snapshot.expert_error)
+        facts["expert_error"] = _rate_words(snapshot.expert_error)
     if snapshot.gain is not None:
         gain = snapshot.gain
         places = decimals(gain.low, gain.high)
-        told["gain"] = {"mean": number(gain.mean, places), "interval": interval(gain.low, gain.high)}
+        facts["gain"] = {"mean": number(gain.mean, places), "interval": interval(gain.low, gain.high)}
     if snapshot.budget is not None:
         left = max(snapshot.budget - (n_answers if snapshot.n_paid is None else snapshot.n_paid), 0)
-        told["budget"] = f"{snapshot.budget:,.0f}"
-        told["minutes_left"] = "?" if pace is None else f"{math.ceil(pace.minutes(left)):,}"
-    told["to_width"] = _to_width(snapshot, pace)
-    return told
+        facts["budget"] = f"{snapshot.budget:,.0f}"
+        facts["minutes_left"] = "?" if pace is None else f"{math.ceil(pace.minutes(left)):,}"
+    facts["to_width"] = _to_width(snapshot, pace)
+    return facts
 
 
 def answered_items(entries: Sequence[Entry]) -> int:

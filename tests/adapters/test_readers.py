@@ -149,11 +149,11 @@ def test_a_table_can_be_written(tmp_path):
 
 def test_remarks_travel_with_labels(tmp_path):
     labels = tu.read_labels(write_json(tmp_path / "export.json", label_studio_tasks()))
-    assert labels.select(items=[1, 2]).remarks == labels.remarks
+    assert labels.select(items=[1, 2]).reading_notes == labels.reading_notes
     other = tu.Labels.from_matrix([[0, 1]], items=["x"], labelers=["a", "b"], classes=[0, 1])
-    assert not other.remarks
-    assert labels.remarks
-    assert labels.merge(labels.select(items=[1]), duplicates="first").remarks == labels.remarks
+    assert not other.reading_notes
+    assert labels.reading_notes
+    assert labels.merge(labels.select(items=[1]), duplicates="first").reading_notes == labels.reading_notes
 
 
 def test_a_workbook_needs_a_reader_of_workbooks(tmp_path, monkeypatch):
