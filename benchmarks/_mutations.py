@@ -13,7 +13,7 @@ import numpy as np
 
 DEEP = 10_000
 CLAIMED = 10 * 2**30
-_STRANGE: tuple[Any, ...] = (None, 7, -1.5, 1e308, True, "", "x", [], {}, [[]], {"a": None}, "⟨x⟩", "\ud800", 10**30)
+_STRANGE: tuple[Any, ...] = (None, 7, -1.5, 1e308, True, "", "x", [], {}, [[]], {"a": None}, "`x`", "\ud800", 10**30)
 
 Mutation = Callable[[bytes, np.random.Generator], bytes]
 

@@ -3,17 +3,13 @@
 Every error says in one sentence what was wrong, what was got and what to do. All derive from `TrueupError`; each
 also derives from the builtin that a caller would catch without knowing trueup.
 
-A sentence names what differs from door to door between ⟨ and ⟩: a parameter, as in "pass ⟨missing=None⟩", a function,
-as in "add gold (⟨labels.with_gold⟩)", or a row, as in "⟨row 0⟩", which a file counts from 1. Python callers read
-``missing=None``; another door, such as the command line, spells it its own way with `Sentence.spelled`. What users
-named goes into a sentence through `quoted`, so that brackets of theirs are no marks.
+Parameters, functions and rows stand between backticks, as in "pass `missing=None`". The command line names its own
+options there.
 """
 
-import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Self
 
 __all__ = [
     "ClusterLost",
@@ -28,73 +24,13 @@ __all__ = [
     "MissingExtra",
     "MissingFile",
     "NotFitted",
-    "Sentence",
     "SessionMissing",
     "StorageError",
     "TrueupError",
     "TrueupWarning",
     "UndefinedMetricWarning",
-    "quoted",
     "silenced_warnings",
 ]
-
-
-_MARK = re.compile(r"⟨((?:[^\W\d]\w*\.)*[^\W\d]\w*(?:\(\))?)(?:([= ])([^⟩]*))?⟩")
-_BRACKET_OF_DATA = "\ufdd0"  # never a character of text, and `repr` writes it as an escape, so that no data hold it
-
-
-def quoted(value: object) -> str:
-    """The repr of what a user named, for a sentence, in which a bracket ⟨ then begins no mark.
-
-    Examples
-    --------
-    >>> print(Sentence(f"⟨positive⟩ must be a class, got {quoted('⟨x⟩')}"))
-    positive must be a class, got '⟨x⟩'
-    """
-    return _guarded(repr(value))
-
-
-def _guarded(text: str) -> str:
-    return text.replace("⟨", _BRACKET_OF_DATA)
-
-
-def _unguarded(text: str) -> str:
-    return text.replace(_BRACKET_OF_DATA, "⟨")
-
-
-class Sentence(str):
-    """Text for people that knows which of its words are parameters.
-
-    Parameters
-    ----------
-    marked : str
-        With parameters as ``⟨name⟩`` or ``⟨name=value⟩``, and rows as ``⟨row 0⟩``.
-
-    Examples
-    --------
-    >>> sentence = Sentence("items lack votes; pass ⟨missing=None⟩")
-    >>> print(sentence)
-    items lack votes; pass missing=None
-    >>> sentence.spelled(lambda name, value: f"--{name} {value}")
-    'items lack votes; pass --missing None'
-    """
-
-    marked: str
-
-    def __new__(cls, marked: str) -> Self:
-        """The text as Python callers read it."""
-        marked = marked.marked if isinstance(marked, Sentence) else marked
-        sentence = super().__new__(cls, _unguarded(_MARK.sub(lambda match: match[0][1:-1], marked)))
-        sentence.marked = marked
-        return sentence
-
-    def __getnewargs__(self) -> tuple[str]:
-        """What a copy is made from."""
-        return (self.marked,)
-
-    def spelled(self, spell: Callable[[str, str | None], str]) -> str:
-        """The text with each parameter as ``spell(name, value)`` has it; `value` is None where none was named."""
-        return _unguarded(_MARK.sub(lambda match: spell(match[1], match[3]), self.marked))
 
 
 class TrueupError(Exception):
@@ -103,20 +39,19 @@ class TrueupError(Exception):
     Parameters
     ----------
     sentence : str
-        What was wrong, what was got and what to do, with parameters marked as in `Sentence`.
+        What was wrong, what was got and what to do.
     parameter : str, optional
         The parameter whose value was refused.
     """
 
     def __init__(self, sentence: str = "", *, parameter: str | None = None) -> None:
-        super().__init__(Sentence(sentence))
+        super().__init__(sentence)
         self.parameter = parameter
 
     @property
-    def sentence(self) -> Sentence:
-        """What was said, with its parameters marked."""
-        text = self.args[0] if self.args else ""
-        return text if isinstance(text, Sentence) else Sentence(_guarded(str(text)))  # another door has spelled it
+    def sentence(self) -> str:
+        """What was wrong, what was got and what to do."""
+        return str(self.args[0]) if self.args else ""
 
 
 class InvalidLabels(TrueupError, ValueError):
@@ -144,21 +79,7 @@ class MissingExtra(TrueupError, ImportError):
 
 
 class TrueupWarning(UserWarning):
-    """Base class of all warnings.
-
-    Parameters
-    ----------
-    sentence : str
-        What was noticed and what to do, with parameters marked as in `Sentence`.
-    """
-
-    def __init__(self, sentence: str = "") -> None:
-        super().__init__(Sentence(sentence))
-
-    @property
-    def sentence(self) -> Sentence:
-        """What was said, with its parameters marked."""
-        return Sentence(self.args[0])
+    """Base class of all warnings."""
 
 
 class DataWarning(TrueupWarning):

@@ -7,7 +7,6 @@ import pytest
 
 from trueup.data.describing import find_suspect_names
 from trueup.data.labels import Labels
-from trueup.exceptions import Sentence
 
 
 def labels_of(counts: dict[object, int], labelers: list[str] | None = None) -> Labels:
@@ -60,10 +59,9 @@ def test_labelers_that_differ_by_case():
     assert sentence.startswith("The labelers ['Ann', 'ann'] differ by case or blanks only")
 
 
-def test_a_parameter_is_marked_for_every_door():
+def test_a_parameter_stands_between_backticks():
     (sentence,) = find_suspect_names(labels_of({"nan": 3, "dog": 5, "cat": 5}))
-    assert isinstance(sentence, Sentence)
-    assert "declare it with --missing 'nan'." in sentence.spelled(lambda name, value: f"--{name} {value}")
+    assert "declare it with `missing='nan'`." in sentence
 
 
 def test_many_items_and_classes_need_no_dense_table():

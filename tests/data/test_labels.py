@@ -531,9 +531,9 @@ def test_gold_of_a_new_class_is_accepted_and_told(name):
 
 
 def test_brackets_in_the_names_of_users_are_kept():
-    labels = Labels.from_matrix([["⟨a⟩", "b"], ["b", "b"]], missing=None)
-    with pytest.raises(InvalidParameter, match="classes \\['b', '⟨a⟩'\\], got '⟨x⟩'") as caught:
-        labels.class_code("⟨x⟩")
+    labels = Labels.from_matrix([["`a`", "b"], ["b", "b"]], missing=None)
+    with pytest.raises(InvalidParameter, match="classes \\['b', '`a`'\\], got '`x`'") as caught:
+        labels.class_code("`x`")
     error = caught.value
     assert error.sentence.spelled(lambda name, value: f"--{name}").startswith("--positive must be one of the classes")
     for other in (
@@ -542,5 +542,5 @@ def test_brackets_in_the_names_of_users_are_kept():
         InvalidLabels(error.sentence.marked),
     ):
         assert str(other) == str(error)
-    error.args = ("--positive must be a class, got '⟨x⟩'",)  # as another door has spelled it
-    assert error.sentence == "--positive must be a class, got '⟨x⟩'"
+    error.args = ("--positive must be a class, got '`x`'",)  # as another door has spelled it
+    assert error.sentence == "--positive must be a class, got '`x`'"

@@ -30,7 +30,7 @@ def open_client() -> Any:
     client = current_client()
     if client is None:
         raise InvalidParameter(
-            "⟨engine='dask'⟩ needs a cluster, got no open client; open one with dask.distributed.Client(…)",
+            "`engine='dask'` needs a cluster, got no open client; open one with dask.distributed.Client(…)",
             parameter="engine",
         )
     return client

@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeVar, get_args
 from trueup._base.clusters import current_client
 from trueup._base.optional import install_command, is_installed, require
 from trueup._base.validation import check_choice
-from trueup.exceptions import InvalidParameter, quoted
+from trueup.exceptions import InvalidParameter
 
 EngineName = Literal["scipy", "numba", "torch", "dask"]
 ENGINES: tuple[EngineName, ...] = get_args(EngineName)
@@ -88,9 +88,9 @@ def choose_engine(
         if name not in offers:
             listed = ", ".join(repr(offer) for offer in offers)
             raise InvalidParameter(
-                f"⟨engine⟩ of {purpose} must be one of {listed}, got {quoted(engine)}; leave it out", parameter="engine"
+                f"`engine` of {purpose} must be one of {listed}, got {engine!r}; leave it out", parameter="engine"
             )
-        require(_MODULE_OF[name], purpose=f"⟨engine={name!r}⟩")
+        require(_MODULE_OF[name], purpose=f"`engine={name!r}`")
         return name
     for choice in (named_engine(), _from_environment()):
         if choice is not None and choice in offers:

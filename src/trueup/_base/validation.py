@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from trueup.exceptions import InvalidParameter, quoted
+from trueup.exceptions import InvalidParameter
 
 RandomState = int | np.random.Generator | np.random.SeedSequence | None
 _Name = TypeVar("_Name", bound=str)
@@ -32,7 +32,7 @@ def as_generator(random_state: RandomState) -> np.random.Generator:
 
 def _marked(name: str) -> str:
     """The name of a parameter, marked so that each door can spell it; other names as they are."""
-    return f"⟨{name}⟩" if name.isidentifier() else name
+    return f"`{name}`" if name.isidentifier() else name
 
 
 def check_level(level: float, *, name: str = "level") -> float:
@@ -47,7 +47,7 @@ def check_number(value: float, *, name: str, low: float = -np.inf, high: float =
     if not (np.isfinite(number) and inside):
         brackets = "()" if strict else "[]"
         raise InvalidParameter(
-            f"{_marked(name)} must be a number in {brackets[0]}{low:g}, {high:g}{brackets[1]}, got {quoted(value)}",
+            f"{_marked(name)} must be a number in {brackets[0]}{low:g}, {high:g}{brackets[1]}, got {value!r}",
             parameter=name,
         )
     return number
@@ -56,9 +56,7 @@ def check_number(value: float, *, name: str, low: float = -np.inf, high: float =
 def check_integer(value: int, *, name: str, low: int) -> int:
     """An integer that is at least `low`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:
-        raise InvalidParameter(
-            f"{_marked(name)} must be an integer of at least {low}, got {quoted(value)}", parameter=name
-        )
+        raise InvalidParameter(f"{_marked(name)} must be an integer of at least {low}, got {value!r}", parameter=name)
     return int(value)
 
 
@@ -69,7 +67,7 @@ def check_choice(value: object, choices: Collection[_Name], *, name: str) -> _Na
             return choice
     listed = ", ".join(repr(c) for c in sorted(choices))
     raise InvalidParameter(
-        f"{_marked(name)} must be one of {listed}, got {quoted(value)}{did_you_mean(value, choices)}", parameter=name
+        f"{_marked(name)} must be one of {listed}, got {value!r}{did_you_mean(value, choices)}", parameter=name
     )
 
 
@@ -83,7 +81,7 @@ def check_options(
         if option not in known:
             listed = f"takes the options {', '.join(known)}" if known else "takes no options"
             raise InvalidParameter(
-                f"{name} {listed}, got ⟨{option}⟩{did_you_mean(option, known) or '; leave it out'}", parameter=option
+                f"{name} {listed}, got `{option}`{did_you_mean(option, known) or '; leave it out'}", parameter=option
             )
 
 
@@ -94,22 +92,20 @@ def refuse_options(options: Mapping[str, Any], taken: Collection[str] = ()) -> N
             refuse_assumption(name, value)
         if name in ("n_chains", "n_warmup") and name not in taken:
             raise InvalidParameter(
-                f"⟨{name}⟩ is for a ⟨noise⟩ model that is drawn by chains, got it for the plain answer, which draws "
+                f"`{name}` is for a `noise` model that is drawn by chains, got it for the plain answer, which draws "
                 "none; leave it out",
                 parameter=name,
             )
         if name not in taken:
             hint = did_you_mean(name, taken) or "; leave it out"
-            raise InvalidParameter(
-                f"there is no option ⟨{name}⟩ here, got {quoted(value)} for it{hint}", parameter=name
-            )
+            raise InvalidParameter(f"there is no option `{name}` here, got {value!r} for it{hint}", parameter=name)
 
 
 def refuse_assumption(name: str, value: object) -> NoReturn:
     """Stop what version 0.2 took to choose among three answers, and say what to do instead."""
     raise InvalidParameter(
-        f"there is one plain answer since version 0.3, got ⟨{name}={value!r}⟩; leave it out, and pass as ⟨prior⟩ what "
-        '⟨trueup.calibrate⟩ makes of sets of your own, or name a ⟨noise⟩ such as "dawid-skene" for independent errors',
+        f"there is one plain answer since version 0.3, got `{name}={value!r}`; leave it out, and pass as `prior` what "
+        '`trueup.calibrate` makes of sets of your own, or name a `noise` such as "dawid-skene" for independent errors',
         parameter=name,
     )
 
@@ -118,7 +114,7 @@ def did_you_mean(value: object, choices: Iterable[object]) -> str:
     """A hint such as ``; did you mean 'item'?``, or nothing."""
     written = {str(choice).casefold(): str(choice) for choice in choices}
     near = get_close_matches(str(value).casefold(), written, n=1)
-    return f"; did you mean {quoted(written[near[0]])}?" if near else ""
+    return f"; did you mean {written[near[0]]!r}?" if near else ""
 
 
 def check_distribution(
@@ -166,7 +162,7 @@ def check_prior(
     array = check_numbers(prior, name="prior")
     if array.ndim != 1 or len(array) < 2:
         raise InvalidParameter(
-            f"⟨prior⟩ must be a probability for each of at least two classes, got {prior!r:.60}; pass e.g. [0.6, 0.4]",
+            f"`prior` must be a probability for each of at least two classes, got {prior!r:.60}; pass e.g. [0.6, 0.4]",
             parameter="prior",
         )
     return check_distribution(array, name="prior", n=n_classes, positive=positive)
@@ -176,7 +172,7 @@ def preview(values: Sequence[Any] | npt.NDArray[Any], *, most: int = 3) -> str:
     """The first few values, for an error message."""
     shown = [v.item() if isinstance(v, np.generic) else v for v in list(values[:most])]
     more = ", …" if len(values) > most else ""
-    return "[" + ", ".join(map(quoted, shown)) + more + "]"
+    return "[" + ", ".join(map(repr, shown)) + more + "]"
 
 
 def kind_of(value: object) -> str:
@@ -198,8 +194,8 @@ def kind_hint(got: object, known: Sequence[Any] | npt.NDArray[Any], *, what: str
         return ""
     how = {"number": "int(…)", "text": "str(…)", "bool": "bool(…)"}.get(theirs, f"{theirs}(…)")
     return (
-        f"; the {what} of the labels are of type {theirs} (e.g. {quoted(sample)}) and these of type {mine} (e.g. "
-        f"{quoted(got)}): name them alike, in Python e.g. with {how}"
+        f"; the {what} of the labels are of type {theirs} (e.g. {sample!r}) and these of type {mine} (e.g. "
+        f"{got!r}): name them alike, in Python e.g. with {how}"
     )
 
 

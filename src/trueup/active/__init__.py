@@ -24,7 +24,7 @@ __all__ = [
     "Progress",
     "Rate",
     "Request",
-    "Standing",
+    "SessionStatus",
     "State",
     "Strategy",
     "effective_number",

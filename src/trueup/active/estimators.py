@@ -261,7 +261,7 @@ class Learned(MetricEstimator):
             return None
         outputs = "no scores" if pool.aligned.scores is None else "scores"
         return (
-            f'⟨estimator="learned"⟩ is for two classes and systems that give scores, got {pool.n_classes} classes and '
+            f'`estimator="learned"` is for two classes and systems that give scores, got {pool.n_classes} classes and '
             f'{outputs}; use "rectified"'
         )
 
@@ -319,7 +319,7 @@ class VettedOnly(MetricEstimator):
         n = len(answers.positions)
         if n < _FEWEST:
             raise TooFewAnswers(
-                f'⟨estimator="vetted-only"⟩ needs at least {_FEWEST} answers that count, got {n}; tell more, the first '
+                f'`estimator="vetted-only"` needs at least {_FEWEST} answers that count, got {n}; tell more, the first '
                 "draws first"
             )
         at, population = answers.positions, Population(weights=answers.weights)
@@ -362,7 +362,7 @@ class Lure(MetricEstimator):
             return None
         got = "categories" if pool.metric.needs == "counts" else f"metric {pool.metric.name!r}"
         return (
-            f'⟨estimator="{self.name}"⟩ is for metrics of the confusion counts of the whole pool, got {got}; use '
+            f'`estimator="{self.name}"` is for metrics of the confusion counts of the whole pool, got {got}; use '
             '"rectified"'
         )
 

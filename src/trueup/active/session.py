@@ -55,7 +55,7 @@ from trueup.active.pool import Pool, State, category_code, category_list, make_p
 from trueup.active.rectified import PoolModel, model_of
 from trueup.active.strategies import STRATEGIES, Strategy
 from trueup.data.labels import Labels
-from trueup.exceptions import InvalidParameter, Sentence
+from trueup.exceptions import InvalidParameter
 from trueup.noise import DEFAULT_NOISE, NoiseModel
 from trueup.posteriors import Estimate
 from trueup.sessions.log import Event
@@ -288,7 +288,7 @@ class ActiveTest(Session):
         n_open = int((labels.gold_codes < 0).sum())
         if budget is not None and check_integer(budget, name="budget", low=1) > n_open:
             raise InvalidParameter(
-                f"⟨budget⟩ must be at most the {n_open} items that can be vetted, got {budget}", parameter="budget"
+                f"`budget` must be at most the {n_open} items that can be vetted, got {budget}", parameter="budget"
             )
         self.budget = None if budget is None else int(budget)
         self.half_width = None if half_width is None else check_number(half_width, name="half_width", low=0.0)
@@ -297,7 +297,7 @@ class ActiveTest(Session):
         )
         if prob_better is not None and self.pool.n_systems < 2:
             raise InvalidParameter(
-                "⟨prob_better⟩ needs two systems, got one; pass {name: predictions, …}", parameter="prob_better"
+                "`prob_better` needs two systems, got one; pass {name: predictions, …}", parameter="prob_better"
             )
         self._estimation = Estimation(self.pool, self._estimator, noise, self.target)
         self.blind = self._blind = bool(blind)
@@ -519,7 +519,7 @@ class ActiveTest(Session):
     @property
     def warnings(self) -> tuple[str, ...]:
         """Sentences to read before trusting the estimate."""
-        return tuple(map(Sentence, self._estimated().notes))
+        return tuple(self._estimated().notes)
 
     def history(self, *, every: int = 10) -> list[dict[str, float]]:
         """The estimate after each `every` answers: n, mean, low and high."""

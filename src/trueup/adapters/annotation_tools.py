@@ -22,7 +22,7 @@ from typing import Any
 from trueup.adapters.adapter import Adapter, Answer, Target, marks
 from trueup.adapters.collecting import Collector, hashed, plain
 from trueup.adapters.content import Content, Head, without_suffix
-from trueup.exceptions import InvalidFile, InvalidParameter, quoted
+from trueup.exceptions import InvalidFile, InvalidParameter
 
 # ------------------ Prodigy: what ``db-out`` writes, JSON Lines.
 
@@ -259,7 +259,7 @@ def _answers_of(results: Any, collector: Collector) -> dict[str, list[Any]]:
             continue
         chosen = _chosen(value)
         if chosen is None or _REGION_KEYS & value.keys():
-            collector.drop(f"results of type {quoted(kind)}, which choose no class of the whole item")
+            collector.drop(f"results of type {kind!r}, which choose no class of the whole item")
             continue
         if name not in answers:
             collector.ask(name, to_name=str(result.get("to_name") or ""), type=str(kind or "choices"))
@@ -315,14 +315,14 @@ def _question_of(rows: list[dict[str, Any]], collector: Collector, who: str) -> 
                 differing[name] = None
     candidates = list(differing) or columns
     if len(candidates) != 1:
-        listed = ", ".join(map(quoted, candidates)) or "none"
+        listed = ", ".join(map(repr, candidates)) or "none"
         raise InvalidParameter(
-            f"the column of the answers in {who} is not known, got the columns {listed}; name it with ⟨question=…⟩, or "
+            f"the column of the answers in {who} is not known, got the columns {listed}; name it with `question=…`, or "
             "export JSON, which tells",
             parameter="question",
         )
     collector.note(
-        f"Guessed that {quoted(candidates[0])} is the question, since it alone "
+        f"Guessed that {candidates[0]!r} is the question, since it alone "
         + ("differs among answers to one task." if differing else "is no column of the tool's own.")
     )
     return candidates[0]

@@ -29,7 +29,6 @@ from trueup._base.wording import some
 from trueup.adapters.export import Answers, Export
 from trueup.data.encoding import is_plain_integer
 from trueup.data.pairs import UNKNOWN
-from trueup.exceptions import Sentence
 
 # A mail ends in letters, unlike the version of a model after an @; it may stand after a name, in angle brackets.
 _MAIL = re.compile(r"([^@<>]{0,99}<)?[^\s@<>]+@[^\s@<>]+\.[^\W\d_]{2,}>?")
@@ -297,7 +296,7 @@ class Collector:
         rename = _Renaming(self._all_items(in_use.values()), from_text=self.from_text)
         self.map(_JOINED, rename.n_joined)
         answers = {name: self._answers(known, rename) for name, known in in_use.items()}
-        return Export(tool, source, answers, self._item_table(rename), tuple(map(Sentence, self._notes())))
+        return Export(tool, source, answers, self._item_table(rename), tuple(self._notes()))
 
     def _all_items(self, questions: Iterable[_Question]) -> Iterator[Value]:
         for known in questions:
@@ -387,14 +386,14 @@ class Collector:
             yield (
                 "Mails, names and addresses of people are not kept: "
                 f"{some(len(self._aliases), 'labeler')} called annotator-1 and so on, in order of appearance; "
-                "⟨keep_names=True⟩ keeps the names."
+                "`keep_names=True` keeps the names."
             )
         if self._n_prelabeled:
             share = self._n_prelabeled / self._n_answers
             outcome = (
                 "they are left out"
                 if self.exclude_prelabeled
-                else "they are not independent of the model, and ⟨exclude_prelabeled=True⟩ leaves them out"
+                else "they are not independent of the model, and `exclude_prelabeled=True` leaves them out"
             )
             yield (
                 f"{self._n_prelabeled:,} of {self._n_answers:,} answers ({share:.0%}) began with what a model had "

@@ -32,7 +32,7 @@ from trueup._base.optional import is_installed, require
 from trueup._base.writing import check_readable
 from trueup.data.files import Source, named, open_table, table_suffix
 from trueup.data.frames import Cells
-from trueup.exceptions import InvalidFile, MissingExtra, TrueupError, quoted
+from trueup.exceptions import InvalidFile, MissingExtra, TrueupError
 
 # ------------------ JSON read piece by piece
 
@@ -163,7 +163,7 @@ class JsonStream:
     def _damage(self, what: str, position: int) -> InvalidFile:
         place = "its end" if self._ended and position >= len(self._text) else f"line {self._line_at(position)}"
         return InvalidFile(
-            f"{self._who} is not whole JSON, got {quoted(what)} at {place}; export it again, or check that it was "
+            f"{self._who} is not whole JSON, got {what!r} at {place}; export it again, or check that it was "
             "copied whole"
         )
 
@@ -343,11 +343,11 @@ class Zip(Archive):
     def check_size(self) -> None:
         """Refuse the file if it claims to be too large to be unpacked whole."""
         for info in self._info.values():
-            self._allowance.take(info.file_size, f"the member {quoted(info.filename)}")
+            self._allowance.take(info.file_size, f"the member {info.filename!r}")
 
     def open(self, name: str) -> IO[bytes]:
         """A member, unpacked."""
-        info, what = self._info[name], f"the member {quoted(name)}"
+        info, what = self._info[name], f"the member {name!r}"
         self._allowance.take(info.file_size, what)
         if info.compress_type == _ZSTANDARD:
             with self._open_file() as stream:
@@ -376,9 +376,7 @@ class Zip(Archive):
         return content
 
     def _damage(self, info: zipfile.ZipInfo, got: str) -> InvalidFile:
-        return InvalidFile(
-            f"the member {quoted(info.filename)} of {self.who} is damaged, got {got}; copy the file again"
-        )
+        return InvalidFile(f"the member {info.filename!r} of {self.who} is damaged, got {got}; copy the file again")
 
 
 def _unpacked(packed: bytes, size: int, who: str) -> bytes:
@@ -710,5 +708,5 @@ def wrap_read_errors(who: str, *, as_what: str = "an export") -> Iterator[None]:
     except (KeyError, TypeError, AttributeError, IndexError, ValueError, ArithmeticError, RecursionError) as error:
         raise InvalidFile(
             f"{who} cannot be read as {as_what}, got a layout that differs ({type(error).__name__}: {error!s:.60}); "
-            "export it again, or name another ⟨file_format⟩"
+            "export it again, or name another `file_format`"
         ) from error

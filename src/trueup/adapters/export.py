@@ -14,7 +14,7 @@ from trueup.data.labels import Labels
 from trueup.data.pairs import FIRST, SECOND, UNKNOWN, VERDICTS, Pairs
 from trueup.data.predictions import Predictions
 from trueup.data.votes import AbstainPolicy, Duplicates, recoded
-from trueup.exceptions import InvalidFile, InvalidLabels, InvalidParameter, InvalidPredictions, quoted
+from trueup.exceptions import InvalidFile, InvalidLabels, InvalidParameter, InvalidPredictions
 
 Rows = Mapping[str, list[Any]]
 
@@ -88,10 +88,10 @@ class Export:
     def of(self, question: str) -> Export:
         """The same with one question chosen."""
         if question not in self.by_question:
-            listed = ", ".join(map(quoted, self.questions)) or "none"
+            listed = ", ".join(map(repr, self.questions)) or "none"
             raise InvalidParameter(
-                f"there is no question {quoted(question)} in {self.source}, got the questions {listed}"
-                f"{did_you_mean(question, self.questions) or '; name one of them with ⟨question=…⟩'}",
+                f"there is no question {question!r} in {self.source}, got the questions {listed}"
+                f"{did_you_mean(question, self.questions) or '; name one of them with `question=…`'}",
                 parameter="question",
             )
         return replace(self, question=question)
@@ -108,10 +108,10 @@ class Export:
                 f"{self.source} has no question that classes answer, got {self._dropped()}; export answers that choose "
                 "among classes, or name another file"
             )
-        listed = ", ".join(map(quoted, self.questions))
+        listed = ", ".join(map(repr, self.questions))
         raise InvalidParameter(
             f"{self.source} asks {len(self.by_question)} questions, got {listed}; choose one with "
-            f"⟨question={self.questions[0]!r}⟩",
+            f"`question={self.questions[0]!r}`",
             parameter="question",
         )
 
@@ -151,7 +151,7 @@ class Export:
             also += [f"{len(answers.predictions['item']):,} predictions"] if answers.predictions else []
             raise InvalidLabels(
                 f"{self.source} holds no votes, got {' and '.join(also) or self._dropped()}; read what it holds with "
-                "⟨read_gold⟩ or ⟨read_predictions⟩, and the votes from another file"
+                "`read_gold` or `read_predictions`, and the votes from another file"
             )
         several = list(abstain) if isinstance(abstain, list | tuple | set | frozenset) else [abstain]
         labels = Labels.from_frame(
@@ -191,7 +191,7 @@ class Export:
         ]
         if not verdicts:
             raise InvalidLabels(
-                f"{self.source} holds no verdicts on pairs of named systems, got {self!r}; read it with ⟨read_labels⟩"
+                f"{self.source} holds no verdicts on pairs of named systems, got {self!r}; read it with `read_labels`"
             )
         pairs = replace(Pairs.from_rows(verdicts), n_open=len(rows) - len(verdicts), notes=self.notes)
         known = set(pairs.contests)
@@ -234,6 +234,6 @@ class Export:
             item, labels = next(iter(differ.items()))
             raise InvalidLabels(
                 f"experts must agree on what is told as the truth, got {preview(sorted(map(str, labels)))} for item "
-                f"{quoted(item)} ({len(differ)} such items); settle them, or read the file as votes"
+                f"{item!r} ({len(differ)} such items); settle them, or read the file as votes"
             )
         return {**self.answers.gold, **{item: next(iter(labels)) for item, labels in said.items()}}

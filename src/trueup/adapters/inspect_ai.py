@@ -17,7 +17,7 @@ from typing import Any
 from trueup.adapters.adapter import Adapter, Answer, Target
 from trueup.adapters.collecting import Collector, plain
 from trueup.adapters.content import Content, Head
-from trueup.exceptions import InvalidFile, InvalidParameter, quoted
+from trueup.exceptions import InvalidFile, InvalidParameter
 
 _GRADE, _SCORE, _ANSWER = "grade", "score", "answer"
 _UNPARSEABLE = "grades that could not be parsed"
@@ -281,7 +281,7 @@ def _write(answers: Iterable[Answer], target: Target) -> str:
         columns = answer.columns or {}
         if answer.label is None:
             raise InvalidParameter(
-                f"scores of Inspect need a value each, got none for item {quoted(answer.item)}; pass ⟨posterior=…⟩",
+                f"scores of Inspect need a value each, got none for item {answer.item!r}; pass `posterior=…`",
                 parameter="posterior",
             )
         row: dict[str, Any] = {"id": columns.get("sample", answer.item), "value": answer.label}

@@ -120,7 +120,7 @@ def _read_appen(content: Content, collector: Collector) -> None:
         listed = ", ".join(map(repr, columns)) or "none"
         raise InvalidFile(
             f"the column of the answers in {content.who} is not known, got the columns {listed}; name it with "
-            "⟨question=…⟩"
+            "`question=…`"
         )
     for row in rows:
         item, labeler = _cell(row, "_unit_id"), collector.person(_cell(row, "_worker_id"))

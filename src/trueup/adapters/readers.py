@@ -27,7 +27,7 @@ from trueup.data.pairs import Pairs
 from trueup.data.predictions import Predictions
 from trueup.data.systems import systems_of
 from trueup.data.votes import AbstainPolicy, Duplicates
-from trueup.exceptions import DataWarning, InvalidFile, InvalidLabels, InvalidParameter, quoted
+from trueup.exceptions import DataWarning, InvalidFile, InvalidLabels, InvalidParameter
 
 AUTO = "auto"
 
@@ -110,8 +110,8 @@ def export_format(path: Source, *, item: str | Sequence[str] | None = "item", fi
             return None
         name = detect(content)
     warnings.warn(
-        f"{content.who} has no column {quoted(item)} and was read as an export of {name} (it has "
-        f"{', '.join(likely[name])}); pass ⟨file_format={name!r}⟩ if it is one, or name the column of the items",
+        f"{content.who} has no column {item!r} and was read as an export of {name} (it has "
+        f"{', '.join(likely[name])}); pass `file_format={name!r}` if it is one, or name the column of the items",
         DataWarning,
         stacklevel=3,
     )
@@ -365,7 +365,7 @@ def _gold_beside(
     try:
         gold = read_gold(path, item=item, labels=labels, file_format=tool or known, **how)
     except InvalidLabels as error:  # here the column has another name
-        raise InvalidLabels(error.sentence.marked.replace("⟨label=", "⟨gold_column=")) from error
+        raise InvalidLabels(error.sentence.replace("`label=", "`gold_column=")) from error
     if not gold:
         raise InvalidFile(f"{named(path)} has no truths, got no label in any row; fill them in")
     return gold
@@ -375,7 +375,7 @@ def _check_gold(gold: Source | None, **about: str | None) -> None:
     """Stop where something is said of gold and there is none."""
     for name, value in about.items():
         if gold is None and value is not None:
-            raise InvalidParameter(f"⟨{name}⟩ is about a gold file, got no ⟨gold⟩; name the file", parameter=name)
+            raise InvalidParameter(f"`{name}` is about a gold file, got no `gold`; name the file", parameter=name)
 
 
 def _beside(path: Source, file_format: str) -> str:
@@ -394,8 +394,8 @@ def _refuse(**wishes: Any) -> None:
     for name, value in wishes.items():
         if value is not None:
             raise InvalidParameter(
-                f"⟨{name}⟩ is for exports of other tools, got {quoted(value)} and a plain table; leave it out, or name "
-                "the tool with ⟨file_format=…⟩",
+                f"`{name}` is for exports of other tools, got {value!r} and a plain table; leave it out, or name "
+                "the tool with `file_format=…`",
                 parameter=name,
             )
 
@@ -405,7 +405,7 @@ def _refuse_columns(path: Source, tool: str, **columns: tuple[Any, Any]) -> None
     for name, (value, default) in columns.items():
         if value != default:
             raise InvalidParameter(
-                f"⟨{name}⟩ names a column of plain tables, got {quoted(value)} for {named(path)}, an export of {tool}; "
-                "leave it out, or pass ⟨file_format=…⟩ with the format of the table",
+                f"`{name}` names a column of plain tables, got {value!r} for {named(path)}, an export of {tool}; "
+                "leave it out, or pass `file_format=…` with the format of the table",
                 parameter=name,
             )

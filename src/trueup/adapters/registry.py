@@ -71,10 +71,10 @@ def detect(content: Content) -> str:
         listed = " and ".join(f"{name} ({', '.join(marks)})" for name, marks in likely.items())
         raise InvalidFile(
             f"{content.who} may be the export of several tools, got the marks of {listed}; name one with "
-            "⟨file_format=…⟩"
+            "`file_format=…`"
         )
     raise InvalidFile(
         f"the format of {content.who} is not known, got {content.head.described()}; known are the exports of {known}, "
-        "which ⟨file_format=…⟩ names, and tables (csv, tsv, jsonl, parquet) with columns for the item, the labeler and "
+        "which `file_format=…` names, and tables (csv, tsv, jsonl, parquet) with columns for the item, the labeler and "
         "the label: convert it, or name its columns"
     )

@@ -91,7 +91,7 @@ def _answers(
         table = np.asarray(posterior, dtype=np.float64)
         if table.shape != (labels.n_items, labels.n_classes):
             raise InvalidParameter(
-                f"⟨posterior⟩ must be items × classes of the labels, got shape {table.shape} for {labels.n_items} "
+                f"`posterior` must be items × classes of the labels, got shape {table.shape} for {labels.n_items} "
                 f"items and {labels.n_classes} classes; pass noise.posterior(labels)",
                 parameter="posterior",
             )

@@ -87,7 +87,7 @@ def auc(
     for name in ("noise", "prior", "target", *sampling):
         if view != "bayes" and name in settings.changed():
             raise InvalidParameter(
-                f'⟨{name}⟩ goes with ⟨view="bayes"⟩, got ⟨view={view!r}⟩, which takes none; leave it out',
+                f'`{name}` goes with `view="bayes"`, got `view={view!r}`, which takes none; leave it out',
                 parameter=name,
             )
     check_asked_of_all(alone=noise is not None, prior=prior)
@@ -111,7 +111,7 @@ def auc(
         return comparison[comparison.best].named("auc")
     if labels.n_classes != 2:
         raise InvalidLabels(
-            f'the view {view!r} is for two classes, got {labels.n_classes}; use ⟨view="bayes"⟩, which averages over '
+            f'the view {view!r} is for two classes, got {labels.n_classes}; use `view="bayes"`, which averages over '
             "classes"
         )
     for sentence in task.notes:

@@ -19,7 +19,7 @@ from trueup.core.prior import CrowdPrior, to_angle
 from trueup.core.truth import TruthModel, drawn_gold, labels_of_base, own_centres
 from trueup.data.labels import Labels
 from trueup.estimators.truth import draw_truths, is_drawn, settle_noise
-from trueup.exceptions import InvalidParameter, Sentence, silenced_warnings
+from trueup.exceptions import InvalidParameter, silenced_warnings
 from trueup.noise import NoiseModel, Ordinal
 from trueup.noise.system_outputs import SystemOutputs
 
@@ -29,7 +29,7 @@ _FEW_CLUSTERS = 0.7  # of those expected, below which checked items were not dra
 _FAR_APART = 0.2  # radians between two expectations of a level: there votes alone were seen to be too low
 _FEWEST_RATINGS = 3  # classes; of two, the order says nothing
 _HOW_TO_CHECK = (
-    'check items drawn at random (⟨trueup.labelers.draw_sample⟩) and pass them with ⟨drawn="random"⟩: these correct '
+    'check items drawn at random (`trueup.labelers.draw_sample`) and pass them with `drawn="random"`: these correct '
     "what votes say"
 )
 
@@ -129,7 +129,7 @@ def core_again(
     same = labels.votes.shape == before.votes.shape and labels.items.tolist() == before.items.tolist()
     if not same or abs(labels.votes - before.votes).nnz:
         raise InvalidParameter(
-            "⟨labels⟩ must have the same votes as before, got others; call the function again", parameter="labels"
+            "`labels` must have the same votes as before, got others; call the function again", parameter="labels"
         )
     seed = task.seed if random_state is None else random_state
     return core.with_labels(labels, seed), replace(task, labels=labels, seed=seed)
@@ -169,15 +169,15 @@ def build_named_evaluation(
     return evaluation
 
 
-def unused_gold(labels: Labels) -> list[Sentence]:
+def unused_gold(labels: Labels) -> list[str]:
     """What to say of checked items that were drawn at random, beside a noise model or method that is named."""
     n_drawn = int((drawn_gold(labels) >= 0).sum())
     if n_drawn < _WORTH_USING:
         return []
     return [
-        Sentence(
+        (
             f"{n_drawn:,} checked items were drawn at random, and correct nothing here but themselves; leave out "
-            "⟨noise⟩ and ⟨method⟩ for an answer that they correct."
+            "`noise` and `method` for an answer that they correct."
         )
     ]
 
@@ -185,7 +185,7 @@ def unused_gold(labels: Labels) -> list[Sentence]:
 # ------------------------------------------------------------------ checked items
 
 
-def contradictions(model: TruthModel, names: Sequence[object]) -> tuple[bool, list[Sentence]]:
+def contradictions(model: TruthModel, names: Sequence[object]) -> tuple[bool, list[str]]:
     """Whether items that somebody chose contradict the votes, so that there is no interval; and what to say."""
     of_drawn, of_chosen = model.surprises()
     notes = []
@@ -195,14 +195,12 @@ def contradictions(model: TruthModel, names: Sequence[object]) -> tuple[bool, li
         is_refused = worst.chance < REFUSED / len(of_chosen)
         said = "contradict the votes" if is_refused else "are odd beside the votes"
         means = "so there is no interval" if is_refused else "so be careful with the interval"
-        notes.append(Sentence(f"The chosen items {said}: {_right_words(worst, names)}, {means}; {_HOW_TO_CHECK}."))
+        notes.append(f"The chosen items {said}: {_right_words(worst, names)}, {means}; {_HOW_TO_CHECK}.")
     odd = min(of_drawn, key=lambda found: found.chance, default=None)
     if odd is not None and odd.chance < REFUSED / len(of_drawn):
         notes.append(
-            Sentence(
-                f"The checked items are far from what votes let expect: {_right_words(odd, names)}. The labelers err "
-                "together, and the answer rests on the checked items more than on votes."
-            )
+            f"The checked items are far from what votes let expect: {_right_words(odd, names)}. The labelers err "
+            "together, and the answer rests on the checked items more than on votes."
         )
     return is_refused, notes
 
@@ -212,7 +210,7 @@ def _right_words(found: Surprise, names: Sequence[object]) -> str:
     return f"{what} on {found.n_right:,} of {found.n_items:,} items, where votes let expect {found.expected:.0f}"
 
 
-def weak_votes(model: TruthModel, names: Sequence[object]) -> list[Sentence]:
+def weak_votes(model: TruthModel, names: Sequence[object]) -> list[str]:
     """What to say where votes leave so much open that a system which errs by itself may be far better than they say."""
     if model.n_checked or model.centres is not None or len(model.codes) != len(names):
         return []
@@ -232,14 +230,14 @@ def weak_votes(model: TruthModel, names: Sequence[object]) -> list[Sentence]:
         return []
     who = "the classifier" if len(names) == 1 else repr(name)
     return [
-        Sentence(
+        (
             f"Votes leave most items open: they let expect that {who} is right on {expected:.0%}, but if its errors "
             f"have nothing to do with those of the labelers, it is right on about {alone:.0%}; {_HOW_TO_CHECK}."
         )
     ]
 
 
-def whole_clusters(model: TruthModel) -> list[Sentence]:
+def whole_clusters(model: TruthModel) -> list[str]:
     """What to say of checked items that come from fewer clusters than items drawn one by one would."""
     clusters = model.clusters
     checked = np.flatnonzero(model.drawn >= 0)
@@ -251,9 +249,9 @@ def whole_clusters(model: TruthModel) -> list[Sentence]:
     if n_seen >= _FEW_CLUSTERS * expected:
         return []
     return [
-        Sentence(
+        (
             f"The {len(checked):,} checked items come from {n_seen:,} clusters, where items drawn one by one would "
             f"come from about {expected:.0f}: they count for fewer, as far as those of one cluster are alike; check "
-            "items of more clusters (⟨trueup.labelers.draw_sample⟩)."
+            "items of more clusters (`trueup.labelers.draw_sample`)."
         )
     ]

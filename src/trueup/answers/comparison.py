@@ -22,7 +22,7 @@ from trueup.core.truth import TruthModel
 from trueup.data.encoding import Vocabulary
 from trueup.data.frames import make_frame
 from trueup.estimators.truth_draws import TruthDraws
-from trueup.exceptions import InvalidParameter, InvalidPredictions, Sentence
+from trueup.exceptions import InvalidParameter, InvalidPredictions
 from trueup.metrics import Metric
 from trueup.noise import NoiseModel
 from trueup.posteriors import DrawnEstimate, Estimate, PointEstimate
@@ -120,7 +120,7 @@ class Comparison(Answer, Mapping[Any, Estimate]):
     def by(self) -> BySlice[Comparison]:
         """The same for each slice of the items; see ``by`` of `trueup.compare`."""
         if self.task.slices is None:
-            raise InvalidParameter("there are no slices here, got a call without ⟨by⟩; name a column of the items")
+            raise InvalidParameter("there are no slices here, got a call without `by`; name a column of the items")
         return BySlice(self.task.slices, self.on_items)
 
     def on_items(self, members: Booleans) -> Comparison:
@@ -152,7 +152,7 @@ class Comparison(Answer, Mapping[Any, Estimate]):
     def _where_apart(self, a: Any, b: Any) -> tuple[Booleans, Booleans]:
         if self.codes is None:
             raise InvalidParameter(
-                "a disagreement needs hard classes, got scores only; name a ⟨threshold⟩, or predict classes"
+                "a disagreement needs hard classes, got scores only; name a `threshold`, or predict classes"
             )
         mine, other = self.codes[self._at(a)], self.codes[self._at(b)]
         both = (mine >= 0) & (other >= 0)
@@ -349,7 +349,7 @@ class Comparison(Answer, Mapping[Any, Estimate]):
         first, second = self.ranking[:2]
         if self.prob_best[first] <= _NEARLY_SURE:
             return self
-        advice = Sentence(f"That {first!r} is best rests on votes alone. {self._settled_by_checks(first, second)}")
+        advice = f"That {first!r} is best rests on votes alone. {self._settled_by_checks(first, second)}"
         return replace(self, warnings=(*self.warnings, advice))
 
     def _settled_by_checks(self, first: Any, second: Any) -> str:
@@ -361,7 +361,7 @@ class Comparison(Answer, Mapping[Any, Estimate]):
         low, high = self.difference(first, second).interval(self.level)
         words = (
             f"{_ADVISED} checked items among the {n_different:,} where it differs from {second!r} "
-            f'(⟨trueup.ActiveTest⟩ with strategy "separate") would give the difference to about ±{half:.3f}'
+            f'(`trueup.ActiveTest` with strategy "separate") would give the difference to about ±{half:.3f}'
         )
         return f"{words}." if half < (high - low) / 2 else f"{words}, which is no narrower: have more checked."
 
@@ -450,7 +450,7 @@ class Comparison(Answer, Mapping[Any, Estimate]):
         return save_report(build_report({}, comparison=self, title=title), path)
 
 
-def undefined_notes(values: Floats, names: list[Any], metric: Metric) -> list[Sentence]:
+def undefined_notes(values: Floats, names: list[Any], metric: Metric) -> list[str]:
     """What to say of draws on which the metric has no value; an error where it never has one."""
     shares = np.isnan(values).mean(axis=0)
     never = np.flatnonzero(shares == 1)
@@ -472,4 +472,4 @@ def undefined_notes(values: Floats, names: list[Any], metric: Metric) -> list[Se
             f"{metric.name} is undefined for system {names[most]!r} on {shares[most]:.1%} of the drawn truths (one "
             "class only); mean and interval are of the others, and in probabilities these count as its worst."
         )
-    return [Sentence(sentence) for sentence in findings]
+    return findings

@@ -156,7 +156,7 @@ def evaluate(
             return build_evaluation(task, check_dependence=check_dependence, core=core)
     chosen = METHODS[method]
     if (truth is not None) != (METHODS.resolve(method) == "ideal"):
-        raise InvalidParameter('⟨truth⟩ goes with ⟨method="ideal"⟩, and that method needs it', parameter="truth")
+        raise InvalidParameter('`truth` goes with `method="ideal"`, and that method needs it', parameter="truth")
     is_plain = noise is None and METHODS.resolve(method) == "bayes"
     check_asked_of_all(alone=not is_plain, by=by, cluster=cluster, weights=weights, prior=prior)
     if is_plain:
@@ -210,7 +210,7 @@ def _target_of(method: Method, name: str, target: Target | None) -> Target:
     if target not in method.targets:
         choices = " or ".join(repr(choice) for choice in method.targets)
         raise InvalidParameter(
-            f"⟨target⟩ of method {name!r} must be {choices}, got {target!r}; leave it out, or choose another method",
+            f"`target` of method {name!r} must be {choices}, got {target!r}; leave it out, or choose another method",
             parameter="target",
         )
     return target
@@ -233,7 +233,7 @@ def _solve(
     if task.truth is not None:
         keywords["truth"] = task.truth
     if name != "bayes":  # whose options depend on the noise
-        check_options(options, method.solve, name=f"⟨method={name!r}⟩", taken=(*keywords, "noise"))
+        check_options(options, method.solve, name=f"`method={name!r}`", taken=(*keywords, "noise"))
     if method.sees == "votes":
         return method.solve(task.labels, task.codes, **keywords, **options)
     assert model is not None

@@ -155,7 +155,7 @@ class Evaluation(Answer, Mapping[str, Estimate]):
     def by(self) -> Slices[Evaluation]:
         """The same for each slice of the items; see ``by`` of `trueup.evaluate`."""
         if self.task.slices is None:
-            raise InvalidParameter("there are no slices here, got a call without ⟨by⟩; name a column of the items")
+            raise InvalidParameter("there are no slices here, got a call without `by`; name a column of the items")
         return self.sliced_by(self.task.slices)
 
     def sliced_by(self, slicing: Slicing) -> Slices[Evaluation]:
@@ -237,7 +237,7 @@ class Evaluation(Answer, Mapping[str, Estimate]):
         """Truths under a named model, given classes, scores or probabilities; kept."""
         if used not in self._drawn_truths:
             if self.model is None or self.method != "bayes":
-                raise InvalidParameter('metrics of scores need ⟨method="bayes"⟩; or use trueup.auc', parameter="method")
+                raise InvalidParameter('metrics of scores need `method="bayes"`; or use trueup.auc', parameter="method")
             sampling = {k: v for k, v in self.settings.arguments.items() if k in ("n_chains", "n_warmup")}
             self._drawn_truths[used] = truths_given_outputs(
                 self.labels,

@@ -78,13 +78,13 @@ def gate(
     references = [name for name in (not_worse_than, better_than) if name is not None]
     if margin and not_worse_than is None:
         raise InvalidParameter(
-            f"⟨margin⟩ is how much worse is allowed, got {margin!r} without ⟨not_worse_than⟩; name the other system",
+            f"`margin` is how much worse is allowed, got {margin!r} without `not_worse_than`; name the other system",
             parameter="margin",
         )
     check_number(margin, name="margin", low=0.0)
     if references and isinstance(answer, Evaluation):
         raise InvalidParameter(
-            f"an evaluation is of one system, got ⟨{'not_worse_than' if not_worse_than is not None else 'better_than'}⟩"
+            f"an evaluation is of one system, got `{'not_worse_than' if not_worse_than is not None else 'better_than'}`"
             f" {references[0]!r}; compare the two with trueup.compare",
             parameter="better_than",
         )
@@ -98,7 +98,7 @@ def gate(
     ]
     if not asked:
         raise InvalidParameter(
-            "a gate needs a condition, got none; name one of ⟨at_least⟩, ⟨at_most⟩, ⟨not_worse_than⟩ and ⟨better_than⟩"
+            "a gate needs a condition, got none; name one of `at_least`, `at_most`, `not_worse_than` and `better_than`"
         )
     results = tuple(
         decide(
@@ -141,8 +141,8 @@ class _Subject:
         if isinstance(self.answer, Preferences):
             given = "at_least" if side == "at least" else "at_most"
             raise InvalidParameter(
-                f"a preference is between two systems, got ⟨{given}⟩ {bounds!r}; name the other one by "
-                "⟨not_worse_than⟩, with ⟨margin⟩, or ⟨better_than⟩",
+                f"a preference is between two systems, got `{given}` {bounds!r}; name the other one by "
+                "`not_worse_than`, with `margin`, or `better_than`",
                 parameter=given,
             )
         first = self._metric_name
@@ -292,12 +292,12 @@ def candidates_among(systems: Sequence[Any], named: Hashable | None, references:
             raise InvalidParameter(
                 f"there is no system or group {name!r} to judge here, got {preview(known, most=10)}{hint}"
                 if known
-                else f"there are no groups to judge here, got {name!r}; name their column by ⟨by⟩",
+                else f"there are no groups to judge here, got {name!r}; name their column by `by`",
                 parameter="candidate",
             )
     if named in references and named is not None:
         raise InvalidParameter(
-            f"⟨candidate⟩ must be another than the system it is held against, got {named!r} for both; name another",
+            f"`candidate` must be another than the system it is held against, got {named!r} for both; name another",
             parameter="candidate",
         )
     return [system for system in systems if system not in references] if named is None else [named]
@@ -318,7 +318,7 @@ def check_bound(metric: Metric, bound: float, *, name: str) -> None:
     low, high = metric.bounds
     if not low <= bound <= high:
         raise InvalidParameter(
-            f"⟨{name}⟩ must be a value that {metric.name} can have, {low:g} to {high:g}, got {bound:g}; name such a "
+            f"`{name}` must be a value that {metric.name} can have, {low:g} to {high:g}, got {bound:g}; name such a "
             "one",
             parameter=name,
         )
@@ -329,7 +329,7 @@ def check_together(at_least: Mapping[str, float], at_most: Mapping[str, float]) 
     for metric in at_least.keys() & at_most.keys():
         if at_least[metric] > at_most[metric]:
             raise InvalidParameter(
-                f"⟨at_least⟩ must not be above ⟨at_most⟩, got {at_least[metric]:g} and {at_most[metric]:g} for "
+                f"`at_least` must not be above `at_most`, got {at_least[metric]:g} and {at_most[metric]:g} for "
                 f"{metric}, which no number meets; change one of them",
                 parameter="at_least",
             )
@@ -340,7 +340,7 @@ def check_margin(margin: float, bounds: tuple[float, float], *, largest: float |
     low, high = bounds
     if margin >= (high - low if largest is None else largest):
         raise InvalidParameter(
-            f"⟨margin⟩ is in the units of the metric, which goes from {low:g} to {high:g}, got {margin:g}, which "
+            f"`margin` is in the units of the metric, which goes from {low:g} to {high:g}, got {margin:g}, which "
             "allows everything; two points of a share are 0.02",
             parameter="margin",
         )

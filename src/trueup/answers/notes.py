@@ -14,14 +14,13 @@ from trueup.answers.prepare import Task
 from trueup.data.labels import Labels
 from trueup.estimators.system_values import counts_right_only
 from trueup.estimators.truth import is_drawn
-from trueup.exceptions import Sentence, quoted
 from trueup.noise import DawidSkene, IndependenceCheck, NoiseModel, check_independence, identifiability_problem
 
 _SURELY = 0.001  # the chance of a false alarm
 _OF_ONE_CLASS = 0.01  # the same where all gold has one class, which is strange enough by itself
 _LEAST_OF_ONE_CLASS = 10
 _REMEDY = (
-    'if someone chose them, say so with ⟨drawn="chosen"⟩, or the numbers are those of such items only, and not of all'
+    'if someone chose them, say so with `drawn="chosen"`, or the numbers are those of such items only, and not of all'
 )
 _CHECKED_VOTES = 10_000  # that the check of independence looks at
 _REPLICATES = 99  # of the votes, in that check: a p-value to .01, and no longer than the answer itself
@@ -40,7 +39,7 @@ def notes_on(
     check_dependence: bool,
     notes: Sequence[str] = (),
     counts: Floats | None = None,
-) -> tuple[tuple[Sentence, ...], IndependenceCheck | None]:
+) -> tuple[tuple[str, ...], IndependenceCheck | None]:
     """Sentences, the gravest first, and the independence check if it was made."""
     labels = task.labels
     found = [
@@ -60,10 +59,10 @@ def notes_on(
         has_rater = model is not None and is_drawn(model) and _tells_items_apart(task)
         found += _thin_votes(task.labels, extra_raters=int(has_rater))
         independence = dependence_of(task.labels) if check_dependence else None
-    found += map(Sentence, notes)
+    found += notes
     if independence is not None and independence.dependent:
-        advice = "" if model is None else f" {independence.advice(model).marked}"
-        found.append(Sentence(f"{independence.sentence.marked}{advice}"))
+        advice = "" if model is None else f" {independence.advice(model)}"
+        found.append(f"{independence.sentence}{advice}")
     if task.outputs.codes is not None:
         others = ~task.in_votes
         names = np.array(names_at_first(task.outputs.systems.tolist()))[others].tolist()
@@ -74,7 +73,7 @@ def notes_on(
     return tuple(found), independence
 
 
-def about_votes(labels: Labels) -> tuple[list[Sentence], IndependenceCheck | None]:
+def about_votes(labels: Labels) -> tuple[list[str], IndependenceCheck | None]:
     """What votes and gold alone give reason to say, and the independence check; None where no item has two votes."""
     independence = dependence_of(labels)
     said = [independence.sentence] if independence is not None and independence.dependent else []
@@ -98,7 +97,7 @@ def noise_in_words(asked: NoiseModel | None, model: NoiseModel | None) -> str:
     return name if asked.alias == model.alias else f"{name} ({model.alias})"
 
 
-def _many_numbers(task: Task) -> list[Sentence]:
+def _many_numbers(task: Task) -> list[str]:
     """Whether classes are ratings, of which few are equal: numbers that are close where votes on an item differ."""
     labels = task.labels
     numbers = numbers_of(labels.classes.tolist())
@@ -108,9 +107,9 @@ def _many_numbers(task: Task) -> list[Sentence]:
     if not is_ordered and not _are_close(labels, np.asarray(numbers, dtype=float)):
         return []
     return [
-        Sentence(
+        (
             f"The {labels.n_classes} classes are all numbers, so these look like ratings, of which few are equal; put "
-            "them into bins by ⟨labels.binned()⟩, and ask for ⟨trueup.mean_score⟩ or the metrics mae and "
+            "them into bins by `labels.binned()`, and ask for `trueup.mean_score` or the metrics mae and "
             "quadratic_kappa."
         )
     ]
@@ -131,7 +130,7 @@ def _are_close(labels: Labels, numbers: Floats) -> bool:
     return bool(apart.mean() < _CLOSE * elsewhere.mean())
 
 
-def _ratings_apart(task: Task) -> list[Sentence]:
+def _ratings_apart(task: Task) -> list[str]:
     """Whether the lowest or the highest rating is rare and far from the next, as a code for no answer is."""
     numbers = numbers_of(task.labels.classes.tolist())
     if numbers is None or len(numbers) < 4 or all(metric.order is None for metric in task.metrics.values()):
@@ -146,10 +145,10 @@ def _ratings_apart(task: Task) -> list[Sentence]:
     if not strange:
         return []
     return [
-        Sentence(
+        (
             f"Hardly anybody rated {' or '.join(strange)}, which stands apart from the other ratings and is taken as "
             "one of them; if it is off the scale or means no answer, read the votes again with it as no "
-            f"vote (⟨missing=[{strange[0]}]⟩)."
+            f"vote (`missing=[{strange[0]}]`)."
         )
     ]
 
@@ -160,13 +159,13 @@ def _tells_items_apart(task: Task) -> bool:
     return codes is None or len(np.unique(codes[codes >= 0])) > 1
 
 
-def unanimous_votes(labels: Labels) -> list[Sentence]:
+def unanimous_votes(labels: Labels) -> list[str]:
     """What to say where labelers never differ on an item, which independent people seldom manage."""
     several = labels.witnesses_per_item > 1
     if several.sum() < _LEAST_SHARED or ((labels.answer_counts > 0).sum(axis=1)[several] > 1).any():
         return []
     return [
-        Sentence(
+        (
             f"All votes agree on each of the {int(several.sum()):,} items that several labelers judged: they say "
             "nothing of how often labelers err, and copies of one another would look the same; vet some items drawn at "
             "random."
@@ -174,34 +173,34 @@ def unanimous_votes(labels: Labels) -> list[Sentence]:
     ]
 
 
-def _classes_of_gold_alone(labels: Labels) -> list[Sentence]:
+def _classes_of_gold_alone(labels: Labels) -> list[str]:
     names = labels.gold_only_classes
     if not names:
         return []
     several = labels.n_classes > 2 and labels.n_classes - len(names) == 2
     averaged = ", and metrics of two classes are now averages over all" if several else ""
     return [
-        Sentence(
+        (
             f"Only gold names {preview(names)}: whoever voted on such items was wrong{averaged}; correct the gold if "
             "that is a typing error."
         )
     ]
 
 
-def _taken_as_known(model: NoiseModel) -> Sentence:
-    return Sentence(
+def _taken_as_known(model: NoiseModel) -> str:
+    return (
         f"The noise model {type(model).__name__} was fitted and is taken as known: its uncertainty is not in the "
-        'intervals; use ⟨noise="dawid-skene"⟩ or another that is drawn to have it there.'
+        'intervals; use `noise="dawid-skene"` or another that is drawn to have it there.'
     )
 
 
-def _thin_votes(labels: Labels, *, extra_raters: int) -> list[Sentence]:
+def _thin_votes(labels: Labels, *, extra_raters: int) -> list[str]:
     problem = identifiability_problem(labels, extra_raters=extra_raters)
     if problem:
-        return [Sentence(problem.marked[0].upper() + problem.marked[1:] + ".")]
+        return [(problem[0].upper() + problem[1:] + ".")]
     if labels.n_votes < 2 * labels.n_items:
         return [
-            Sentence(
+            (
                 f"There are {labels.n_votes / labels.n_items:.1f} votes an item on average: error rates are learned "
                 "from few overlaps, and intervals are wide for a reason."
             )
@@ -228,7 +227,7 @@ def names_at_first(systems: Sequence[Hashable]) -> list[str]:
     return ["The classifier"] if len(systems) == 1 else [f"System {name!r}" for name in systems]
 
 
-def copies_of_labelers(labels: Labels, codes: Codes, names: Sequence[str]) -> list[Sentence]:
+def copies_of_labelers(labels: Labels, codes: Codes, names: Sequence[str]) -> list[str]:
     """Systems that a labeler's votes equal almost always, on enough items to be no accident."""
     if len(codes) > _MOST_SYSTEMS:
         return []
@@ -237,7 +236,7 @@ def copies_of_labelers(labels: Labels, codes: Codes, names: Sequence[str]) -> li
     ]
 
 
-def _copied_labelers(labels: Labels, codes: Codes, name: str) -> list[Sentence]:
+def _copied_labelers(labels: Labels, codes: Codes, name: str) -> list[str]:
     if len(np.unique(codes[codes >= 0])) < 2:  # whoever always says the same is nobody's copy
         return []
     item, labeler, answer, _ = labels.vote_table()
@@ -252,7 +251,7 @@ def _copied_labelers(labels: Labels, codes: Codes, name: str) -> list[Sentence]:
         return []
     labelers = ", ".join(repr(one) for one in labels.labelers[suspects[:3]].tolist())
     return [
-        Sentence(
+        (
             f"{name} looks like a copy of labeler {labelers}: they agree on {agreement[suspects[0]]:.1%} of the items "
             "both judged; leave that labeler out with labels.without_labeler, or the classifier grades itself."
         )
@@ -265,7 +264,7 @@ def _tells_classes_apart(task: Task) -> bool:
     return any(metric.needs != "counts" or not counts_right_only(metric, n_classes) for metric in task.metrics.values())
 
 
-def _rare_classes(labels: Labels, counts: Floats) -> list[Sentence]:
+def _rare_classes(labels: Labels, counts: Floats) -> list[str]:
     expected = counts.sum(axis=1)
     share = expected / max(float(expected.sum()), 1e-12)
     rare = np.flatnonzero(share < min(0.01, 5 / max(labels.n_items, 1)))
@@ -273,13 +272,13 @@ def _rare_classes(labels: Labels, counts: Floats) -> list[Sentence]:
         return []
     names = ", ".join(repr(name) for name in labels.classes[rare[:3]].tolist())
     sentence = f"Class {names} hardly occurs (expected share {share[rare[0]]:.2%}): its recall rests on almost nothing."
-    return [Sentence(sentence)]
+    return [(sentence)]
 
 
 # ------------------------------------------------------------------ how gold was drawn
 
 
-def design_doubts(labels: Labels) -> list[Sentence]:
+def design_doubts(labels: Labels) -> list[str]:
     """Reasons to doubt that gold said to be drawn at random was: too much of one class, too contested, too easy.
 
     Only samples in which all items have one chance are looked at: others may be unlike the rest by design.
@@ -292,7 +291,7 @@ def design_doubts(labels: Labels) -> list[Sentence]:
     return [*of_classes, *_doubt_of_agreement(labels, drawn)]
 
 
-def _doubt_of_classes(labels: Labels, drawn: Booleans) -> list[Sentence]:
+def _doubt_of_classes(labels: Labels, drawn: Booleans) -> list[str]:
     """Whether the votes on the gold items name a class more often than chance gives those on any items."""
     voted = labels.votes_per_item > 0
     majority = labels.answer_counts[:, : labels.n_classes].argmax(axis=1)
@@ -303,9 +302,9 @@ def _doubt_of_classes(labels: Labels, drawn: Booleans) -> list[Sentence]:
     most = int(chance.argmin())
     if chance[most] * labels.n_classes >= _SURELY:
         return []
-    name = quoted(labels.classes[[most]].tolist()[0])
+    name = repr(labels.classes[[most]].tolist()[0])
     return [
-        Sentence(
+        (
             f"The gold is said to be drawn at random, but most votes are for {name} on {in_gold[most]:,} of its "
             f"{n_gold:,} items and on {percent(counts[most] / n_items)} of all: chance gives that in less than one of "
             f"1,000 samples; {_REMEDY}."
@@ -313,7 +312,7 @@ def _doubt_of_classes(labels: Labels, drawn: Booleans) -> list[Sentence]:
     ]
 
 
-def _doubt_of_one_class(labels: Labels, drawn: Booleans) -> list[Sentence]:
+def _doubt_of_one_class(labels: Labels, drawn: Booleans) -> list[str]:
     """Whether all gold has one class, and votes say that other items have others."""
     truths = labels.gold_codes[drawn]
     if len(truths) < _LEAST_OF_ONE_CLASS or np.ptp(truths):
@@ -326,9 +325,9 @@ def _doubt_of_one_class(labels: Labels, drawn: Booleans) -> list[Sentence]:
         return []
     if scipy.stats.mannwhitneyu(gold, others, alternative="greater", method="asymptotic").pvalue >= _OF_ONE_CLASS:
         return []
-    name = quoted(labels.classes[[truths[0]]].tolist()[0])
+    name = repr(labels.classes[[truths[0]]].tolist()[0])
     return [
-        Sentence(
+        (
             f"The gold is said to be drawn at random, but all {len(truths):,} items have the class {name}, which "
             f"{percent(gold.mean())} of the votes name there and {percent(others.mean())} elsewhere: chance gives such "
             f"votes in less than one of 100 samples; {_REMEDY}."
@@ -336,7 +335,7 @@ def _doubt_of_one_class(labels: Labels, drawn: Booleans) -> list[Sentence]:
     ]
 
 
-def _doubt_of_agreement(labels: Labels, drawn: Booleans) -> list[Sentence]:
+def _doubt_of_agreement(labels: Labels, drawn: Booleans) -> list[str]:
     """Whether labelers agree less, or more, on the gold items than chance gives."""
     agreement, several = _agreement(labels)
     gold, others = agreement[several & drawn], agreement[several & ~drawn]
@@ -346,7 +345,7 @@ def _doubt_of_agreement(labels: Labels, drawn: Booleans) -> list[Sentence]:
         return []
     what = "contested items" if gold.mean() < others.mean() else "items that labelers agree on"
     return [
-        Sentence(
+        (
             f"The gold is said to be drawn at random, but it has too many {what}: two votes on an item agree in "
             f"{percent(gold.mean())} of its items and in {percent(others.mean())} of the others, which chance gives in "
             f"less than one of 1,000 samples; {_REMEDY}."
@@ -362,7 +361,7 @@ def _agreement(labels: Labels) -> tuple[Floats, Booleans]:
     return (counts * (counts - 1)).sum(axis=1) / np.maximum(pairs, 1), np.asarray(pairs > 0)
 
 
-def sampling_unknown(labels: Labels) -> list[Sentence]:
+def sampling_unknown(labels: Labels) -> list[str]:
     """What to say where gold is taken for chosen, as it is where nobody said how it was drawn."""
     known = (labels.gold_codes >= 0) | (labels.held_codes >= 0)
     n_chosen = int((known & np.isnan(labels.gold_chance)).sum())
@@ -371,8 +370,8 @@ def sampling_unknown(labels: Labels) -> list[Sentence]:
     some = f"{n_chosen:,} of {int(known.sum()):,} vetted items are" if n_chosen > 1 else "A vetted item is"
     one_or_more = ("they stand for themselves", "they were") if n_chosen > 1 else ("it stands for itself", "it was")
     return [
-        Sentence(
+        (
             f"{some} taken as chosen, so that {one_or_more[0]} only; if {one_or_more[1]} drawn at random, say so: "
-            '⟨labels.with_gold⟩ with ⟨drawn="random"⟩.'
+            '`labels.with_gold` with `drawn="random"`.'
         )
     ]

@@ -21,7 +21,7 @@ from trueup.data.frames import make_frame
 from trueup.data.pairs import FIRST, UNKNOWN, Pairs
 from trueup.data.predictions import Predictions
 from trueup.estimators.bradley_terry import draw_biases, leverages_of, strengths_of, weights_of_repeats
-from trueup.exceptions import InvalidParameter, Sentence
+from trueup.exceptions import InvalidParameter
 from trueup.metrics import Metric
 from trueup.noise import NoiseModel
 from trueup.noise.mirrored import MirroredConfusion
@@ -201,24 +201,20 @@ class Preferences(DerivedAnswer):
         """Sentences a user should read before trusting the numbers."""
         return (*self._notes(), *super().warnings)
 
-    def _notes(self) -> list[Sentence]:
+    def _notes(self) -> list[str]:
         left_out = self.pairs.n_contests - len(self._contests)
         notes = []
         if left_out:
             notes.append(
-                Sentence(
-                    f"The verdicts on {some(left_out, 'contest')} cancel each other out and do not tell who wins; "
-                    "they count for the position bias only."
-                )
+                f"The verdicts on {some(left_out, 'contest')} cancel each other out and do not tell who wins; "
+                "they count for the position bias only."
             )
         parts = _connected_parts(self._wins.any(axis=0) | self._drawn_ties.any(axis=0))
         if len(parts) > 1:
             groups = "; ".join(preview([self.pairs.systems[k] for k in part]) for part in parts[:3])
             notes.append(
-                Sentence(
-                    f"The systems fall into {len(parts)} parts that never met ({groups}), so their strengths cannot be "
-                    "compared across parts; add contests between them."
-                )
+                f"The systems fall into {len(parts)} parts that never met ({groups}), so their strengths cannot be "
+                "compared across parts; add contests between them."
             )
         return notes
 
@@ -409,7 +405,7 @@ def preferences(
     settings = Settings.of_call(preferences, locals())
     if not isinstance(pairs, Pairs):
         raise InvalidParameter(
-            f"⟨pairs⟩ must be Pairs, got {type(pairs).__name__}; make them with read_pairs or Pairs.from_frame",
+            f"`pairs` must be Pairs, got {type(pairs).__name__}; make them with read_pairs or Pairs.from_frame",
             parameter="pairs",
         )
     check_choice(ties, ("half", "class"), name="ties")

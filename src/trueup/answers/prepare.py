@@ -21,7 +21,7 @@ from trueup.data.slices import Slicing, clusters_of, slices_of, weights_of
 from trueup.estimators.problem import Solution
 from trueup.estimators.system_values import Population, population_for, system_values
 from trueup.estimators.truth_draws import TruthDraws, solution_of
-from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions, Sentence
+from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions
 from trueup.metrics import Metric, MetricLike, as_metrics
 from trueup.noise import NoiseModel, resolve
 
@@ -102,7 +102,7 @@ class Task:
         Gives the same numbers again.
     settings : Settings
         The call itself.
-    notes : tuple of Sentence
+    notes : tuple of str
         What was left out on the way.
     truth : integer array of shape (n_items,), optional
         The true classes, where the caller has them.
@@ -122,7 +122,7 @@ class Task:
     level: float
     seed: int
     settings: Settings
-    notes: tuple[Sentence, ...] = ()
+    notes: tuple[str, ...] = ()
     truth: Codes | None = field(default=None, repr=False)
     slices: Slicing | None = field(default=None, repr=False)
     population: Population | None = field(default=None, repr=False)
@@ -222,7 +222,7 @@ def prepare(
     """
     if not isinstance(labels, Labels):
         raise InvalidLabels(
-            f"⟨labels⟩ must be Labels, got {type(labels).__name__}; make them with Labels.from_frame or from_matrix, "
+            f"`labels` must be Labels, got {type(labels).__name__}; make them with Labels.from_frame or from_matrix, "
             "and pass the predictions first",
             parameter="labels",
         )
@@ -263,7 +263,7 @@ def prepare(
         level,
         seed,
         settings.with_seed(seed),
-        tuple(map(Sentence, notes)),
+        tuple(notes),
         known,
         slices,
         population_for(
@@ -283,7 +283,7 @@ def check_one_metric(metrics: Mapping[str, Metric], entry_point: str) -> Metric:
     """The only metric of a function that takes one."""
     if len(metrics) > 1:
         raise InvalidParameter(
-            f"{entry_point} takes one ⟨metric⟩, got {len(metrics)}: {preview(list(metrics))}; name one of them",
+            f"{entry_point} takes one `metric`, got {len(metrics)}: {preview(list(metrics))}; name one of them",
             parameter="metric",
         )
     return next(iter(metrics.values()))
@@ -303,11 +303,11 @@ def _truth_codes(truth: Any, labels: Labels, outputs: AlignedPredictions) -> Cod
     try:
         codes = np.asarray(as_predictions(truth, labels).align(labels, missing="ignore").outputs("classes")[0])
     except InvalidPredictions as error:
-        raise InvalidParameter(f"⟨truth⟩ cannot be read as classes of the items: {error}", parameter="truth") from error
+        raise InvalidParameter(f"`truth` cannot be read as classes of the items: {error}", parameter="truth") from error
     unknown = (codes < 0) & outputs.has_output("classes").any(axis=0)
     if unknown.any():
         raise InvalidParameter(
-            f"⟨truth⟩ must name the class of every item with a prediction, got none for {int(unknown.sum())} items: "
+            f"`truth` must name the class of every item with a prediction, got none for {int(unknown.sum())} items: "
             f"{preview(labels.items[unknown])}; name them, or leave their predictions out",
             parameter="truth",
         )
@@ -319,7 +319,7 @@ def check_asked_of_all(*, alone: bool, **asked: Any) -> None:
     named = [name for name, value in asked.items() if value is not None]
     if named and alone:
         raise InvalidParameter(
-            f"⟨{named[0]}⟩ goes with the answers of all models, got a ⟨noise⟩ or ⟨method⟩ beside it; leave that out",
+            f"`{named[0]}` goes with the answers of all models, got a `noise` or `method` beside it; leave that out",
             parameter=named[0],
         )
 
@@ -330,7 +330,7 @@ def settle_target(target: Target | None, *, cluster: Any, weights: Any) -> Targe
         return DEFAULT_TARGET if target is None else target
     if target == "sample":
         raise InvalidParameter(
-            "⟨cluster⟩ and ⟨weights⟩ say what the items stand for, got them with ⟨target='sample'⟩, which is about "
+            "`cluster` and `weights` say what the items stand for, got them with `target='sample'`, which is about "
             "these items alone; leave that out",
             parameter="target",
         )
@@ -355,18 +355,18 @@ def _on_common_items(task: Task, rule: str) -> Task:
     return replace(task, outputs=outputs, notes=(*task.notes, note))
 
 
-def items_in_words(n_common: int, n_any: int, rule: str) -> Sentence:
+def items_in_words(n_common: int, n_any: int, rule: str) -> str:
     """What is left out where not all systems predict all items; an error where nothing is left."""
     if rule == "own":
-        return Sentence("The systems are judged on different items, each on its own: ranks may reflect that.")
+        return "The systems are judged on different items, each on its own: ranks may reflect that."
     if not n_common:
         raise InvalidPredictions(
             "the systems have no item in common, got predictions for different items; predict the same items, or pass "
-            '⟨items="own"⟩'
+            '`items="own"`'
         )
-    return Sentence(
+    return (
         f"{n_any - n_common:,} items lack the prediction of some system and were left out; "
-        f'{n_common:,} are judged. Pass ⟨items="own"⟩ to judge each system on all of its items.'
+        f'{n_common:,} are judged. Pass `items="own"` to judge each system on all of its items.'
     )
 
 

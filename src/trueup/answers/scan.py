@@ -19,7 +19,7 @@ from trueup.data.labels import Labels
 from trueup.data.rated import SystemSource, rated_scan, with_common_outputs
 from trueup.data.scanning import LabelScan
 from trueup.estimators.system_values import population_for
-from trueup.exceptions import InvalidParameter, InvalidPredictions, Sentence, silenced_warnings
+from trueup.exceptions import InvalidParameter, InvalidPredictions, silenced_warnings
 from trueup.metrics import Metric, as_metrics
 
 _TARGETS: tuple[Target, ...] = ("sample", "population")
@@ -42,7 +42,7 @@ def prepare_scan(
     others = [name for name in settings.changed() if name not in offers]
     if others:
         raise InvalidParameter(
-            f"{settings.entry_point} of votes that are scanned takes {', '.join(offers)}, got ⟨{others[0]}⟩; leave it "
+            f"{settings.entry_point} of votes that are scanned takes {', '.join(offers)}, got `{others[0]}`; leave it "
             "out, or read all votes into memory with scan.read()",
             parameter=others[0],
         )
@@ -96,7 +96,7 @@ def _check_metrics(metrics: Mapping[str, Metric]) -> None:
     for name, metric in metrics.items():
         if metric.needs != "counts":
             raise InvalidParameter(
-                f"⟨metrics⟩ of votes that are scanned must be of the confusion counts, got {name!r}, which needs "
+                f"`metrics` of votes that are scanned must be of the confusion counts, got {name!r}, which needs "
                 f"{metric.needs}; leave it out, or read all votes into memory with scan.read()",
                 parameter="metrics",
             )
@@ -120,20 +120,20 @@ def _check_unknown(systems: Sequence[SystemSource], n_predicted: Sequence[float]
         if n_all > n_known and policy == "error":
             raise InvalidPredictions(
                 f"predictions must be of items of the scan, got {n_all - n_known:,.0f} of {n_all:,.0f} for items that "
-                "are in none of its files; leave them out, or pass ⟨unknown='ignore'⟩"
+                "are in none of its files; leave them out, or pass `unknown='ignore'`"
             )
 
 
-def _left_out(n_judged: int, n_items: int) -> tuple[Sentence, ...]:
+def _left_out(n_judged: int, n_items: int) -> tuple[str, ...]:
     if not n_judged:
         raise InvalidPredictions(
             "the systems have no item in common, got predictions for different items; predict the same items, or pass "
-            '⟨items="own"⟩'
+            '`items="own"`'
         )
     if n_judged == n_items:
         return ()
     return (
-        Sentence(
+        (
             f"{n_items - n_judged:,} items lack the prediction of some system and were left out; {n_judged:,} are "
             "judged."
         ),

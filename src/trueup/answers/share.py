@@ -119,13 +119,13 @@ class Shares(DerivedAnswer, Mapping[Any, Estimate]):
         names = self.slicing.names.tolist()
         if len(names) < 3:
             raise InvalidParameter(
-                f"a rank correlation needs three groups or more, got {len(names)}; name them by ⟨by⟩"
+                f"a rank correlation needs three groups or more, got {len(names)}; name them by `by`"
             )
         scores = self._plain_means() if other is None else other
         lacking = [name for name in names if name not in scores]
         if lacking:
             raise InvalidParameter(
-                f"⟨other⟩ must have a number for each group, got none for {preview(lacking)}; give each one",
+                f"`other` must have a number for each group, got none for {preview(lacking)}; give each one",
                 parameter="other",
             )
         mine = self._draws_of(names)
@@ -297,7 +297,7 @@ def share(
     _check_labels(labels)
     if (of is None) == (at_least is None):
         raise InvalidParameter(
-            "⟨of⟩ or ⟨at_least⟩ must say which share is asked for, got " + ("neither" if of is None else "both") + "; "
+            "`of` or `at_least` must say which share is asked for, got " + ("neither" if of is None else "both") + "; "
             "name a class, or the least of the ratings that count",
             parameter="of",
         )
@@ -312,7 +312,7 @@ def share(
         scores = (values >= least).astype(float)
         if np.ptp(scores) == 0:
             raise InvalidParameter(
-                f"⟨at_least⟩ must part the ratings, which go from {values.min():g} to {values.max():g}, got {least:g}; "
+                f"`at_least` must part the ratings, which go from {values.min():g} to {values.max():g}, got {least:g}; "
                 "name a number among them",
                 parameter="at_least",
             )
@@ -424,14 +424,14 @@ def _scores_of(labels: Labels, values: Mapping[Hashable, float] | None) -> Float
     given = as_numbers if values is None else dict(values)
     lacking = [name for name in names if not isinstance(given.get(name), int | float) or given[name] != given[name]]
     if lacking:
-        how = "name a number for each with ⟨values⟩, or say that it is no vote" if values is None else "give each one"
+        how = "name a number for each with `values`, or say that it is no vote" if values is None else "give each one"
         raise InvalidParameter(
             f"every class needs a number as its score, got none for {preview(lacking)}; {how}", parameter="values"
         )
     scores = np.array([float(given[name]) for name in names])
     if np.ptp(scores) == 0:
         raise InvalidParameter(
-            f"⟨values⟩ must differ between classes, got {scores[0]:g} for all; give other ones", parameter="values"
+            f"`values` must differ between classes, got {scores[0]:g} for all; give other ones", parameter="values"
         )
     return scores
 
@@ -443,6 +443,6 @@ def _one_group(labels: Labels) -> Slicing:
 def _check_labels(labels: Any) -> None:
     if not isinstance(labels, Labels):
         raise InvalidParameter(
-            f"⟨labels⟩ must be Labels, got {type(labels).__name__}; make them with Labels.from_frame or read_labels",
+            f"`labels` must be Labels, got {type(labels).__name__}; make them with Labels.from_frame or read_labels",
             parameter="labels",
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from trueup._base.wording import chance, interval, level_words
-from trueup.exceptions import InvalidParameter, Sentence
+from trueup.exceptions import InvalidParameter
 from trueup.posteriors import Estimate
 
 Verdict = Literal["passed", "failed", "undecided"]
@@ -52,7 +52,7 @@ class GateResult:
     probability_failed: float  # that it is not met
     estimate: Estimate = field(repr=False)  # the number the condition is about
     basis: str  # what it rests on: "votes alone", "votes and 7 checked items", "all items checked" or "the truth"
-    sentence: Sentence  # the verdict and why, in words
+    sentence: str  # the verdict and why, in words
 
     def to_dict(self, level: float) -> dict[str, Any]:
         """Everything, JSON-able."""
@@ -139,7 +139,7 @@ def decide(
     met, missed = condition.chances(estimate)
     if math.isnan(met) and not refused:
         raise InvalidParameter(
-            f'a gate needs an interval, got none for {condition.what}; use ⟨method="bayes"⟩', parameter="method"
+            f'a gate needs an interval, got none for {condition.what}; use `method="bayes"`', parameter="method"
         )
     numbers = f"{level_words(level)} interval {interval(*estimate.interval(level))}; rests on {basis}"
     if refused:
@@ -149,12 +149,12 @@ def decide(
         verdict = "undecided"
         why = (
             f"checked items are required, {ENOUGH_CHECKS} or more of those that {condition.what} is about, and there "
-            f"are {n_checked or 'none'}; have items checked that are drawn at random (⟨trueup.labelers.draw_sample⟩) "
+            f"are {n_checked or 'none'}; have items checked that are drawn at random (`trueup.labelers.draw_sample`) "
             "and say "
-            'so with ⟨drawn="random"⟩'
+            'so with `drawn="random"`'
         )
     else:
         verdict = "passed" if met >= probability else "failed" if missed >= probability else "undecided"
         asked = "" if verdict == "passed" else f", {level_words(probability)} is asked for"
         why = f"{condition} with probability {chance(met)}{asked} ({numbers})"
-    return GateResult(condition, verdict, met, missed, estimate, basis, Sentence(f"{verdict}: {why}"))
+    return GateResult(condition, verdict, met, missed, estimate, basis, (f"{verdict}: {why}"))

@@ -355,7 +355,7 @@ def make_problem(
     """Check what a user passed, fit the noise, consolidate the votes and split the items."""
     if not isinstance(labels, Labels):
         raise InvalidLabels(
-            f"⟨labels⟩ must be Labels, got {type(labels).__name__}; make them with Labels.from_frame or from_matrix, "
+            f"`labels` must be Labels, got {type(labels).__name__}; make them with Labels.from_frame or from_matrix, "
             "or read a scan with scan.read(); a first list from votes alone is cleaning.likely_wrong",
             parameter="labels",
         )
@@ -437,12 +437,12 @@ def _validation_part(validation: Any, codes: Codes, labels: Labels, seed: int) -
         return part
     if isinstance(validation, str) or not hasattr(validation, "__len__"):
         raise InvalidParameter(
-            f"⟨validation⟩ must be a share of the items, a list of items or a mask, got {validation!r}; pass e.g. 0.3"
+            f"`validation` must be a share of the items, a list of items or a mask, got {validation!r}; pass e.g. 0.3"
         )
     mask = np.asarray(validation)
     if mask.dtype == bool:
         if mask.shape != part.shape:
-            raise InvalidParameter(f"⟨validation⟩ must be a mask of {len(codes)} items, got shape {mask.shape}")
+            raise InvalidParameter(f"`validation` must be a mask of {len(codes)} items, got shape {mask.shape}")
         return mask.copy()
     part[labels.item_codes(list(validation))] = True
     return part
@@ -458,8 +458,8 @@ def _check_parts(problem: CleaningProblem) -> None:
         if len(lost) or not len(seen):
             shown = preview(names[lost], most=10)
             raise InvalidLabels(
-                f"the {words} part must have labels of every class, got none of {shown}; change ⟨validation⟩, pass "
-                "⟨split=False⟩, or add items"
+                f"the {words} part must have labels of every class, got none of {shown}; change `validation`, pass "
+                "`split=False`, or add items"
             )
     if len(seen) < 2:
         raise InvalidLabels(f"a classifier needs labels of two classes, got {preview(names[seen])} only; add items")
@@ -482,7 +482,7 @@ def _costs(costs: Any, labels: Labels) -> Floats:
     prices = np.asarray(costs, dtype=float)
     if prices.shape != (labels.n_items,) or not np.isfinite(prices).all() or not (prices > 0).all():
         raise InvalidParameter(
-            f"⟨costs⟩ must be a positive number for each of {labels.n_items} items, got {preview(prices.ravel())}",
+            f"`costs` must be a positive number for each of {labels.n_items} items, got {preview(prices.ravel())}",
             parameter="costs",
         )
     return prices

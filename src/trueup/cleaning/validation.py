@@ -23,7 +23,7 @@ def count_metric(metric: str | Metric, classes: list[Any], positive: Any) -> Met
     measured = metric if isinstance(metric, Metric) else get_metric(metric, classes, positive)
     if measured.needs != "counts":
         raise InvalidParameter(
-            f'⟨metric⟩ must be one of the confusion counts, got {measured.name!r}; pass e.g. "accuracy" or "f1"',
+            f'`metric` must be one of the confusion counts, got {measured.name!r}; pass e.g. "accuracy" or "f1"',
             parameter="metric",
         )
     return measured

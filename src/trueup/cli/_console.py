@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import signal
 import sys
 import threading
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import typer
 
-from trueup.exceptions import Sentence, TrueupError, TrueupWarning
+from trueup.exceptions import TrueupError, TrueupWarning
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -39,6 +40,10 @@ _PIECE = 8192
 _WIDE = 10_000  # no line of a table is cut in a pipe
 
 # Words of the command line ------------------------------------------------------------------------------------------
+
+# Texts of the library in a result; strings elsewhere may be names that users gave.
+_KEYS_OF_SENTENCES = {"advice", "findings", "notes", "panel_sentence", "reading_notes", "sentence", "warnings"}
+_PARAMETER = re.compile(r"`((?:[^\W\d]\w*\.)*[^\W\d]\w*(?:\(\))?)(?:([= ])([^`]*))?`")
 
 # The option of the running command for each parameter of the library, and how to do here what a function does there.
 _OPTIONS: ContextVar[Mapping[str, str]] = ContextVar("options", default=MappingProxyType({}))
@@ -65,8 +70,7 @@ def option_names(**options: str) -> Iterator[None]:
 
     Examples
     --------
-    >>> with speaking(duplicates="--duplicates"):
-    ...     in_our_words(Sentence('⟨row 0⟩ is a repetition; pass ⟨duplicates="first"⟩'))
+    XX is a repetition; pass `duplicates="first"`'))
     'row 1 after the header is a repetition; pass --duplicates first'
     """
     token = _OPTIONS.set({**_OPTIONS.get(), **options})
@@ -81,18 +85,19 @@ def option_names(**options: str) -> Iterator[None]:
 
 def to_cli_terms(sentence: str) -> str:
     """A sentence with options in place of the parameters that are marked in it."""
-    return sentence.spelled(_spell) if isinstance(sentence, Sentence) else sentence
+    return _PARAMETER.sub(_spell, sentence)
 
 
-def _spell(name: str, value: str | None) -> str:
+def _spell(match: re.Match[str]) -> str:
     """What the command line has for a parameter; one that it lacks is said to be for Python."""
+    name, value = match[1], match[3]
     if name == "row":  # counted from 0 there, here from 1, as in a file without its header
         return f"row {int(value or 0) + 1} after the header"
     if name in _IN_PLACE_OF:
         return _IN_PLACE_OF[name]
     option = _OPTIONS.get().get(name) or _OF_OTHER_COMMANDS.get(name)
     if option is None:
-        return f"{name if value is None else f'{name}={value}'} in Python"
+        return f"{match[0][1:-1]} in Python" if not name.isidentifier() or value is not None else match[0]
     typed = "''" if value == "None" else (value or "").strip("[]\"'…")
     return option if typed in ("", "True") else f"{option} {typed}"
 
@@ -108,8 +113,7 @@ def shown(value: object) -> str:
     >>> shown("a\nb"), shown("[red]"), shown(7), shown("\x1b[31m")
     ('a\\nb', '[red]', '7', '\\x1b[31m')
     """
-    text = to_cli_terms(value) if isinstance(value, str) else str(value)
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(value))
 
 
 def _console(*, stderr: bool = False) -> Console:
@@ -136,7 +140,7 @@ def note(text: str) -> None:
     """Tell something on standard error that is not part of the result, e.g. where a file was written."""
     from rich.text import Text
 
-    _console(stderr=True).print(Text(shown(text)))
+    _console(stderr=True).print(Text(shown(to_cli_terms(text))))
 
 
 def complain(text: str, *, kind: Literal["error", "finding", "gate", "warning"] = "error") -> None:
@@ -144,7 +148,7 @@ def complain(text: str, *, kind: Literal["error", "finding", "gate", "warning"] 
     from rich.text import Text
 
     style = {"error": "bold red", "finding": "bold magenta", "gate": "bold magenta", "warning": "yellow"}[kind]
-    _console(stderr=True).print(Text.assemble((f"{kind}: ", style), shown(text)), soft_wrap=True)
+    _console(stderr=True).print(Text.assemble((f"{kind}: ", style), shown(to_cli_terms(text))), soft_wrap=True)
 
 
 def fail_on(findings: Sequence[str]) -> None:
@@ -198,14 +202,22 @@ def as_json(value: Any) -> Any:
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, Mapping):
-        return {str(key): as_json(inner) for key, inner in value.items()}
+        return {
+            str(key): as_json(_in_cli_terms(inner) if str(key) in _KEYS_OF_SENTENCES else inner)
+            for key, inner in value.items()
+        }
     if isinstance(value, list | tuple | set | frozenset):
         return [as_json(inner) for inner in value]
-    if isinstance(value, str):
-        return to_cli_terms(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, bool | int) else str(value)
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+
+def _in_cli_terms(value: Any) -> Any:
+    """A text, or several, with options in place of parameters."""
+    if isinstance(value, str):
+        return to_cli_terms(value)
+    return [_in_cli_terms(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def json_head(*, seed: int | None, files: Mapping[str, Any]) -> dict[str, Any]:
@@ -282,7 +294,7 @@ def warnings_shown(*, everything: bool = False) -> Iterator[None]:
     def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
         if str(message) not in seen:
             seen.add(str(message))
-            complain(message.sentence if isinstance(message, TrueupWarning) else str(message), kind="warning")
+            complain(str(message), kind="warning")
 
     with warnings.catch_warnings():
         warnings.simplefilter("default" if everything else "ignore")

@@ -152,9 +152,8 @@ def gates_of(
 
 
 def _to_cli_terms(result: GateResult) -> GateResult:
-    from trueup.exceptions import Sentence
 
-    return replace(result, sentence=Sentence(to_cli_terms(result.sentence)))
+    return replace(result, sentence=(to_cli_terms(result.sentence)))
 
 
 def about_gates(report: GateReport | None) -> dict[str, Any]:

@@ -33,7 +33,7 @@ def check_weights(chance: Floats) -> Floats:
     wrong = chance[~((chance > 0) & (chance <= 1))]
     if len(wrong):
         raise InvalidParameter(
-            f"⟨chance⟩ of a checked item must be a probability in (0, 1], got {preview(wrong.tolist())}; leave out "
+            f"`chance` of a checked item must be a probability in (0, 1], got {preview(wrong.tolist())}; leave out "
             "items that were not drawn by chance",
             parameter="chance",
         )

@@ -53,9 +53,9 @@ class AlignedPredictions:
         table = {"classes": self.codes, "scores": self.scores, "probabilities": self.probabilities}[kind]
         if table is None:
             instead, how = {
-                "classes": ("scores only", "name a ⟨threshold⟩, or predict classes"),
-                "scores": ("classes only", "give scores (⟨Predictions.from_scores⟩) or class probabilities"),
-                "probabilities": ("none", "give them (⟨Predictions.from_probabilities⟩)"),
+                "classes": ("scores only", "name a `threshold`, or predict classes"),
+                "scores": ("classes only", "give scores (`Predictions.from_scores`) or class probabilities"),
+                "probabilities": ("none", "give them (`Predictions.from_probabilities`)"),
             }[kind]
             what = "class probabilities" if kind == "probabilities" else kind
             raise InvalidPredictions(f"{needed_by} needs {what} of every system, got {instead} from some; {how}")
@@ -106,7 +106,7 @@ class AlignedPredictions:
         of_class = "no class in particular" if self.positive is None else "another class"
         raise InvalidPredictions(
             f"scores must speak for the positive class of more than two, got {self.n_classes} classes and scores of "
-            f"{of_class}; pass ⟨positive⟩, name it in Predictions.from_scores, or pass class probabilities"
+            f"{of_class}; pass `positive`, name it in Predictions.from_scores, or pass class probabilities"
         )
 
     def _with_probabilities(self) -> AlignedPredictions:
@@ -170,7 +170,7 @@ def align_systems(
     if len(positives) > 1:
         raise InvalidPredictions(
             f"the scores of all systems must speak for one class, got {preview([s.positive for s in systems])}; "
-            "name the same ⟨positive⟩ for each"
+            "name the same `positive` for each"
         )
     return AlignedPredictions(
         systems=vocabulary_from([system.name for system in systems]),
@@ -199,7 +199,7 @@ def _look_up(system: System, labels: Votes, *, unknown: Policy, unknown_class: P
     if system.items is None and system.n != labels.n_items:
         raise InvalidPredictions(
             f"predictions without item names must follow labels.items, got {system.n} for {labels.n_items} items"
-            f"{_of(system)}; pass one for each, or name them with ⟨items⟩ or a mapping item -> class"
+            f"{_of(system)}; pass one for each, or name them with `items` or a mapping item -> class"
         )
     n_strange = int((where < 0).sum())
     if system.items is not None and n_strange and (unknown == "error" or n_strange == system.n):
@@ -237,13 +237,13 @@ def _refusal(names: Vocabulary, labels: Votes, kind: Literal["items", "classes"]
     known = labels.items[:1000] if kind == "items" else labels.classes
     hint = kind_hint(names[0], known, what=kind)
     if kind == "items":
-        rest = hint or did_you_mean(names[0], known.tolist()) or '; leave them out or pass ⟨unknown="ignore"⟩'
+        rest = hint or did_you_mean(names[0], known.tolist()) or '; leave them out or pass `unknown="ignore"`'
         return InvalidPredictions(
             f"predictions must be for items of the labels, got {who} for others: {preview(names.tolist())}{rest}"
         )
     rest = hint or (
-        f"; the classes of the labels are {preview(known, most=10)}: rename them, read the votes with ⟨classes=[…]⟩, "
-        'or pass ⟨unknown_class="ignore"⟩'
+        f"; the classes of the labels are {preview(known, most=10)}: rename them, read the votes with `classes=[…]`, "
+        'or pass `unknown_class="ignore"`'
     )
     return InvalidPredictions(
         f"predictions must be classes of the labels, got {who} for other classes: {preview(names)}{rest}"
@@ -310,7 +310,7 @@ def _above_threshold(scores: Floats, threshold: float, positive: int | None, n_c
     if n_classes != 2 or positive is None:
         raise InvalidPredictions(
             f"scores and a threshold decide between two classes, got {n_classes} classes{whose}; give "
-            "classes or class probabilities (⟨Predictions.from_probabilities⟩), or pass ⟨threshold=None⟩ for "
+            "classes or class probabilities (`Predictions.from_probabilities`), or pass `threshold=None` for "
             "scores alone"
         )
     codes = np.where(scores >= threshold, positive, 1 - positive).astype(np.int32)
@@ -323,5 +323,5 @@ def _check_missing(system: System, part: _Arrays, labels: Votes, missing: Policy
         raise InvalidPredictions(
             f"every item needs a prediction, got none for {n_lacking} of {labels.n_items} items"
             f"{_of(system)}: {preview(labels.items[part.lacks])}; "
-            'predict them, leave these items out with labels.select, or pass ⟨missing="ignore"⟩ to what takes it'
+            'predict them, leave these items out with labels.select, or pass `missing="ignore"` to what takes it'
         )

@@ -98,7 +98,7 @@ def read_votes(
     if wide and (roles != {"labeler": "labeler", "label": "label"}):
         raise InvalidParameter(
             f"in a wide table each labeler has a column, got {preview(list(roles.values()))} as columns of labelers "
-            "and labels; leave them out, or pass ⟨wide=False⟩",
+            "and labels; leave them out, or pass `wide=False`",
             parameter="wide",
         )
     may_be_wide = roles == {"labeler": "labeler", "label": "label"} and not {"labeler", "label"} & set(table.columns)
@@ -153,7 +153,7 @@ def _read_wide(
             check_column("labeler", table.columns, role="labeler")
         raise InvalidLabels(
             f"a wide table has a column of votes for each labeler, got none among {preview(list(facts), most=10)}; "
-            "name the classes with ⟨classes=[…]⟩",
+            "name the classes with `classes=[…]`",
             parameter="wide",
         )
     encoder = Encoder("label", blank_is_null=table.from_text)
@@ -256,7 +256,7 @@ def _matrix_of(matrix: Any) -> npt.NDArray[Any]:
     except ValueError as error:
         raise InvalidLabels(
             "the matrix must be items × labelers, got rows of different lengths; fill absent votes with the "
-            "value of ⟨missing⟩"
+            "value of `missing`"
         ) from error
     return array
 
@@ -287,7 +287,7 @@ def assemble(
     if not keep.any():
         raise InvalidLabels(
             f"there are no votes, got {len(keep)} rows that are all declared missing or abstentions; "
-            "check ⟨missing⟩ and ⟨abstain⟩"
+            "check `missing` and `abstain`"
         )
     item, labeler = columns.item, columns.labeler
     if not keep.all():  # most tables have nothing to leave out, and a copy of every column is worth avoiding
@@ -347,7 +347,7 @@ def _special_rows(columns: Columns) -> tuple[Booleans, Booleans]:
         else:
             raise InvalidLabels(
                 f"label must not be empty, got {int(null.sum())} of {len(null)} rows where it is (first: "
-                f"⟨row {int(np.argmax(null))}⟩); declare what that means: ⟨missing=None⟩ for no vote, ⟨abstain=None⟩ "
+                f"`row {int(np.argmax(null))}`); declare what that means: `missing=None` for no vote, `abstain=None` "
                 "for an abstention"
             )
     blank = [i for i, name in enumerate(columns.names.tolist()) if isinstance(name, str) and not name.strip()]
@@ -355,8 +355,8 @@ def _special_rows(columns: Columns) -> tuple[Booleans, Booleans]:
         rows = np.isin(columns.label, blank)
         raise InvalidLabels(
             f"label must not be blank text, got {int(rows.sum())} of {len(rows)} rows where it is (first: "
-            f"⟨row {int(np.argmax(rows))}⟩); declare what that means: ⟨missing={columns.names[blank[0]]!r}⟩ for "
-            "no vote, ⟨abstain=…⟩ for an abstention"
+            f"`row {int(np.argmax(rows))}`); declare what that means: `missing={columns.names[blank[0]]!r}` for "
+            "no vote, `abstain=…` for an abstention"
         )
     return is_missing, is_abstention
 
@@ -367,9 +367,9 @@ def _answers(columns: Columns, classes: Sequence[Hashable] | None, special: Bool
         if len(columns.names) < 2:
             got = f"only {columns.names.tolist()[0]!r}" if len(columns.names) else "none"
             left_out = [v for k, v in enumerate(columns.missing) if (columns.label == -2 - k).any()]
-            hint = f", or another ⟨missing⟩ if {left_out[0]!r} is a class and not an absent vote" if left_out else ""
+            hint = f", or another `missing` if {left_out[0]!r} is a class and not an absent vote" if left_out else ""
             raise InvalidLabels(
-                f"votes must name at least two classes, got {got}; pass ⟨classes=[…]⟩ with all that could be chosen"
+                f"votes must name at least two classes, got {got}; pass `classes=[…]` with all that could be chosen"
                 f"{hint}"
             )
         return columns.names, columns.label.copy()
@@ -380,8 +380,8 @@ def _answers(columns: Columns, classes: Sequence[Hashable] | None, special: Bool
     twice = [v for v in (*columns.missing, *columns.abstain) if v in position]
     if twice:
         raise InvalidLabels(
-            f"a value cannot be a class and stand for no vote, got {preview(twice)} in ⟨classes⟩ and in ⟨missing⟩ or "
-            "⟨abstain⟩; pass ⟨missing=None⟩ or what else marks that there is no vote, or take it out of ⟨classes⟩"
+            f"a value cannot be a class and stand for no vote, got {preview(twice)} in `classes` and in `missing` or "
+            "`abstain`; pass `missing=None` or what else marks that there is no vote, or take it out of `classes`"
         )
     names = columns.names.tolist()
     unknown = [k for k, name in enumerate(names) if name not in position]
@@ -389,10 +389,10 @@ def _answers(columns: Columns, classes: Sequence[Hashable] | None, special: Bool
         rows = int(np.isin(columns.label, unknown).sum())
         others = [names[k] for k in unknown]
         raise InvalidLabels(
-            f"{rows} of {len(special)} votes are for classes that are not among ⟨classes⟩, got {preview(others)}"
+            f"{rows} of {len(special)} votes are for classes that are not among `classes`, got {preview(others)}"
             + (
                 kind_hint(others[0], named, what="classes")
-                or "; add them to ⟨classes⟩, or declare them with ⟨missing⟩ or ⟨abstain⟩"
+                or "; add them to `classes`, or declare them with `missing` or `abstain`"
             )
         )
     rank = np.array([position[name] for name in names] + [-1], dtype=np.int32)
@@ -415,7 +415,7 @@ def _choose_duplicates(
         raise InvalidLabels(
             f"a labeler must vote once on an item{'' if run is None else ' in a run'}, got "
             f"{len(pair) - len(first)} repeated votes (first: labeler "
-            f'{who!s} on item {what!s}); pass ⟨duplicates="keep"⟩, ⟨duplicates="first"⟩ or ⟨duplicates="last"⟩'
+            f'{who!s} on item {what!s}); pass `duplicates="keep"`, `duplicates="first"` or `duplicates="last"`'
         )
     return np.sort(first)
 

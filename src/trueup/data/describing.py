@@ -13,7 +13,7 @@ from trueup._base.types import Booleans, Codes
 from trueup._base.validation import kind_of, preview
 from trueup._base.wording import some
 from trueup.data.votes import Votes
-from trueup.exceptions import DataWarning, Sentence, quoted
+from trueup.exceptions import DataWarning
 
 
 def one_line(labels: Votes) -> str:
@@ -97,7 +97,7 @@ def notes(labels: Votes) -> list[str]:
     if counts["labelers_with_one_vote"]:
         sentences.append(
             f"{counts['labelers_with_one_vote']} of {some(labels.n_labelers, 'labeler')} gave one vote only, which "
-            "says next to nothing of their quality; they are kept unless left out (⟨labels.without_labeler⟩)."
+            "says next to nothing of their quality; they are kept unless left out (`labels.without_labeler`)."
         )
     if counts["repeated_votes"]:
         sentences.append(_about_repeated_votes(labels))
@@ -128,7 +128,7 @@ def notes(labels: Votes) -> list[str]:
             f"{counts['items_without_values']} of {some(labels.n_items, 'item')} are not in the item table; they have "
             "no value in any of its columns."
         )
-    return [*labels.reading_notes, *map(Sentence, sentences), *find_suspect_names(labels)]
+    return [*labels.reading_notes, *sentences, *find_suspect_names(labels)]
 
 
 _NULL_WORDS = {"nan", "none", "null", "nil", "na", "n/a", "<na>", "#n/a", "nat"}
@@ -137,7 +137,7 @@ _RARE = 0.02  # of the votes for the frequent spelling
 _MOST_SPELLINGS = 500  # classes that are compared letter by letter
 
 
-def find_suspect_names(labels: Votes) -> list[Sentence]:
+def find_suspect_names(labels: Votes) -> list[str]:
     """A sentence for each sign that names were mistyped or mean no class, and what to do about it.
 
     Classes and labelers that differ by case or blanks alone, rare classes that are one or two letters from a frequent
@@ -160,12 +160,12 @@ def find_suspect_names(labels: Votes) -> list[Sentence]:
     words = [name for name in classes if isinstance(name, str) and name.strip().lower() in _NULL_WORDS]
     sentences += [
         f"The class {word!r} is what programs write where a value is missing; if it means that there is no vote, "
-        f"declare it with ⟨missing={word!r}⟩."
+        f"declare it with `missing={word!r}`."
         for word in words
     ]
     compared = list(enumerate(classes)) if len(classes) <= _MOST_SPELLINGS else []
     sentences += [
-        f"The class {quoted(rare)} has {some(times[k], 'vote')} and is spelled almost like {quoted(frequent)}, which "
+        f"The class {rare!r} has {some(times[k], 'vote')} and is spelled almost like {frequent!r}, which "
         f"has {times[j]:,}; if it is a typing error, correct it before reading."
         for k, rare in compared
         for j, frequent in compared
@@ -176,7 +176,7 @@ def find_suspect_names(labels: Votes) -> list[Sentence]:
             f"There are {len(classes):,} classes and all are numbers; if they are scores, cut them into classes before "
             "reading."
         )
-    return [Sentence(sentence) for sentence in sentences]
+    return sentences
 
 
 def misspelled_class(name: object, classes: Iterable[object]) -> str | None:
@@ -236,7 +236,7 @@ def _about_silent_items(labels: Votes) -> str:
 def _about_repeated_votes(labels: Votes) -> str:
     return (
         f"{labels.n_repeats} of {some(labels.n_votes, 'vote')} repeat a labeler's vote on an item; they "
-        'count as repeated votes, and ⟨duplicates="first"⟩ or ⟨duplicates="last"⟩ keeps one.'
+        'count as repeated votes, and `duplicates="first"` or `duplicates="last"` keeps one.'
     )
 
 

@@ -180,7 +180,7 @@ def check_named(codes: Codes, column: str, *, error: type[TrueupError] = Invalid
     if len(empty):
         raise error(
             f"{column} must be named in every row, got {len(empty)} of {len(codes)} rows where it is empty "
-            f"(first: ⟨row {empty[0]}⟩); fill them in or drop the rows"
+            f"(first: `row {empty[0]}`); fill them in or drop the rows"
         )
 
 
@@ -363,5 +363,5 @@ def positions(names: Iterable[Hashable], known: Vocabulary, position: Mapping[Ha
         hint = kind_hint(unknown[0], known, what=f"{what}s") or did_you_mean(unknown[0], known[:1000].tolist())
         raise InvalidLabels(
             f"{len(unknown)} of {len(listed)} {what}s are not in the labels, got {preview(unknown)}"
-            f"{hint or f'; see ⟨labels.{what}s⟩'}"
+            f"{hint or f'; see `labels.{what}s`'}"
         ) from None

@@ -58,7 +58,7 @@ def format_of(source: Source, file_format: Format | None) -> Format:
         suffix = Path(source).suffix.lower() or "no suffix"
         raise InvalidFile(
             f"the format of {named(source)} is not known, got {suffix}; "
-            f"use one of {', '.join(_SUFFIXES)} or pass ⟨file_format=…⟩"
+            f"use one of {', '.join(_SUFFIXES)} or pass `file_format=…`"
         )
     return kind
 
@@ -90,7 +90,7 @@ def open_table(source: Source, *, file_format: Format | None = None) -> Iterator
         with _text(source) as stream:
             yield _CsvTable(stream, who, tab=kind == "tsv") if kind != "jsonl" else _JsonTable(stream, who)
     except (InvalidLabels, InvalidPredictions) as error:
-        raise type(error)(f"in {who}, {error.sentence.marked}") from error
+        raise type(error)(f"in {who}, {error.sentence}") from error
     except TrueupError:
         raise
     except UnicodeDecodeError as error:

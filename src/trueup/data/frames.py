@@ -24,7 +24,7 @@ from trueup.data.encoding import (
     recoded,
     vocabulary_from,
 )
-from trueup.exceptions import InvalidLabels, MissingExtra, TrueupError, quoted
+from trueup.exceptions import InvalidLabels, MissingExtra, TrueupError
 
 _BLOCK = 250_000
 _BACKENDS = ("pandas", "polars", "pyarrow")
@@ -270,10 +270,10 @@ def named_as(encoded: Encoded, known: Vocabulary | None) -> Encoded:
 def check_column(name: str, columns: list[str], *, role: str, error: type[TrueupError] = InvalidLabels) -> None:
     """Raise where a table has no column of this name."""
     if name not in columns:
-        listed = ", ".join(map(quoted, columns)) or "none"
+        listed = ", ".join(map(repr, columns)) or "none"
         raise error(
-            f"there is no column {quoted(name)} for the {role}, got columns {listed}; "
-            f"name it with ⟨{role}=…⟩{did_you_mean(name, columns)}"
+            f"there is no column {name!r} for the {role}, got columns {listed}; "
+            f"name it with `{role}=…`{did_you_mean(name, columns)}"
         )
 
 

@@ -20,7 +20,7 @@ from trueup.data.encoding import NULL_CODE, Encoded, Vocabulary, check_named, is
 from trueup.data.files import Format, Source, open_table
 from trueup.data.frames import Cells, read_names
 from trueup.data.votes import Votes
-from trueup.exceptions import InvalidLabels, quoted
+from trueup.exceptions import InvalidLabels
 
 GoldRole = Literal["fit", "check"]
 Draw = Literal["chosen", "random"]
@@ -59,14 +59,14 @@ def check_names(labels: Votes, names: list[Any]) -> None:
         raise InvalidLabels(
             f"gold must name classes, got {preview(no_class or strange)} where the classes are "
             f"{preview(labels.classes, most=10)}"
-            + (hint or did_you_mean(strange[0], known) or "; add it with ⟨classes=[…]⟩ when reading the votes")
+            + (hint or did_you_mean(strange[0], known) or "; add it with `classes=[…]` when reading the votes")
         )
     for name in dict.fromkeys(strange):
         meant = _describe.misspelled_class(name, labels.classes.tolist())
         if meant is not None:
             raise InvalidLabels(
-                f"gold must name classes, got {quoted(name)} where the classes are {preview(labels.classes, most=10)}"
-                f"; did you mean {quoted(meant)}? If it is another class, name all with ⟨classes=[…]⟩ when reading "
+                f"gold must name classes, got {name!r} where the classes are {preview(labels.classes, most=10)}"
+                f"; did you mean {meant!r}? If it is another class, name all with `classes=[…]` when reading "
                 "the votes"
             )
 
@@ -96,7 +96,7 @@ def _check_coverage(drawn: Mapping[Any, Any], items: list[Any]) -> None:
             if without
             else f"{len(strangers)} items that no truth was told of: {preview(strangers)}"
         )
-        raise InvalidLabels(f"⟨drawn⟩ must name the items of the gold and no others, got {what}; name each once")
+        raise InvalidLabels(f"`drawn` must name the items of the gold and no others, got {what}; name each once")
 
 
 def _chance(value: object, item: object) -> float:
@@ -104,8 +104,8 @@ def _chance(value: object, item: object) -> float:
     number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else np.nan
     if not 0 < number <= 1:
         raise InvalidLabels(
-            f"the chance with which an item was drawn must be a probability above 0 and at most 1, got {quoted(value)} "
-            f'for item {quoted(item)}; correct it, or pass ⟨drawn="chosen"⟩ where the chance is not known'
+            f"the chance with which an item was drawn must be a probability above 0 and at most 1, got {value!r} "
+            f'for item {item!r}; correct it, or pass `drawn="chosen"` where the chance is not known'
         )
     return number
 
@@ -117,10 +117,10 @@ def read_design(items: list[Any], words: list[Any] | None, numbers: list[Any] | 
         word = None if words is None or is_null(words[k]) else str(words[k]).strip().casefold() or None
         number = None if numbers is None or is_null(numbers[k]) else _number(numbers[k])
         if word not in (None, *DRAWS) or (word == "chosen" and number is not None):
-            beside = "" if number is None else f" beside the chance {quoted(number)}"
+            beside = "" if number is None else f" beside the chance {number!r}"
             raise InvalidLabels(
-                f"the column 'drawn' of gold must say random, or chosen where there is no chance, got {quoted(word)}"
-                f'{beside} for item {quoted(item)}; correct it, rename the column, or pass ⟨drawn="chosen"⟩ to pass it '
+                f"the column 'drawn' of gold must say random, or chosen where there is no chance, got {word!r}"
+                f'{beside} for item {item!r}; correct it, rename the column, or pass `drawn="chosen"` to pass it '
                 "over"
             )
         how: float | Draw = "random" if word == "random" else "chosen"
@@ -128,7 +128,7 @@ def read_design(items: list[Any], words: list[Any] | None, numbers: list[Any] | 
             how = _chance(number, item)
         if design.setdefault(item, how) != how:
             raise InvalidLabels(
-                f"an item is drawn in one way, got {quoted(design[item])} and {quoted(how)} for item {quoted(item)}; "
+                f"an item is drawn in one way, got {design[item]!r} and {how!r} for item {item!r}; "
                 "keep one row for each item"
             )
     return design
@@ -163,7 +163,7 @@ def chances_after(labels: Votes, in_role: Codes, where: Positions, chances: Floa
         raise InvalidLabels(
             f"a simple random sample and gold of several chances do not add up, got {len(sample)} items drawn at "
             f"random beside {len(known)} with chances from {known.min():.4g} to {known.max():.4g}; pass "
-            "⟨drawn={item: probability}⟩ with the chance of each to be in either"
+            "`drawn={item: probability}` with the chance of each to be in either"
         )
     drawn_before[sample] = True
     after[drawn_before] = drawn_before.sum() / labels.n_items
@@ -179,9 +179,9 @@ def check_contradictions(known: Mapping[Any, Any], told: Mapping[Any, Any], *, r
 
 def contradiction(item: object, names: Iterable[object], n_items: int, *, remedy: str) -> InvalidLabels:
     """The error for items of which gold says several things; the first of them is named with what it says."""
-    values = " and ".join(map(quoted, names))
+    values = " and ".join(map(repr, names))
     several = f" ({n_items} such items)" if n_items > 1 else ""
-    return InvalidLabels(f"an item has one truth in gold, got {values} for item {quoted(item)}{several}; {remedy}")
+    return InvalidLabels(f"an item has one truth in gold, got {values} for item {item!r}{several}; {remedy}")
 
 
 def names_by_role(labels: Votes | None) -> dict[str, Vocabulary]:
@@ -238,7 +238,7 @@ def _check_all_vetted(open_rows: Sequence[int] | Positions, n_drawn: int) -> Non
     if len(open_rows):
         raise InvalidLabels(
             f"every item that was drawn must be vetted, got {len(open_rows)} of {n_drawn} without a label (first: "
-            f'⟨row {open_rows[0]}⟩); fill them in, or pass ⟨drawn="chosen"⟩ to do without the draw'
+            f'`row {open_rows[0]}`); fill them in, or pass `drawn="chosen"` to do without the draw'
         )
 
 
@@ -249,7 +249,7 @@ def _mapping(items: Encoded, truths: Encoded, *, blank_is_missing: bool) -> dict
     if len(empty) and not blank_is_missing:
         raise InvalidLabels(
             f"label must not be empty in gold, got {len(empty)} of {len(truth)} rows where it is (first: "
-            f"⟨row {empty[0]}⟩); drop the rows, or pass ⟨missing=None⟩"
+            f"`row {empty[0]}`); drop the rows, or pass `missing=None`"
         )
     vetted = truth >= 0
     pairs = np.unique(np.stack([item[vetted], truth[vetted]], axis=1), axis=0)

@@ -15,7 +15,7 @@ from trueup._base.types import Codes, Positions
 from trueup._base.validation import did_you_mean, preview
 from trueup.data.encoding import Distinct, Vocabulary, is_null, is_plain_integer
 from trueup.data.frames import Cells, FrameTable, check_column, column_names, key_columns, read_names
-from trueup.exceptions import InvalidLabels, quoted
+from trueup.exceptions import InvalidLabels
 
 _VOTE_COLUMNS = ("item", "labeler", "label")
 _TEXT_NAMES = {"text", "prompt", "output", "response", "completion", "document", "question", "content", "message"}
@@ -35,7 +35,7 @@ class ItemTable:
         """The values of a column; an unknown one is an error."""
         if name not in self.columns:
             listed = f"the items have the columns {preview(list(self.columns), most=10)}"
-            known = listed if self.columns else "the items have no columns: add them with ⟨labels.with_items⟩"
+            known = listed if self.columns else "the items have no columns: add them with `labels.with_items`"
             raise InvalidLabels(f"there is no item column {name!r}; {known}{did_you_mean(name, self.columns)}")
         return self.columns[name]
 
@@ -130,13 +130,13 @@ def with_columns(
         check_column(name, names, role="columns")
         if not isinstance(name, str):
             raise InvalidLabels(
-                f"the columns of the items must be named by text, got {quoted(name)}; rename it, or choose others with "
-                "⟨columns=[…]⟩"
+                f"the columns of the items must be named by text, got {name!r}; rename it, or choose others with "
+                "`columns=[…]`"
             )
         if name in _VOTE_COLUMNS:
             raise InvalidLabels(
                 f"a column of items cannot be called {name!r}, which is a column of votes; rename it, or name the "
-                "columns of the items with ⟨columns=[…]⟩"
+                "columns of the items with `columns=[…]`"
             )
         values = _values_of(frame, name)
         if len(values) != len(where):
@@ -167,7 +167,7 @@ def _spread(places: list[int], values: list[Any], items: Sequence[Hashable], nam
         elif column[at] is not value and column[at] != value:
             raise InvalidLabels(
                 f"an item has one value in each column, got {column[at]!r:.40} and {value!r:.40} of {name!r} for item "
-                f"{items[at]!r}; correct the rows, or leave the column out with ⟨columns=[…]⟩"
+                f"{items[at]!r}; correct the rows, or leave the column out with `columns=[…]`"
             )
     return _as_column(column)
 

@@ -50,7 +50,7 @@ from trueup.data.votes import (
     vote_matrix,
     with_classes,
 )
-from trueup.exceptions import DataWarning, InvalidLabels, InvalidParameter, quoted
+from trueup.exceptions import DataWarning, InvalidLabels, InvalidParameter
 
 # ------------------ Votes in data sets made for training: rows as those of Hugging Face, and matrices of labeling
 
@@ -85,8 +85,8 @@ def read_dataset(dataset: Any, *, item: str | None, labeler: str | None, label: 
         who = list(who) if _is_list(who) else [who] * len(votes)
         if len(who) != len(votes):
             raise InvalidLabels(
-                f"a row must name a labeler for each of its votes, got {len(who)} for {len(votes)} votes in ⟨row {row}⟩"
-                "; name the columns that belong together with ⟨labeler=…⟩ and ⟨label=…⟩"
+                f"a row must name a labeler for each of its votes, got {len(who)} for {len(votes)} votes in `row {row}`"
+                "; name the columns that belong together with `labeler=…` and `label=…`"
             )
         columns["item"] += [name] * len(votes)
         columns["labeler"] += who
@@ -169,14 +169,12 @@ def _member(value: Any, name: str, column: str) -> Any:
         return []
     if isinstance(value, Mapping):
         if name not in value:
-            raise InvalidLabels(
-                f"there is no member {quoted(name)} in column {quoted(column)}; got {preview(list(value))}"
-            )
+            raise InvalidLabels(f"there is no member {name!r} in column {column!r}; got {preview(list(value))}")
         return value[name]
     if _is_list(value) and all(isinstance(one, Mapping) for one in value):
         return [one.get(name) for one in value]
     raise InvalidLabels(
-        f"column {quoted(column)} must hold objects with a member {quoted(name)}, got {type(value).__name__}; name the "
+        f"column {column!r} must hold objects with a member {name!r}, got {type(value).__name__}; name the "
         "column itself"
     )
 
@@ -202,7 +200,7 @@ def binned(labels: _V, n_bins: int, low: float | None, high: float | None) -> _V
     if not bottom < top or len(outside):
         got = f"{preview(outside.tolist())} outside" if bottom < top else "no width"
         raise InvalidParameter(
-            f"ratings must lie between ⟨low⟩ and ⟨high⟩, got {got} of {bottom:g} to {top:g}; name a wider range",
+            f"ratings must lie between `low` and `high`, got {got} of {bottom:g} to {top:g}; name a wider range",
             parameter="low",
         )
     width = (top - bottom) / n_bins
@@ -446,7 +444,7 @@ class Labels(Votes):
             )
         if labelers is not None:
             raise InvalidLabels(
-                "⟨labelers⟩ names the columns of a matrix, got rows; they name their labelers themselves"
+                "`labelers` names the columns of a matrix, got rows; they name their labelers themselves"
             )
         votes = read_dataset(dataset, item=item, labeler=labeler, label=label)
         classes = votes.classes if classes is None else classes
@@ -554,7 +552,7 @@ class Labels(Votes):
         _gold.check_names(self, names)
         if not correct:
             _gold.check_contradictions(
-                self.gold | self.held_gold, truths, remedy="keep one, or pass ⟨correct=True⟩ if the later one is right"
+                self.gold | self.held_gold, truths, remedy="keep one, or pass `correct=True` if the later one is right"
             )
         design = drawn if drawn is not None else getattr(truths, "drawn", "chosen")
         chances, at_random = _gold.given_inclusion_probabilities(design, list(truths))
@@ -608,7 +606,7 @@ class Labels(Votes):
             hint = kind_hint(strangers[0], self.items, what="items")
             raise InvalidLabels(
                 f"the item table must be of items of the labels, got {len(strangers)} of {len(named)} rows of others: "
-                f"{preview(strangers)}" + (hint or '; leave them out or pass ⟨unknown="ignore"⟩')
+                f"{preview(strangers)}" + (hint or '; leave them out or pass `unknown="ignore"`')
             )
         items = self.items.tolist()
         return replace(self, item_table=with_columns(self.item_table, frame, where, items, item=item, columns=columns))
@@ -679,13 +677,13 @@ class Labels(Votes):
         _gold.check_contradictions(
             self.gold | self.held_gold,
             other.gold | other.held_gold,
-            remedy="correct one with ⟨labels.with_gold⟩(…, correct=True), or leave it out with labels.without_gold()",
+            remedy="correct one with `labels.with_gold`(…, correct=True), or leave it out with labels.without_gold()",
         )
         union, common = merge(self, other, duplicates=duplicates)
         if common and duplicates == "keep":
             warnings.warn(
                 f"{common} pairs of a labeler and an item have votes in both labels and are kept as repeated votes; "
-                'choose ⟨duplicates="first"⟩, ⟨duplicates="last"⟩ or ⟨duplicates="error"⟩ to treat them otherwise',
+                'choose `duplicates="first"`, `duplicates="last"` or `duplicates="error"` to treat them otherwise',
                 DataWarning,
                 stacklevel=2,
             )

@@ -22,7 +22,7 @@ from trueup.data.files import Format, Source, open_table
 from trueup.data.frames import Cells, FrameTable, Table, key_columns
 from trueup.data.gold import DRAWS, Drawn, check_contradictions, contradiction, given_inclusion_probabilities
 from trueup.data.labels import Labels
-from trueup.exceptions import InvalidLabels, quoted
+from trueup.exceptions import InvalidLabels
 
 FIRST, SECOND, TIE = "first", "second", "tie"
 VERDICTS = (FIRST, SECOND, TIE)
@@ -160,7 +160,7 @@ class Pairs:
         if isinstance(gold, Pairs) and gold.n_open and drawn not in (None, "chosen"):
             raise InvalidLabels(
                 f"every contest that was drawn must be judged, got {some(gold.n_open, 'row')} without a winner; fill "
-                "them in, or say ⟨drawn='chosen'⟩",
+                "them in, or say `drawn='chosen'`",
                 parameter="drawn",
             )
         check_contradictions(self.gold, told, remedy="keep one of them")
@@ -361,9 +361,7 @@ def _row(
         if is_null(name) or name == "":
             raise InvalidLabels(f"every verdict must have a {role}, got none in row {number}; name it, or drop the row")
     if first == second:
-        raise InvalidLabels(
-            f"a pair must be of two systems, got {quoted(first)} twice in row {number}; name the other one"
-        )
+        raise InvalidLabels(f"a pair must be of two systems, got {first!r} twice in row {number}; name the other one")
     names = {first: 0, second: 1}
     word = winner.strip().lower() if isinstance(winner, str) else winner
     if isinstance(word, str) and word.startswith("tie ("):  # arenas tell ties of bad answers apart
@@ -372,8 +370,8 @@ def _row(
     verdict = names.get(winner, words.get(word) if is_word else None)
     if verdict is None:
         raise InvalidLabels(
-            f"the winner must be {quoted(first)}, {quoted(second)}, first or A, second or B, or tie, got "
-            f"{quoted(winner)} in row {number}; correct it, or leave it blank where there is no verdict"
+            f"the winner must be {first!r}, {second!r}, first or A, second or B, or tie, got "
+            f"{winner!r} in row {number}; correct it, or leave it blank where there is no verdict"
         )
     if str(first) <= str(second):
         return item, judge, first, second, AS_NAMED, verdict

@@ -65,7 +65,7 @@ class Predictions:
         """
         if isinstance(values, Mapping):
             if items is not None:
-                raise InvalidPredictions("a mapping names its items, got ⟨items⟩ as well; leave ⟨items⟩ out")
+                raise InvalidPredictions("a mapping names its items, got `items` as well; leave `items` out")
             values, items = list(values.values()), list(values.keys())
         codes, classes = encode_classes(values)
         return cls((System(system, len(codes), _items_of(items, len(codes)), codes=codes, classes=classes),))
@@ -168,7 +168,7 @@ class Predictions:
         try:
             table = FrameTable(frame)
         except InvalidLabels as error:
-            raise InvalidPredictions(error.sentence.marked) from error
+            raise InvalidPredictions(error.sentence) from error
         parts = systems_of(
             table,
             item=item,
@@ -324,7 +324,7 @@ def _converted(outputs: Any, labels: Votes, of_scores: bool, positive: Hashable 
             if one.n_systems != 1:
                 raise InvalidPredictions(f"one system is needed, got {one.n_systems}; pass each under its own name")
         except InvalidPredictions as error:
-            raise InvalidPredictions(f"system {name!r}: {error.sentence.marked}") from error
+            raise InvalidPredictions(f"system {name!r}: {error.sentence}") from error
         systems[name] = one
     return Predictions.stack(systems)
 

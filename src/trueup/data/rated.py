@@ -55,7 +55,7 @@ class RatedReader(PartitionReader[_V]):
         if len(missing) and not self.may_miss:
             raise InvalidPredictions(
                 f"in {path!r}, every item must have a prediction, got none for {len(missing):,} of {len(codes):,} "
-                f"(first: {labels.items[missing[:1]].tolist()[0]!r}); predict them too, or pass ⟨missing='ignore'⟩"
+                f"(first: {labels.items[missing[:1]].tolist()[0]!r}); predict them too, or pass `missing='ignore'`"
             )
         return codes
 

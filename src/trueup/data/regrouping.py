@@ -30,7 +30,7 @@ def regrouped_files(files: Sequence[str], reader: PartitionReader[Any], folder: 
         if not marker.is_file() or json.loads(marker.read_text(encoding="utf-8")) != sources:
             raise InvalidFile(
                 f"the folder {folder!r} must hold these votes regrouped or not be there, got one of other votes; "
-                "delete it, or pass another ⟨regroup⟩"
+                "delete it, or pass another `regroup`"
             )
         return _listed(target)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -61,8 +61,8 @@ def _fingerprint(files: Sequence[str], reader: PartitionReader[Any]) -> dict[str
 
 def _write(files: Sequence[str], reader: PartitionReader[Any], folder: Path) -> None:
     """Send the rows of every file to the file of their item; no more than one file is in memory."""
-    arrow = require("pyarrow", purpose="⟨regroup⟩")
-    parquet = require("pyarrow.parquet", purpose="⟨regroup⟩")
+    arrow = require("pyarrow", purpose="`regroup`")
+    parquet = require("pyarrow.parquet", purpose="`regroup`")
     n_files = min(len(files), _MOST_FILES)
     writers: dict[int, Any] = {}
     try:

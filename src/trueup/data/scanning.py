@@ -163,7 +163,7 @@ class LabelScan(VoteNames, Generic[_V]):
         if unknown:
             raise InvalidLabels(
                 f"gold of a scan must name its classes {preview(self.classes, most=10)}, got {preview(unknown)}; name "
-                "them all with ⟨classes=[…]⟩"
+                "them all with `classes=[…]`"
             )
         gold = {**self.gold, **truths}
         design = drawn if drawn is not None else getattr(truths, "drawn", "chosen")
@@ -175,7 +175,7 @@ class LabelScan(VoteNames, Generic[_V]):
         if 0 < n_random < len(both):
             raise InvalidLabels(
                 f"a simple random sample and gold of several chances do not add up, got {n_random} items drawn at "
-                f"random beside {len(both) - n_random} with chances; pass ⟨drawn={{item: probability}}⟩ for all"
+                f"random beside {len(both) - n_random} with chances; pass `drawn={{item: probability}}` for all"
             )
         return LabelScan(self.files, replace(self.reader, gold=gold, drawn=both), self.regroup)
 
@@ -256,7 +256,7 @@ class LabelScan(VoteNames, Generic[_V]):
         name = items[item_keys(items) == spread[0]].tolist()[0]
         raise InvalidLabels(
             f"every item must be in one file, got {len(spread):,} that are in several (first: {name!r} in "
-            f"{files[holding[0]]!r} and {files[holding[1]]!r}); pass ⟨regroup='a folder'⟩, into which all votes are "
+            f"{files[holding[0]]!r} and {files[holding[1]]!r}); pass `regroup='a folder'`, into which all votes are "
             "written once, item by item"
         )
 
@@ -276,7 +276,7 @@ class LabelScan(VoteNames, Generic[_V]):
         if n_repeats and options.duplicates == "keep" and options.run is None:
             warnings.warn(
                 f"{n_repeats:,} votes repeat one of the same labeler on the same item and are kept; choose "
-                '⟨duplicates="first"⟩, ⟨duplicates="last"⟩ or ⟨duplicates="error"⟩ to treat them otherwise',
+                '`duplicates="first"`, `duplicates="last"` or `duplicates="error"` to treat them otherwise',
                 DataWarning,
                 stacklevel=5,
             )
@@ -352,7 +352,7 @@ def _at(place: int, files: Sequence[str], work: Callable[..., Any], *args: Any) 
     try:
         return work(*args)
     except TrueupError as error:
-        raise type(error)(f"{error.sentence.marked} (file {place + 1:,} of {len(files):,} of the scan)") from error
+        raise type(error)(f"{error.sentence} (file {place + 1:,} of {len(files):,} of the scan)") from error
 
 
 def scan_labels(
@@ -386,7 +386,7 @@ def scan_labels(
         if len(names) < 2:
             raise InvalidLabels(
                 f"votes must name at least two classes, got {preview(names)} in {len(files):,} files; pass "
-                "⟨classes=[…]⟩ with all that could be chosen"
+                "`classes=[…]` with all that could be chosen"
             )
     text_items = any(look.from_text and not look.has_numbered_items for look in looks)
     named = names if classes is None else check_names("classes", classes)
@@ -430,7 +430,7 @@ def _check_classes(looks: Sequence[FirstLook], files: Sequence[str]) -> None:
         if seen and own and (other or not own.keys() & seen.keys()):
             raise InvalidLabels(
                 f"the files of a scan must have the same classes, got {preview(look.labels, most=6)} in {path!r} and "
-                f"{preview(list(seen.values()), most=6)} before it; write them alike, or pass ⟨classes=[…]⟩ with all"
+                f"{preview(list(seen.values()), most=6)} before it; write them alike, or pass `classes=[…]` with all"
             )
         seen |= own
 

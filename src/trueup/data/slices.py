@@ -12,7 +12,7 @@ from trueup._base.types import Booleans, Codes, Floats
 from trueup._base.validation import preview
 from trueup.data.encoding import Vocabulary, is_null, vocabulary_from
 from trueup.data.labels import Labels
-from trueup.exceptions import InvalidParameter, Sentence
+from trueup.exceptions import InvalidParameter
 
 _MOST_SLICES = 1000
 NO_SLICE = -1
@@ -45,17 +45,15 @@ class Slicing:
             )
         return np.asarray(self.codes == names.index(name))
 
-    def notes(self) -> list[Sentence]:
+    def notes(self) -> list[str]:
         """What to say of items that are in no slice, and of a slice that is alone."""
         without = int((self.codes == NO_SLICE).sum())
         notes = []
         if without:
-            notes.append(
-                Sentence(f"{without:,} items have no {self.column!r} and are in no slice, though in the whole.")
-            )
+            notes.append(f"{without:,} items have no {self.column!r} and are in no slice, though in the whole.")
         if self.n_slices == 1:
             only = self.names.tolist()[0]
-            notes.append(Sentence(f"Of {self.column!r} there is {only!r} alone, so that there is nothing to compare."))
+            notes.append(f"Of {self.column!r} there is {only!r} alone, so that there is nothing to compare.")
         return notes
 
 
@@ -74,10 +72,10 @@ def slices_of(labels: Labels, by: str | Mapping[Hashable, Hashable]) -> Slicing:
     places: dict[Any, int] = {}
     codes = np.array([NO_SLICE if is_null(value) else places.setdefault(value, len(places)) for value in values])
     if not places:
-        raise InvalidParameter(f"⟨by⟩ must put items into slices, got no value for any item in {column!r}")
+        raise InvalidParameter(f"`by` must put items into slices, got no value for any item in {column!r}")
     if len(places) > _MOST_SLICES:
         raise InvalidParameter(
-            f"⟨by⟩ must make at most {_MOST_SLICES:,} slices, got {len(places):,} from {column!r}; take a column with "
+            f"`by` must make at most {_MOST_SLICES:,} slices, got {len(places):,} from {column!r}; take a column with "
             "fewer values, or join some",
             parameter="by",
         )
@@ -99,12 +97,12 @@ def weights_of(labels: Labels, weights: str | Mapping[Hashable, float]) -> Float
         numbers = np.array([np.nan if is_null(value) else float(value) for value in values])
     except (TypeError, ValueError) as error:
         raise InvalidParameter(
-            f"⟨weights⟩ must be numbers, got {column!r} with others ({error}); name another column", parameter="weights"
+            f"`weights` must be numbers, got {column!r} with others ({error}); name another column", parameter="weights"
         ) from error
     bad = ~(np.isfinite(numbers) & (numbers > 0))
     if bad.any():
         raise InvalidParameter(
-            f"⟨weights⟩ must be above 0 for every item, got {int(bad.sum())} that are not, first of item "
+            f"`weights` must be above 0 for every item, got {int(bad.sum())} that are not, first of item "
             f"{labels.items[bad][:1].tolist()[0]!r}; mend them, or leave these items out with labels.select",
             parameter="weights",
         )
@@ -117,7 +115,7 @@ def _values_of(labels: Labels, by: str | Mapping[Hashable, Any], parameter: str)
         return labels.item_column(by).tolist(), by
     if not isinstance(by, Mapping):
         raise InvalidParameter(
-            f"⟨{parameter}⟩ must be a column of the items or a mapping from item to value, got {type(by).__name__}; "
+            f"`{parameter}` must be a column of the items or a mapping from item to value, got {type(by).__name__}; "
             "add columns with labels.with_items",
             parameter=parameter,
         )
@@ -125,7 +123,7 @@ def _values_of(labels: Labels, by: str | Mapping[Hashable, Any], parameter: str)
     strangers = [item for item in by if item not in known]
     if strangers:
         raise InvalidParameter(
-            f"⟨{parameter}⟩ must be of items of the labels, got {len(strangers)} others: {preview(strangers)}; leave "
+            f"`{parameter}` must be of items of the labels, got {len(strangers)} others: {preview(strangers)}; leave "
             "them out",
             parameter=parameter,
         )

@@ -69,7 +69,7 @@ def systems_of(
             check_column(column, table.columns, role="score" if column == score else "probabilities")
         names = read_names(table, roles, known=known, sinks=sinks)
     except InvalidLabels as error:
-        raise InvalidPredictions(error.sentence.marked) from error
+        raise InvalidPredictions(error.sentence) from error
     columns = {name: numbers.finish() for name, numbers in probability_in.items()}
     scores = None if score_in is None else score_in.finish()
     lengths = {len(codes) for codes, _ in names.values()} | {len(p) for p in columns.values()}
@@ -117,7 +117,7 @@ def encode_classes(values: Any) -> Encoded:
     try:
         return encode([_as_block(values)], column="prediction")
     except InvalidLabels as error:
-        raise InvalidPredictions(error.sentence.marked) from error
+        raise InvalidPredictions(error.sentence) from error
 
 
 def _distinct(system: System) -> System:
@@ -126,7 +126,7 @@ def _distinct(system: System) -> System:
     if n_again and system.items is not None:
         raise InvalidPredictions(
             f"a system must predict an item once, got {n_again} repeated items (first: "
-            f"{first_repeated(system.items)!r}); keep one of each, or name the column of systems with ⟨system=…⟩"
+            f"{first_repeated(system.items)!r}); keep one of each, or name the column of systems with `system=…`"
         )
     return system
 
@@ -171,7 +171,7 @@ def check_rows(table: Floats) -> Floats:
     if len(wrong):
         row = predicted[wrong[0]]
         raise InvalidPredictions(
-            f"probabilities of an item must sum to 1, got {total[wrong[0]]:.6g} in ⟨row {row}⟩ and {len(wrong)} such "
+            f"probabilities of an item must sum to 1, got {total[wrong[0]]:.6g} in `row {row}` and {len(wrong)} such "
             f"rows of {len(table)}; divide each row by its sum if that is meant"
         )
     scaled = np.full(table.shape, np.nan)
@@ -195,7 +195,7 @@ class _Numbers:
         except (TypeError, ValueError) as error:
             row, bad = next((k, v) for k, v in enumerate(values) if not _is_number(v))
             raise InvalidPredictions(
-                f"{self.column} must be a number, got {bad!r} in ⟨row {self._n + row}⟩; "
+                f"{self.column} must be a number, got {bad!r} in `row {self._n + row}`; "
                 "correct it, or leave the cell blank for no prediction"
             ) from error
         self._n += len(values)

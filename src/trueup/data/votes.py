@@ -19,7 +19,7 @@ from trueup._base.types import Codes, Floats, Positions
 from trueup._base.validation import check_choice, did_you_mean, preview
 from trueup.data.encoding import Vocabulary, encode, positions, vocabulary_from
 from trueup.data.items import ItemTable, joined_tables
-from trueup.exceptions import InvalidLabels, InvalidParameter, quoted
+from trueup.exceptions import InvalidLabels, InvalidParameter
 
 AbstainPolicy = Literal["ignore", "answer"]
 Duplicates = Literal["keep", "error", "first", "last"]
@@ -77,7 +77,7 @@ class VoteNames:
         names = self.classes.tolist()
         if name not in names:
             raise InvalidParameter(
-                f"⟨{parameter}⟩ must be one of the classes {preview(self.classes, most=10)}, got {quoted(name)}"
+                f"`{parameter}` must be one of the classes {preview(self.classes, most=10)}, got {name!r}"
                 f"{did_you_mean(name, names) or '; name one of them'}",
                 parameter=parameter,
             )
@@ -371,7 +371,7 @@ def merge(a: _V, b: _V, *, duplicates: Duplicates) -> tuple[_V, int]:
     if a.abstain_policy != b.abstain_policy and a.abstentions.any() and b.abstentions.any():
         raise InvalidLabels(
             f"labels with different abstain policies cannot be merged, got {a.abstain_policy!r} and "
-            f"{b.abstain_policy!r}; read both with one ⟨abstain_policy⟩"
+            f"{b.abstain_policy!r}; read both with one `abstain_policy`"
         )
     items, labelers = _union(a.items, b.items, "item"), _union(a.labelers, b.labelers, "labeler")
     classes = _union(a.classes, b.classes, "label")
@@ -380,7 +380,7 @@ def merge(a: _V, b: _V, *, duplicates: Duplicates) -> tuple[_V, int]:
     if as_both:
         raise InvalidLabels(
             f"an answer cannot be an abstention in one and a class in the other, got {preview(as_both)}; declare it "
-            "with ⟨abstain⟩ in both"
+            "with `abstain` in both"
         )
     fixed = any(labels.fixed_classes and labels.n_classes == len(classes) for labels in (a, b))
     a, b = (recoded(labels, items, labelers, classes, abstentions) for labels in (a, b))
@@ -393,8 +393,8 @@ def merge(a: _V, b: _V, *, duplicates: Duplicates) -> tuple[_V, int]:
         item, labeler = divmod(int(common[0]), len(labelers))
         raise InvalidLabels(
             f"a labeler must vote once on an item, got {len(common)} pairs in both (first: labeler "
-            f'{labelers[labeler]!s} on item {items[item]!s}); pass ⟨duplicates="keep"⟩, '
-            '⟨duplicates="first"⟩ or ⟨duplicates="last"⟩'
+            f'{labelers[labeler]!s} on item {items[item]!s}); pass `duplicates="keep"`, '
+            '`duplicates="first"` or `duplicates="last"`'
         )
     if len(common) and duplicates != "keep":
         loser = 1 if duplicates == "first" else 0

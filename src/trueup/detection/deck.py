@@ -28,7 +28,7 @@ from trueup.detection.missed import MissedObjects, Tiles, make_tiles, missed_obj
 from trueup.detection.pool import NOTHING, REAL, Pool
 from trueup.detection.reading import load_json
 from trueup.detection.shapes import Images
-from trueup.exceptions import InvalidFile, InvalidParameter, Sentence, quoted
+from trueup.exceptions import InvalidFile, InvalidParameter
 
 CardKind = Literal["candidate", "planted", "tile", "hidden"]
 ANSWERS = {
@@ -282,39 +282,31 @@ class Vetted:
         return _jeffreys(self.n_hidden - self.n_noticed, self.n_hidden)
 
     @property
-    def warnings(self) -> tuple[Sentence, ...]:
+    def warnings(self) -> tuple[str, ...]:
         """Why the answers may be doubted."""
         said = []
         if self.n_planted and self.n_accepted / self.n_planted > _TRUSTED:
             least, most = self.false_acceptance
             said.append(
-                Sentence(
-                    f"the vetter took {self.n_accepted} of {self.n_planted} empty places for objects (between "
-                    f"{100 * least:.0f}% and {100 * most:.0f}% of such places): what they accepted may not be there"
-                )
+                f"the vetter took {self.n_accepted} of {self.n_planted} empty places for objects (between "
+                f"{100 * least:.0f}% and {100 * most:.0f}% of such places): what they accepted may not be there"
             )
         if self.answers.get("skip", 0):
             said.append(
-                Sentence(
-                    f"{self.answers['skip']} cards were skipped and are left out: the others stand for all candidates "
-                    "only if the skipped ones are like them"
-                )
+                f"{self.answers['skip']} cards were skipped and are left out: the others stand for all candidates "
+                "only if the skipped ones are like them"
             )
         low, high = self.oversight
         if low > _OVERLOOKED:
             said.append(
-                Sentence(
-                    f"the vetter did not notice {self.n_hidden - self.n_noticed} of {self.n_hidden} objects whose "
-                    f"outline was hidden (between {100 * low:.0f}% and {100 * high:.0f}% of such objects): either all "
-                    "annotators err together there, or more is missed than the tiles say and recall is too high"
-                )
+                f"the vetter did not notice {self.n_hidden - self.n_noticed} of {self.n_hidden} objects whose "
+                f"outline was hidden (between {100 * low:.0f}% and {100 * high:.0f}% of such objects): either all "
+                "annotators err together there, or more is missed than the tiles say and recall is too high"
             )
         if self.n_left_out:
             said.append(
-                Sentence(
-                    f"{self.n_left_out} tiles were left out among those that were searched: the others stand for all "
-                    "tiles only if these are like them"
-                )
+                f"{self.n_left_out} tiles were left out among those that were searched: the others stand for all "
+                "tiles only if these are like them"
             )
         return tuple(said)
 
@@ -374,7 +366,7 @@ def take_answers(deck: Deck, answers: Mapping[str, Any], *, file: str = "the ans
     wrong = [key for key, answer in answers.items() if key in numbers and not _is_answer(numbers[key], answer)]
     if strange or wrong:
         what = f"{len(strange)} answers about cards that there are not" if strange else f"{len(wrong)} unknown answers"
-        shown = quoted(strange[0]) if strange else f"{quoted(answers[wrong[0]])} on card {wrong[0]}"
+        shown = repr(strange[0]) if strange else f"{answers[wrong[0]]!r} on card {wrong[0]}"
         raise InvalidFile(
             f"{file} must have an answer of {preview(list(ANSWERS), most=10)} for a candidate and a list of points or "
             f"a number for a tile, got {what} (the first is {shown})"

@@ -16,7 +16,7 @@ import numpy as np
 from trueup._base.types import Floats
 from trueup.detection.pool import Pool
 from trueup.detection.shapes import Images, Mask, bitmap
-from trueup.exceptions import InvalidParameter, quoted
+from trueup.exceptions import InvalidParameter
 
 _MARGIN = 0.75  # of the larger side of a shape, on each side
 _LEAST_SIDE = 24.0  # pixels of an image that a crop shows at least
@@ -134,7 +134,7 @@ def find_photos(folder: str | os.PathLike[str], images: Images, which: list[int]
     """The files of some images below a folder; by the name of the file, or by the name of the image."""
     root = Path(os.path.realpath(folder))
     if not root.is_dir():
-        raise InvalidParameter(f"⟨images⟩ must be a folder, got {quoted(str(folder))}; name the folder of the images")
+        raise InvalidParameter(f"`images` must be a folder, got {str(folder)!r}; name the folder of the images")
     ids, found, missing = images.ids.tolist(), {}, []
     for k in which:
         names = [images.files[k], str(ids[k]), *(f"{ids[k]}{suffix}" for suffix in _PHOTO_TYPES)]
@@ -150,8 +150,8 @@ def find_photos(folder: str | os.PathLike[str], images: Images, which: list[int]
             missing.append(names[0] or str(ids[k]))
     if missing:
         raise InvalidParameter(
-            f"{quoted(str(folder))} must hold the images, got none for {len(missing):,} of {len(which):,} (the first "
-            f"is {quoted(missing[0])}); name their folder, or leave it out to draw from shapes alone"
+            f"{str(folder)!r} must hold the images, got none for {len(missing):,} of {len(which):,} (the first "
+            f"is {missing[0]!r}); name their folder, or leave it out to draw from shapes alone"
         )
     return found
 
@@ -159,6 +159,6 @@ def find_photos(folder: str | os.PathLike[str], images: Images, which: list[int]
 def photo_address(path: Path) -> str:
     """A picture as an address that holds it."""
     if path.stat().st_size > _LARGEST_PHOTO:
-        raise InvalidParameter(f"{quoted(path.name)} is larger than 20 MB; make smaller copies of the images")
+        raise InvalidParameter(f"{path.name!r} is larger than 20 MB; make smaller copies of the images")
     kind = _PHOTO_TYPES[path.suffix.lower()]
     return f"data:image/{kind};base64,{base64.b64encode(path.read_bytes()).decode('ascii')}"

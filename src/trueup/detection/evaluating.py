@@ -23,7 +23,7 @@ from trueup.detection.metrics import BY_AREA, NEEDS_ALL_OBJECTS, DetectionMetric
 from trueup.detection.missed import MissedObjects
 from trueup.detection.pool import REAL, Pool, match
 from trueup.detection.shapes import Shapes, overlaps_between
-from trueup.exceptions import InvalidParameter, Sentence
+from trueup.exceptions import InvalidParameter
 from trueup.report import build_report, save_report
 
 # ------------------ How an answer moves with the overlap from which on shapes are the same thing.
@@ -371,18 +371,18 @@ def compare(
     return replace(comparison, warnings=(*comparison.warnings, *_about_missed([metric], missed)))
 
 
-def _about_missed(metrics: Iterable[str], missed: MissedObjects | None) -> list[Sentence]:
+def _about_missed(metrics: Iterable[str], missed: MissedObjects | None) -> list[str]:
     """What to say where objects that nobody drew could move an answer that does not count them."""
     moved = [name for name in metrics if name in (NEEDS_ALL_OBJECTS if missed is None else BY_AREA)]
     if not moved:
         return []
     reason = (
-        "search tiles that were drawn at random and pass ⟨missed⟩ to count them"
+        "search tiles that were drawn at random and pass `missed` to count them"
         if missed is None
         else "nobody knows how large those are that were missed, so that these come out too high"
     )
     return [
-        Sentence(
+        (
             f"{', '.join(moved)} {'is' if len(moved) == 1 else 'are'} of the pool: objects that nobody drew do not "
             f"count; {reason}"
         )

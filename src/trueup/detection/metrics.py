@@ -15,7 +15,7 @@ from trueup._base.types import Booleans, Codes, Floats, Positions
 from trueup.detection import loops
 from trueup.detection.coco_matching import AREAS, RECALL_POINTS, THRESHOLDS
 from trueup.detection.pool import Found, Pool
-from trueup.exceptions import InvalidParameter, quoted
+from trueup.exceptions import InvalidParameter
 from trueup.metrics import Metric
 
 # ------------------ The free-response curve (FROC) of one system on many drawn truths at once
@@ -164,8 +164,8 @@ def check_partition(pool: Pool, system: str, threshold: float) -> None:
     ]
     if overlapping:
         raise InvalidParameter(
-            f"panoptic_quality is for segments that partition an image, got segments of {quoted(system)} that overlap "
-            f"in {len(overlapping):,} of {pool.images.n:,} images (the first is {quoted(overlapping[0])}); resolve the "
+            f"panoptic_quality is for segments that partition an image, got segments of {system!r} that overlap "
+            f"in {len(overlapping):,} of {pool.images.n:,} images (the first is {overlapping[0]!r}); resolve the "
             "overlaps, or use f1"
         )
 
@@ -238,7 +238,7 @@ class DetectionMetrics:
         self, name: str, system: Hashable, category: str | None, truths: Any, scores: Any, weights: Any
     ) -> Floats:
         if weights is not None:
-            raise InvalidParameter("metrics of detections are about these images; use ⟨target='sample'⟩")
+            raise InvalidParameter("metrics of detections are about these images; use `target='sample'`")
         real = np.zeros((len(truths), len(self.pool)), dtype=bool)
         real[:, self.order] = truths
         return self.values(name, str(system), real, category)

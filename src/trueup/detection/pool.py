@@ -25,7 +25,7 @@ from trueup._base.validation import check_choice, check_number
 from trueup._base.wording import some
 from trueup.data.labels import Labels
 from trueup.detection.shapes import Images, Mask, Shapes, align, box_overlaps, group_by, mask_overlaps, overlaps_between
-from trueup.exceptions import DataWarning, InvalidParameter, InvalidShapes, quoted
+from trueup.exceptions import DataWarning, InvalidParameter, InvalidShapes
 
 # ------------------ Shapes of several annotators that mean one thing, joined into candidates; the order of annotators
 
@@ -261,7 +261,7 @@ class Pool:
         if is_extra.any():
             warnings.warn(
                 DataWarning(
-                    f"{int(is_extra.sum()):,} of {int(reported.sum()):,} detections of {quoted(system)} are duplicates "
+                    f"{int(is_extra.sum()):,} of {int(reported.sum()):,} detections of {system!r} are duplicates "
                     "or of another class than their candidate, which predictions of candidates leave out: precision "
                     "and F scores of them are higher than the detector's; use trueup.detection.evaluate for these"
                 ),
@@ -328,7 +328,7 @@ def match(
     if found is not None:
         if found.scores is None:
             raise InvalidShapes(
-                "⟨found⟩ must have scores; read detections with read_results, annotations are ⟨objects⟩"
+                "`found` must have scores; read detections with read_results, annotations are `objects`"
             )
         found, objects = align(found, objects)
     kind = _shape_kind(shape, found, objects)
@@ -373,7 +373,7 @@ def _shape_kind(shape: str | None, found: Shapes | None, objects: Shapes) -> str
         return "mask" if both else "box"
     check_choice(shape, ("box", "mask"), name="shape")
     if shape == "mask" and not both:
-        raise InvalidParameter("⟨shape='mask'⟩ needs masks of annotators and systems, got boxes; use ⟨shape='box'⟩")
+        raise InvalidParameter("`shape='mask'` needs masks of annotators and systems, got boxes; use `shape='box'`")
     return shape
 
 

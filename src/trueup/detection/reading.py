@@ -29,7 +29,7 @@ from trueup.detection.shapes import (
     read_mask,
     sorted_names,
 )
-from trueup.exceptions import DataWarning, InvalidFile, InvalidParameter, InvalidShapes, quoted
+from trueup.exceptions import DataWarning, InvalidFile, InvalidParameter, InvalidShapes
 
 # ------------------ COCO's files: instances (annotators) and results (systems).
 
@@ -242,7 +242,7 @@ def _images(rows: Sequence[Mapping[str, Any]], path: File) -> Images:
     if wrong.any():
         raise InvalidFile(
             f"{path}: width and height of images must be numbers above 0, got {int(wrong.sum()):,} of {len(wrong):,} "
-            f"images with others (the first is {quoted(names.tolist()[int(wrong.argmax())])}); mend or leave them out"
+            f"images with others (the first is {names.tolist()[int(wrong.argmax())]!r}); mend or leave them out"
         )
     return Images(names, sizes, tuple(str(row.get("file_name") or "") for row in ordered))
 
@@ -347,15 +347,13 @@ def kind_of_file(path: File) -> FileKind:
         for kind, pattern in (("yolo", "*.txt"), ("voc", "*.xml")):
             if next(place.glob(pattern), None) is not None:
                 return kind  # type: ignore[return-value]
-        raise InvalidFile(
-            f"the folder {quoted(str(place))} has neither .txt files of YOLO nor .xml files of Pascal VOC"
-        )
+        raise InvalidFile(f"the folder {str(place)!r} has neither .txt files of YOLO nor .xml files of Pascal VOC")
     if place.name.lower().endswith((".json", ".json.gz")):
         return "coco"
     if table_suffix(place) is not None:
         return "table"
     raise InvalidFile(
-        f"{quoted(str(place))} must be COCO's .json, a table (.csv, .tsv, .jsonl, .parquet), or a folder of YOLO or "
+        f"{str(place)!r} must be COCO's .json, a table (.csv, .tsv, .jsonl, .parquet), or a folder of YOLO or "
         "Pascal VOC; name it so"
     )
 
@@ -523,7 +521,7 @@ def _refuse_ambiguous(names: Iterable[Any], images: Images, where: str) -> None:
             ids = images.ids.tolist()
             several = [images.files[k] or ids[k] for k in meant]
             raise InvalidShapes(
-                f"{where} must name each image so that it is one, got {quoted(name)}, which may be "
+                f"{where} must name each image so that it is one, got {name!r}, which may be "
                 f"{preview(several, most=3)}; name images in full, as the annotations do"
             )
 
@@ -539,7 +537,7 @@ def _in_known_images(found: Shapes, images: Images, path: File, unknown: Unknown
         first = found.images.ids.tolist()[int(found.image[int(strange.argmax())])]
         raise InvalidShapes(
             f"{path}: {int(strange.sum()):,} of {len(found):,} detections are in images that the annotations do not "
-            f"have (the first is {quoted(first)}); these begin with {preview(images.ids.tolist(), most=3)}: check that "
+            f"have (the first is {first!r}); these begin with {preview(images.ids.tolist(), most=3)}: check that "
             "both are of the same images"
         )
     if strange.any():
@@ -565,7 +563,7 @@ def with_seen(shapes: Shapes, rows: Iterable[tuple[Any, Any]]) -> Shapes:
         known = preview(list(people) if strange[0] not in images else list(images), most=5)
         raise InvalidShapes(
             f"seen must name annotators and images that there are, got {len(strange):,} rows with others (the first is "
-            f"{quoted(strange[0])}); there are {known}"
+            f"{strange[0]!r}); there are {known}"
         )
     seen = np.zeros((len(people), shapes.images.n), dtype=bool)
     for who, where in pairs:
@@ -574,7 +572,7 @@ def with_seen(shapes: Shapes, rows: Iterable[tuple[Any, Any]]) -> Shapes:
     if unseen.any():
         raise InvalidShapes(
             f"seen must hold every image in which somebody drew, got {int(unseen.sum()):,} shapes in images that their "
-            f"annotator did not see (the first is of {quoted(shapes.sources[shapes.source[int(unseen.argmax())]])})"
+            f"annotator did not see (the first is of {shapes.sources[shapes.source[int(unseen.argmax())]]!r})"
         )
     return replace(shapes, seen=seen)
 
@@ -615,7 +613,7 @@ def images_of_sizes(sizes: Mapping[Any, tuple[float, float]]) -> Images:
 
 def _named(categories: Sequence[str] | None) -> Sequence[str]:
     if not categories:
-        raise InvalidParameter("YOLO's texts number the classes, got no names; name them in order (⟨categories⟩)")
+        raise InvalidParameter("YOLO's texts number the classes, got no names; name them in order (`categories`)")
     return categories
 
 

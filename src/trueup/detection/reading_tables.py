@@ -17,7 +17,7 @@ from trueup.data.encoding import is_null
 from trueup.data.files import Format, Source
 from trueup.data.reading import read_named_rows
 from trueup.detection.shapes import Images, Shapes, join_shapes, sorted_names
-from trueup.exceptions import InvalidFile, InvalidShapes, quoted
+from trueup.exceptions import InvalidFile, InvalidShapes
 
 # ------------------ What is wrong with shapes of a file: collected, and told in one sentence with counts.
 
@@ -276,7 +276,7 @@ def _numbers(values: Sequence[Any], what: str) -> Floats:
         wrong = [k for k in strange if not _reads_as_number(values[k])]
         raise InvalidFile(
             f"{what} must be numbers, got {len(wrong):,} of {len(values):,} rows without (the first is "
-            f"⟨row {wrong[0]}⟩ with {quoted(values[wrong[0]])}); mend the table"
+            f"`row {wrong[0]}` with {values[wrong[0]]!r}); mend the table"
         ) from None
 
 

@@ -330,7 +330,7 @@ def join_shapes(parts: Sequence[Shapes]) -> Shapes:
         raise InvalidShapes(f"the source {repeated[0]!r} is there twice; give each file a name of its own")
     with_masks = [part.masks is not None for part in parts if len(part)]
     if any(with_masks) and not all(with_masks):
-        raise InvalidShapes("some sources have masks and others boxes alone; compare all by boxes (⟨shape='box'⟩)")
+        raise InvalidShapes("some sources have masks and others boxes alone; compare all by boxes (`shape='box'`)")
     images = join_images([part.images for part in parts])
     categories = tuple(dict.fromkeys(name for part in parts for name in part.categories))
     ids = {

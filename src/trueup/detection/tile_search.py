@@ -22,7 +22,7 @@ from trueup.detection.deck import DRAWN, Deck, Vetted, same_deck, take_answers
 from trueup.detection.missed import MissedObjects, missed_objects
 from trueup.detection.pool import Pool
 from trueup.detection.reading import load_json
-from trueup.exceptions import InvalidFile, InvalidParameter, Sentence, StorageError, quoted
+from trueup.exceptions import InvalidFile, InvalidParameter, StorageError
 from trueup.posteriors import Estimate
 from trueup.sessions.log import Names
 from trueup.sessions.progress import UNKNOWN, Progress, count_answers, fold
@@ -180,13 +180,13 @@ class TileSearch(Session):
         return self.progress.n_tells
 
     @property
-    def warnings(self) -> tuple[Sentence, ...]:
+    def warnings(self) -> tuple[str, ...]:
         """Why the answers may be doubted."""
         told, n_left_out = _told(self.progress)
         hidden = told[self._is_hidden & (told >= 0)]
         n_more = int((told == len(COUNTS)).sum())
         said = Vetted(self._labels, None, 0, 0, {}, len(hidden), int((hidden > 0).sum()), n_left_out).warnings
-        return said if not n_more else (*said, Sentence(_too_many(n_more)))
+        return said if not n_more else (*said, (_too_many(n_more)))
 
     @property
     def finished(self) -> str | None:
@@ -227,12 +227,12 @@ def read_searched(storage: str | Storage, pool: Pool, *, name: str | None = None
         searches = [one for one in opened.sessions() if one.kind == "tile search" and name in (None, one.name)]
         if len(searches) != 1:
             got = preview([one.name for one in searches]) if searches else "none"
-            raise StorageError(f"{opened.url} must hold one session about tiles, got {got}; name it with ⟨name⟩")
+            raise StorageError(f"{opened.url} must hold one session about tiles, got {got}; name it with `name`")
         record, events = searches[0], opened.events(searches[0].name)
     finally:
         if opened is not storage:
             opened.close()
-    where = f"session {quoted(record.name)} in {opened.url}"
+    where = f"session {record.name!r} in {opened.url}"
     deck = same_deck(record.options, pool, file=where)
     numbers = [number for number, card in deck.numbered.items() if card.is_tile]
     told, n_left_out = _told(fold(events, Names(numbers, list(COUNTS))))
@@ -255,5 +255,5 @@ def _told(progress: Progress) -> tuple[Positions, int]:
 def _too_many(n: int) -> str:
     return (
         f"a tile must have at most {COUNTS[-1]} objects without an outline, got {n} with more; cut images into smaller "
-        "tiles (⟨split⟩), or correct the answer"
+        "tiles (`split`), or correct the answer"
     )

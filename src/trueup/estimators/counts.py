@@ -171,7 +171,7 @@ class DrawnCounts(CountsPosterior):
         if self._truths is None:
             raise InvalidParameter(
                 "this method draws confusion counts but no truths, so it cannot serve a metric(y_true, y_pred); "
-                "use a metric of the confusion counts, or ⟨method='bayes'⟩"
+                "use a metric of the confusion counts, or `method='bayes'`"
             )
         return self._truths(check_integer(n, name="n", low=0), as_generator(random_state))
 
@@ -186,7 +186,7 @@ class DrawnRates(DrawnCounts):
     def draw_truths(self, n: int, random_state: RandomState = None) -> Codes:
         """Not there: a population is no list of items."""
         raise InvalidParameter(
-            "⟨target='population'⟩ is about rates and has no items to draw the truth of; use ⟨target='sample'⟩ for a "
+            "`target='population'` is about rates and has no items to draw the truth of; use `target='sample'` for a "
             "metric(y_true, y_pred)"
         )
 
@@ -243,7 +243,7 @@ def point_estimate(metric: Metric, value: float) -> PointEstimate:
 
 def no_spread(what: str) -> InvalidParameter:
     """The error of methods that give a number only."""
-    return InvalidParameter(f"this method gives numbers without uncertainty and has no {what}; use ⟨method='bayes'⟩")
+    return InvalidParameter(f"this method gives numbers without uncertainty and has no {what}; use `method='bayes'`")
 
 
 # ------------------ The joint distribution of the two counts that two classes leave unknown: exact, or normal.
@@ -273,7 +273,7 @@ class TwoClassCounts(CountsPosterior):
     def draw_truths(self, n: int, random_state: RandomState = None) -> Codes:
         """`n` draws of the truth of all items, shape (n, n_items)."""
         if self._truths is None:
-            raise InvalidParameter("these counts were made without items and have no truths to draw; pass ⟨truths⟩")
+            raise InvalidParameter("these counts were made without items and have no truths to draw; pass `truths`")
         return self._truths(check_integer(n, name="n", low=0), as_generator(random_state))
 
 
@@ -360,7 +360,7 @@ def two_class_counts(u: npt.ArrayLike, v: npt.ArrayLike, n_positive: int, n_nega
 
 
 def linear_ratio(metric: Metric, n_classes: int) -> tuple[Floats, Floats] | None:
-    """Weights (A, B) on the counts with metric = ⟨A, counts⟩ / ⟨B, counts⟩, or None if it is no such quotient.
+    """Weights (A, B) on the counts with metric = `A, counts` / `B, counts`, or None if it is no such quotient.
 
     Accuracy, precision, recall, false-alarm rate and F-score are (Su 2024, Table 8); a macro average, Matthews'
     correlation and kappa are not.
@@ -440,13 +440,13 @@ class NormalCounts(TwoClassCounts):
         return self._counts(self.mean_u, self.mean_v)
 
     def _affine(self, weights: Floats) -> tuple[float, float, float]:
-        """⟨weights, counts⟩ as mean and coefficients of U and V."""
+        """`weights, counts` as mean and coefficients of U and V."""
         # Each column of the counts has a known sum, so one more true positive is one less false one.
         mean = float((weights * self.mean_counts).sum())
         return mean, float(weights[1, 1] - weights[0, 1]), float(weights[1, 0] - weights[0, 0])
 
     def ratio_moments(self, numerator: Floats, denominator: Floats) -> tuple[float, float, float, float, float]:
-        """Mean and deviation of ⟨numerator, counts⟩, the same of ⟨denominator, counts⟩, and their correlation."""
+        """Mean and deviation of `numerator, counts`, the same of `denominator, counts`, and their correlation."""
         mean_z, zu, zv = self._affine(numerator)
         mean_w, wu, wv = self._affine(denominator)
         sd_z = math.hypot(zu * self.sd_u, zv * self.sd_v)

@@ -112,7 +112,7 @@ def channel_of(
     """The channel of a noise model, of confusion matrices, or of symmetric errors."""
     if (noise is None) == (error is None):
         got = "both" if noise is not None else "neither"
-        raise InvalidParameter(f"noise or error must be given, got {got}; pass a noise model, or e.g. ⟨error=0.1⟩")
+        raise InvalidParameter(f"noise or error must be given, got {got}; pass a noise model, or e.g. `error=0.1`")
     if isinstance(noise, Channel):
         channel = noise
     elif isinstance(noise, NoiseModel):

@@ -113,7 +113,7 @@ def draw_sample(
     n = check_integer(n, name="n", low=1)
     check_choice(allocation, ALLOCATIONS, name="allocation")
     if n > labels.n_items:
-        raise InvalidParameter(f"⟨n⟩ must be at most the {labels.n_items} items there are, got {n}", parameter="n")
+        raise InvalidParameter(f"`n` must be at most the {labels.n_items} items there are, got {n}", parameter="n")
     values = [None] * labels.n_items if by is None else _strata(labels, by)
     names = list(dict.fromkeys(values))
     code_of = {name: code for code, name in enumerate(names)}
@@ -162,7 +162,7 @@ def draw_contests(pairs: Pairs, n: int, *, random_state: RandomState = 0) -> lis
     n = check_integer(n, name="n", low=1)
     n_contests = pairs.labels.n_items
     if n > n_contests:
-        raise InvalidParameter(f"⟨n⟩ must be at most the {n_contests} contests there are, got {n}", parameter="n")
+        raise InvalidParameter(f"`n` must be at most the {n_contests} contests there are, got {n}", parameter="n")
     rng = as_generator(random_state)
     drawn = [pairs.contests[contest] for contest in draw_sample(pairs.labels, n, random_state=rng).items.tolist()]
     return [
@@ -186,12 +186,12 @@ def _strata(labels: Labels, by: Any) -> list[Hashable]:
         values = by.tolist() if isinstance(by, np.ndarray) else list(by)
     if len(values) != labels.n_items:
         raise InvalidParameter(
-            f"⟨by⟩ must have a value for each of the {labels.n_items} items, got {len(values)}; follow labels.items "
+            f"`by` must have a value for each of the {labels.n_items} items, got {len(values)}; follow labels.items "
             "or pass {item: value}",
             parameter="by",
         )
     if not all(isinstance(value, Hashable) for value in values):
-        raise InvalidParameter("⟨by⟩ must have one value for each item, got several; pass a flat list", parameter="by")
+        raise InvalidParameter("`by` must have one value for each item, got several; pass a flat list", parameter="by")
     return [None if is_null(value) else value for value in values]
 
 
@@ -199,7 +199,7 @@ def _allocate(n: int, sizes: Positions, shares: Floats) -> Positions:
     """How many of `n` items each stratum gives: by its share, at least one, at most all it has."""
     if n < len(sizes):
         raise InvalidParameter(
-            f"⟨n⟩ must be at least the {len(sizes)} strata, so that every item can be drawn, got {n}; draw more, or "
+            f"`n` must be at least the {len(sizes)} strata, so that every item can be drawn, got {n}; draw more, or "
             "tell items apart by something coarser",
             parameter="n",
         )

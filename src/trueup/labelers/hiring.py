@@ -191,7 +191,7 @@ def _target(
 ) -> _Target:
     if (information is None) == (width is None):
         got = "both" if width is not None else "neither"
-        raise InvalidParameter(f"information or width must be given, got {got}; pass e.g. ⟨information=0.8⟩")
+        raise InvalidParameter(f"information or width must be given, got {got}; pass e.g. `information=0.8`")
     if information is not None:
         bits = check_number(float(information), name="information", low=0.0, strict=True)
         return _Target(bits, lambda panel, outcomes: information_of(panel, outcomes).bits, "bits")

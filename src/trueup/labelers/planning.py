@@ -14,7 +14,7 @@ import scipy
 from trueup._base.types import Floats
 from trueup._base.validation import check_choice, check_integer, check_level, check_number, check_prior
 from trueup.data.frames import make_frame
-from trueup.exceptions import InvalidParameter, Sentence
+from trueup.exceptions import InvalidParameter
 from trueup.labelers.channel import list_outcomes
 from trueup.labelers.information import (
     check_model_error,
@@ -268,7 +268,7 @@ def _notes(design: Design, budget: float, s: _Setting) -> tuple[str, ...]:
     if design.kind == "votes":
         notes.append(
             "Votes alone: the interval holds only if labelers and model err independently given the class; "
-            'vet some items (⟨designs=["both"]⟩) where that is in doubt.'
+            'vet some items (`designs=["both"]`) where that is in doubt.'
         )
     elif design.n_vettings * s.error < _LEAST_ERRORS:
         notes.append(
@@ -277,7 +277,7 @@ def _notes(design: Design, budget: float, s: _Setting) -> tuple[str, ...]:
         )
     if design.n_items >= s.max_items and design.cost < 0.99 * budget:
         notes.append("All items there are have been used; what is left of the budget buys nothing more.")
-    return tuple(map(Sentence, notes))
+    return tuple(notes)
 
 
 def _price(price: float | None, name: str) -> float | None:
@@ -315,8 +315,8 @@ def _kinds(designs: Sequence[DesignKind] | None, s: _Setting) -> tuple[DesignKin
     kinds = tuple(kind for kind in KINDS if kind in asked and needs[kind])
     if not kinds:
         raise InvalidParameter(
-            f"none of the designs {list(asked)} can be bought with ⟨vote_price={s.vote_price}⟩ and "
-            f"⟨expert_price={s.expert_price}⟩"
+            f"none of the designs {list(asked)} can be bought with `vote_price={s.vote_price}` and "
+            f"`expert_price={s.expert_price}`"
             + (" and correlation above 0" if s.correlation else "")
             + "; give the prices it needs"
         )

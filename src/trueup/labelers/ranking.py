@@ -30,7 +30,7 @@ from trueup.data.scanning import LabelScan
 from trueup.data.slices import slices_of
 from trueup.data.votes import shared_votes
 from trueup.estimators.exact_multiclass import draw_categories
-from trueup.exceptions import InvalidLabels, InvalidParameter, Sentence, silenced_warnings
+from trueup.exceptions import InvalidLabels, InvalidParameter, silenced_warnings
 from trueup.labelers.levels import Levels, labeler_levels, prepare_levels
 from trueup.labelers.skill_draws import draw_truths, labeler_draws
 from trueup.labelers.tables import LabelerTable, read_labelers
@@ -298,7 +298,7 @@ def rank(
     rng = as_generator(random_state)
     if noise is not None and prior is not None:
         raise InvalidParameter(
-            "⟨prior⟩ is for the plain answer, got it beside a ⟨noise⟩ that gives its own; leave out one of them",
+            "`prior` is for the plain answer, got it beside a `noise` that gives its own; leave out one of them",
             parameter="prior",
         )
     used = CrowdPrior() if prior is None else prior
@@ -306,7 +306,7 @@ def rank(
         if isinstance(labels, LabelScan):
             if by is not None:
                 raise InvalidParameter(
-                    "votes that are scanned are ranked on all items, got ⟨by⟩; leave it out, or read all votes into "
+                    "votes that are scanned are ranked on all items, got `by`; leave it out, or read all votes into "
                     "memory with scan.read()",
                     parameter="by",
                 )
@@ -343,7 +343,7 @@ def _rank_in_memory(
     if noise is None:
         if not (labels.vote_table()[2] < labels.n_classes).any():
             raise InvalidLabels("labelers are judged by votes that name a class, got none; keep items with such votes")
-        name, notes = _PLAIN, tuple[Sentence, ...]()
+        name, notes = _PLAIN, tuple[str, ...]()
         with silenced_warnings():  # what fits would say is among the notes
             base, apart = base_of(labels_of_base(labels)), prepare_levels(labels)
         nobody = np.empty((0, labels.n_items), dtype=np.int32)

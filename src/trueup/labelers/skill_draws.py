@@ -15,7 +15,6 @@ from trueup.data.labels import Labels
 from trueup.data.votes import shared_votes
 from trueup.estimators.exact_multiclass import draw_categories
 from trueup.estimators.truth_draws import not_mixed
-from trueup.exceptions import Sentence
 from trueup.labelers.channel import entropy
 from trueup.noise import kernels
 from trueup.noise.base import NoiseModel
@@ -56,7 +55,7 @@ def draw_truths(
     n_draws: int,
     rng: np.random.Generator,
     progress: Callable[[float], None] | None = None,
-) -> tuple[Codes, tuple[Sentence, ...]]:
+) -> tuple[Codes, tuple[str, ...]]:
     """Draws of the truth of all items given all votes, shape (at most n_draws, n_items); and what to say of them."""
     model = resolve(noise)
     if model.can_be_drawn:
@@ -70,7 +69,7 @@ def draw_truths(
             elif progress is not None:
                 progress(1.0)
         kept = np.linspace(0, len(drawn.truths) - 1, min(n_draws, len(drawn.truths))).astype(np.int64)
-        return drawn.truths[kept], () if drawn.converged else (Sentence(not_mixed(drawn.rhat, drawn.ess)),)
+        return drawn.truths[kept], () if drawn.converged else ((not_mixed(drawn.rhat, drawn.ess)),)
     fitted = model if model.is_fitted else fit(labels, model)
     return draw_categories(fitted.posterior(labels), n_draws, rng), ()
 

@@ -123,7 +123,7 @@ def _fitted(model: NoiseModel, scan: LabelScan[Labels]) -> Reading:
     """A named model, fitted to a scan."""
     if not isinstance(model, DawidSkene | OneCoin | SoftTruth):
         raise InvalidParameter(
-            "⟨noise⟩ of votes that are scanned must be one of 'dawid-skene', 'one-coin', 'soft-truth', got "
+            "`noise` of votes that are scanned must be one of 'dawid-skene', 'one-coin', 'soft-truth', got "
             f"{model!r}; leave it out for the plain answer, or read all votes into memory with scan.read()",
             parameter="noise",
         )

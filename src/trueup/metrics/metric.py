@@ -189,21 +189,21 @@ class Metric:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
-            raise InvalidParameter(f"⟨name⟩ of a metric must be a word, got {self.name!r}", parameter="name")
+            raise InvalidParameter(f"`name` of a metric must be a word, got {self.name!r}", parameter="name")
         if not callable(self.function):
             raise InvalidParameter(
-                f"⟨function⟩ of the metric {self.name!r} must be callable, got {self.function!r}", parameter="function"
+                f"`function` of the metric {self.name!r} must be callable, got {self.function!r}", parameter="function"
             )
         check_choice(self.needs, NEEDS, name="needs")
         if not _are_bounds(self.bounds):
             raise InvalidParameter(
-                f"⟨bounds⟩ of the metric {self.name!r} must be a smaller and a larger number, got {self.bounds!r}; "
+                f"`bounds` of the metric {self.name!r} must be a smaller and a larger number, got {self.bounds!r}; "
                 "pass e.g. (0.0, 1.0)",
                 parameter="bounds",
             )
         if self.higher_is_better not in (True, False, None):
             raise InvalidParameter(
-                f"⟨higher_is_better⟩ of the metric {self.name!r} must be True, False or None, got "
+                f"`higher_is_better` of the metric {self.name!r} must be True, False or None, got "
                 f"{self.higher_is_better!r}",
                 parameter="higher_is_better",
             )
@@ -252,7 +252,7 @@ class Metric:
         truth = np.atleast_2d(check_codes(truths, np.shape(outputs)[1] if np.ndim(outputs) == 2 else None))
         if self.needs == "scores":
             if positive is None:
-                raise InvalidParameter(f"metric {self.name!r} needs ⟨positive⟩, the code of a class, got None")
+                raise InvalidParameter(f"metric {self.name!r} needs `positive`, the code of a class, got None")
             truth = truth == check_integer(positive, name="positive", low=0)
         return self._checked(self._run(truth, outputs, weights), truth.shape[:1])
 

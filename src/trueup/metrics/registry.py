@@ -14,7 +14,7 @@ import numpy.typing as npt
 from trueup._base.registry import Registry
 from trueup._base.types import Floats
 from trueup._base.validation import check_choice, did_you_mean, preview
-from trueup.exceptions import InvalidParameter, quoted
+from trueup.exceptions import InvalidParameter
 from trueup.metrics import counts as confusion
 from trueup.metrics import probabilistic, ranking
 from trueup.metrics.metric import NEEDS, RATING_FAMILIES, Metric, Needs, RatingFamily
@@ -181,12 +181,12 @@ def _check_part(name: str, part: Any) -> None:
     """That what is to be registered is a metric of that name, which none of trueup's has."""
     key = _plain(name)
     if not key or not key.replace("_", "").isalnum():
-        raise InvalidParameter(f"⟨name⟩ must be a word of letters, digits and underscores, got {name!r}")
+        raise InvalidParameter(f"`name` must be a word of letters, digits and underscores, got {name!r}")
     if not isinstance(part, Metric) or _plain(part.name) != key:
         raise InvalidParameter(f"what is registered as {name!r} must be a Metric of that name, got {part!r:.80}")
     plain, average = _without_average(key)
     if key in _OWN_NAMES or _FBETA.fullmatch(plain) or (average and plain in _OWN_NAMES):
-        raise InvalidParameter(f"⟨name⟩ must not be that of a metric of trueup, got {name!r}; choose another")
+        raise InvalidParameter(f"`name` must not be that of a metric of trueup, got {name!r}; choose another")
 
 
 METRICS: Registry[Metric | ClassFamily | NumberFamily | RatingFamily] = Registry(
@@ -288,7 +288,7 @@ def as_metrics(
     """
     if not isinstance(metrics, str | Iterable) and not callable(metrics):
         raise InvalidParameter(
-            f'⟨metrics⟩ must be a metric, or a list or mapping of some, got {quoted(metrics)}; pass e.g. ["accuracy"]',
+            f'`metrics` must be a metric, or a list or mapping of some, got {metrics!r}; pass e.g. ["accuracy"]',
             parameter="metrics",
         )
     if isinstance(metrics, Mapping):
@@ -297,14 +297,14 @@ def as_metrics(
         entries = [metrics] if isinstance(metrics, str) or callable(metrics) else list(metrics)
     if not entries:
         raise InvalidParameter(
-            '⟨metrics⟩ must name at least one metric, got none; pass e.g. ["accuracy"]', parameter="metrics"
+            '`metrics` must name at least one metric, got none; pass e.g. ["accuracy"]', parameter="metrics"
         )
     named: dict[str, Metric] = {}
     for entry in entries:
         name, metric = _named(entry, classes, positive)
         if name in named:
             raise InvalidParameter(
-                f"⟨metrics⟩ must have different names, got {name!r} twice; name functions by a mapping, as in "
+                f"`metrics` must have different names, got {name!r} twice; name functions by a mapping, as in "
                 '{"cost": cost}',
                 parameter="metrics",
             )
@@ -339,7 +339,7 @@ def _named(entry: Any, classes: Sequence[Any] | npt.NDArray[Any], positive: Any)
             words = f"the function {name} of the true and predicted classes"
             return name, Metric(name, metric, needs="labels", description=words)
     raise _refusal(
-        "⟨metric⟩ must be a name, a Metric, a function metric(y_true, y_pred), or a function with its name as in "
+        "`metric` must be a name, a Metric, a function metric(y_true, y_pred), or a function with its name as in "
         f'{{"cost": cost}}, got {entry!r}'
     )
 
@@ -385,7 +385,7 @@ def get_metric(name: str, classes: Sequence[Any] | npt.NDArray[Any], positive: A
     """
     labels = list(classes)
     if not isinstance(name, str):
-        raise _refusal(f"⟨metric⟩ must be a name, got {name!r}")
+        raise _refusal(f"`metric` must be a name, got {name!r}")
     if len({str(c) for c in labels}) < len(labels) or len(labels) < 2:
         raise InvalidParameter(f"classes must be at least two different ones, got {preview(labels)}")
     parts = _PARTS.fullmatch(name)
@@ -419,7 +419,7 @@ def _look_up(key: str, number: str | None, name: str) -> Metric | ClassFamily | 
     match = _FBETA.fullmatch(key)
     if match is None:
         hint = did_you_mean(_plain(name.partition(":")[0]), [*list_metrics(), *_ALIASES])
-        raise _refusal(f"⟨metric⟩ must be one that ⟨list_metrics()⟩ lists, got {quoted(name)}{hint}")
+        raise _refusal(f"`metric` must be one that `list_metrics()` lists, got {name!r}{hint}")
     if not float(match[1]) > 0:
         raise _refusal(f"metric 'f<beta>' needs a beta above 0, got {name!r}; that would be the precision")
     return _fbeta_family(float(match[1]))
@@ -486,6 +486,6 @@ def _positive_index(labels: list[Any], positive: Any) -> int:
         return len(labels) - 1
     if str(positive) not in texts:
         raise InvalidParameter(
-            f"⟨positive⟩ must be one of the classes {preview(texts)}, got {positive!r}", parameter="positive"
+            f"`positive` must be one of the classes {preview(texts)}, got {positive!r}", parameter="positive"
         )
     return texts.index(str(positive))

@@ -10,7 +10,6 @@ import numpy as np
 
 from trueup._base.wording import chance as as_chance
 from trueup._base.wording import percent
-from trueup.exceptions import quoted
 from trueup.monitor.attribution import LEAST_CHECKED, Strata, find_attribution
 from trueup.monitor.batch import Batch, moment
 from trueup.monitor.change import Change, can_find_change, dispersion, find_change
@@ -114,7 +113,7 @@ def _alarm(stream: Stream, change: Change, times: Sequence[str], about: str) -> 
     if stream.is_gold:
         kind = "the system" if stream.subject == "system on gold" else "the judge"
     judge = stream.judges[0] if len(stream.judges) == 1 else None
-    who = f"The judge {quoted(judge)}" if kind == "the judge" else kind.capitalize()
+    who = f"The judge {judge!r}" if kind == "the judge" else kind.capitalize()
     since, when = times[change.first], times[change.look]
     on, before = ("by" if about else "of"), f"{about}{percent(change.before, 1)}"
     sentence = (
@@ -128,8 +127,8 @@ def _alarm(stream: Stream, change: Change, times: Sequence[str], about: str) -> 
 
 def what_is_counted(stream: Stream) -> str:
     """The words before a share."""
-    names = " and ".join(quoted(name) for name in stream.judges)
-    named = "" if stream.named is None else quoted(stream.named)
+    names = " and ".join(repr(name) for name in stream.judges)
+    named = "" if stream.named is None else repr(stream.named)
     if stream.subject == "agreement":
         return f"most judges said {named} for" if named else "the system agreed with most judges on"
     if stream.subject == "system on gold":
@@ -228,13 +227,13 @@ def _notes_on_judges(batches: Sequence[Batch]) -> Iterator[str]:
         known += new
         for name in new:
             yield (
-                f"{quoted(name)} is new since {batch.when}: they are followed, and are not among the judges that the "
+                f"{name!r} is new since {batch.when}: they are followed, and are not among the judges that the "
                 "system is compared with."
             )
     absences = {name: [batch.when for batch in batches if name not in batch.judges] for name in panel}
     for name, times in absences.items():
         if times:
             yield (
-                f"{quoted(name)} is absent from {_batches(len(times))}, last {times[-1]}: "
+                f"{name!r} is absent from {_batches(len(times))}, last {times[-1]}: "
                 "there the system is compared with no majority; begin a new baseline if they stay away."
             )

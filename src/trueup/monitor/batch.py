@@ -29,7 +29,7 @@ from trueup._base.types import Booleans, Codes, Floats
 from trueup._base.validation import did_you_mean, preview
 from trueup.data.labels import Labels
 from trueup.data.predictions import as_predictions
-from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions, quoted, silenced_warnings
+from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions, silenced_warnings
 from trueup.sessions.log import plain_name, read_name
 from trueup.storage.joining import check_names
 
@@ -353,8 +353,8 @@ def _codes_among(classes: Sequence[Hashable], names: Sequence[Hashable]) -> Code
     strange = [name for name in classes if name not in position]
     if strange:
         raise InvalidLabels(
-            f"the classes of a batch must be those of the first, {preview(names, most=10)}, got {quoted(strange[0])}"
-            f"{did_you_mean(strange[0], names) or '; start another monitor, or name all with ⟨classes=[…]⟩ at first'}",
+            f"the classes of a batch must be those of the first, {preview(names, most=10)}, got {strange[0]!r}"
+            f"{did_you_mean(strange[0], names) or '; start another monitor, or name all with `classes=[…]` at first'}",
             parameter="classes",
         )
     return np.array([*(position[name] for name in classes), -1], dtype=np.int32)
@@ -379,8 +379,8 @@ def instant_of(when: object) -> str:
         moment(text)
     except ValueError:
         raise InvalidParameter(
-            "⟨when⟩ must be a date, a time, a week, a quarter, a month or a whole number, such as '2026-11-15', "
-            f"'2026-11-15T08:00', '2026-W47', '2026-Q4', '2026-11', 12 or 'week 12', got {quoted(when)}; write it so",
+            "`when` must be a date, a time, a week, a quarter, a month or a whole number, such as '2026-11-15', "
+            f"'2026-11-15T08:00', '2026-W47', '2026-Q4', '2026-11', 12 or 'week 12', got {when!r}; write it so",
             parameter="when",
         ) from None
     return text

@@ -14,7 +14,7 @@ from trueup._base.validation import check_integer, check_level, preview
 from trueup._base.wording import some
 from trueup.data.frames import make_frame
 from trueup.data.labels import Labels
-from trueup.exceptions import InvalidLabels, InvalidParameter, StorageError, quoted
+from trueup.exceptions import InvalidLabels, InvalidParameter, StorageError
 from trueup.metrics import get_metric
 from trueup.monitor import course as courses
 from trueup.monitor.alarms import Alarm, cannot_test_yet, find_alarms, notes_on
@@ -118,8 +118,8 @@ class Monitor:
         given = {key: value for key, value in asked.items() if value is not None}
         if metric is not None and of is not None:
             raise InvalidParameter(
-                f"⟨metric⟩ is for batches with predictions and ⟨of⟩ for those without, got {quoted(metric)} and "
-                f"{quoted(of)}; pass one of them",
+                f"`metric` is for batches with predictions and `of` for those without, got {metric!r} and "
+                f"{of!r}; pass one of them",
                 parameter="of",
             )
         self.settings = _checked({**_DEFAULTS, **given})
@@ -248,7 +248,7 @@ class Monitor:
             )
         if any(moment(batch.when) == moment(time) for batch in self._batches):
             raise InvalidParameter(
-                f"a batch is added once, got one of {time} again; leave it out, or give it a later ⟨when⟩",
+                f"a batch is added once, got one of {time} again; leave it out, or give it a later `when`",
                 parameter="when",
             )
         if moment(time) < moment(last):
@@ -262,21 +262,21 @@ class Monitor:
         of = self.settings["of"]
         if batch.prediction is not None and of is not None:
             raise InvalidParameter(
-                f"⟨of⟩ is for batches without predictions, got both; leave out ⟨of={of!r}⟩ or the predictions",
+                f"`of` is for batches without predictions, got both; leave out `of={of!r}` or the predictions",
                 parameter="of",
             )
         if batch.prediction is None and of not in batch.classes:
-            got = "neither" if of is None else quoted(of)
+            got = "neither" if of is None else repr(of)
             raise InvalidParameter(
-                f"a monitor needs predictions, or the class ⟨of⟩ whose share it follows, got {got}; pass predictions, "
-                f"or ⟨of={batch.classes[-1]!r}⟩",
+                f"a monitor needs predictions, or the class `of` whose share it follows, got {got}; pass predictions, "
+                f"or `of={batch.classes[-1]!r}`",
                 parameter="of",
             )
         if batch.prediction is not None:
             positive = self.settings["positive"]
             if positive not in (None, *batch.classes):
                 raise InvalidParameter(
-                    f"⟨positive⟩ must be one of the classes {preview(batch.classes, most=10)}, got {quoted(positive)}; "
+                    f"`positive` must be one of the classes {preview(batch.classes, most=10)}, got {positive!r}; "
                     "name one of them",
                     parameter="positive",
                 )
@@ -465,7 +465,7 @@ class Monitor:
         watch = cls(**made_with, storage=storage, name=name)
         if events and watch._events:
             raise InvalidParameter(
-                f"a log is read into a new monitor, got {len(watch._events)} events in it; pass another ⟨name⟩",
+                f"a log is read into a new monitor, got {len(watch._events)} events in it; pass another `name`",
                 parameter="name",
             )
         watch._write(lambda: events)
@@ -491,8 +491,8 @@ def _check_metric(name: str, classes: Sequence[Hashable], positive: Hashable | N
     metric = get_metric(name, classes, positive)
     if metric.looks_at != "classes":
         raise InvalidParameter(
-            f"⟨metric⟩ must be one of hard classes, got {quoted(name)}, which needs {metric.looks_at}; take e.g. "
-            "⟨metric='accuracy'⟩",
+            f"`metric` must be one of hard classes, got {name!r}, which needs {metric.looks_at}; take e.g. "
+            "`metric='accuracy'`",
             parameter="metric",
         )
 
@@ -500,10 +500,10 @@ def _check_metric(name: str, classes: Sequence[Hashable], positive: Hashable | N
 def _joined(log: StoredLog, settings: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     """The settings of the stored monitor, which the first process makes; others may not say otherwise."""
     record = log.storage.create(log.name, "monitor", settings)
-    where = f"{quoted(log.name)} in {log.storage.url}"
+    where = f"{log.name!r} in {log.storage.url}"
     if record.kind != "monitor":
         raise StorageError(
-            f"{where} must be a monitor, got a session of the kind {record.kind!r}; pass another ⟨name⟩",
+            f"{where} must be a monitor, got a session of the kind {record.kind!r}; pass another `name`",
             parameter="name",
         )
     _check_given(record.settings, given, f"the monitor {where}")
@@ -515,7 +515,7 @@ def _check_given(settings: Mapping[str, Any], given: Mapping[str, Any], where: s
     for key, value in given.items():
         if settings[key] != value:
             raise StorageError(
-                f"⟨{key}⟩ of {where} is fixed when it begins, which was {settings[key]!r:.60}, got {value!r:.60}; "
+                f"`{key}` of {where} is fixed when it begins, which was {settings[key]!r:.60}, got {value!r:.60}; "
                 "leave it out, or begin another monitor",
                 parameter=key,
             )

@@ -32,7 +32,7 @@ from trueup._base.validation import preview
 from trueup.data.encoding import Vocabulary
 from trueup.data.labels import Labels
 from trueup.data.scanning import LabelScan
-from trueup.exceptions import IdentifiabilityWarning, InvalidLabels, InvalidParameter, NotFitted, Sentence
+from trueup.exceptions import IdentifiabilityWarning, InvalidLabels, InvalidParameter, NotFitted
 from trueup.noise import kernels
 
 _TINY = 1e-300  # keeps divisions finite
@@ -188,7 +188,7 @@ class NoiseModel(ABC):
         n_chains : int
         """
         raise InvalidParameter(
-            f"⟨noise⟩ must be a model that can be drawn together with the truth, got {type(self).__name__}; fit it and "
+            f"`noise` must be a model that can be drawn together with the truth, got {type(self).__name__}; fit it and "
             "take it as known, or use DawidSkene or OneCoin",
             parameter="noise",
         )
@@ -238,12 +238,12 @@ class NoiseModel(ABC):
         if not np.array_equal(self.classes_, labels.classes):
             raise InvalidLabels(
                 f"the labels must have the classes the model knows, {preview(self.classes_, most=6)}, "
-                f"got {preview(labels.classes, most=6)}; read them with the same ⟨classes=…⟩"
+                f"got {preview(labels.classes, most=6)}; read them with the same `classes=…`"
             )
         if not np.array_equal(self.answers_, labels.answers):
             raise InvalidLabels(
                 f"the labels must have the answers the model knows, {preview(self.answers_, most=8)}, "
-                f"got {preview(labels.answers, most=8)}; read them with the same ⟨abstain⟩ and ⟨abstain_policy⟩"
+                f"got {preview(labels.answers, most=8)}; read them with the same `abstain` and `abstain_policy`"
             )
 
     def _remember(self, labels: Labels | LabelScan[Labels]) -> None:
@@ -305,7 +305,7 @@ def check_matrices_fit(n_labelers: int, n_states: int, n_answers: int) -> None:
     if cells > _MOST_CELLS:
         raise InvalidLabels(
             f"the matrices of {n_labelers:,} labelers and {n_states:,} classes would have {cells:,} cells, more than "
-            f"{_MOST_CELLS:,}; take ⟨noise='glad'⟩, which learns how often each labeler is right and not what is taken "
+            f"{_MOST_CELLS:,}; take `noise='glad'`, which learns how often each labeler is right and not what is taken "
             "for what, or join classes"
         )
 
@@ -404,7 +404,7 @@ def with_gold(posterior: Floats, labels: Labels) -> Floats:
     return posterior
 
 
-def identifiability_problem(labels: Labels | LabelScan[Labels], *, extra_raters: int = 0) -> Sentence | None:
+def identifiability_problem(labels: Labels | LabelScan[Labels], *, extra_raters: int = 0) -> str | None:
     """One sentence if the labelers' rates cannot be known from these votes, else None.
 
     Agreement of two raters is one number, and their two error rates are two unknowns; only from three raters on an
@@ -426,17 +426,17 @@ def identifiability_problem(labels: Labels | LabelScan[Labels], *, extra_raters:
         if triples >= needed:
             return None
         raters = "three raters or more, the prediction counted" if extra_raters else "three votes or more"
-        return Sentence(
+        return (
             f"only {triples} of {labels.n_items} items have {raters}, and {needed} are needed, so the labelers' error "
-            "rates rest mostly on the prior; collect more votes on the same items, add gold (⟨labels.with_gold⟩), or "
-            "pass known rates (⟨trueup.noise.Confusion⟩)"
+            "rates rest mostly on the prior; collect more votes on the same items, add gold (`labels.with_gold`), or "
+            "pass known rates (`trueup.noise.Confusion`)"
         )
     votes = most - extra_raters
     beside = " beside the prediction" if extra_raters else ""
-    return Sentence(
+    return (
         f"no item has more than {votes} vote{'' if votes == 1 else 's'}{beside}, and from fewer than three raters the "
         "error rates cannot be known: what comes out is the prior's opinion; add gold for every class "
-        "(⟨labels.with_gold⟩), pass known rates (⟨trueup.noise.Confusion⟩), or collect a third vote"
+        "(`labels.with_gold`), pass known rates (`trueup.noise.Confusion`), or collect a third vote"
     )
 
 
@@ -444,4 +444,4 @@ def warn_if_unidentifiable(labels: Labels | LabelScan[Labels], *, what: str) -> 
     """Warn with `identifiability_problem`'s sentence, if there is one."""
     problem = identifiability_problem(labels)
     if problem:
-        warnings.warn(f"{what}: {problem.marked}", IdentifiabilityWarning, stacklevel=3)
+        warnings.warn(f"{what}: {problem}", IdentifiabilityWarning, stacklevel=3)

@@ -88,7 +88,7 @@ class Confusion(TableModel):
         if (n_classes, n_answers) != (labels.n_classes, labels.n_answers):
             raise InvalidLabels(
                 f"matrices are {n_classes} classes × {n_answers} answers but the labels have {labels.n_classes} × "
-                f"{labels.n_answers}; pass ⟨classes=…⟩ when reading the labels, or other matrices"
+                f"{labels.n_answers}; pass `classes=…` when reading the labels, or other matrices"
             )
         if self.confusion_.ndim == 3 and self._names is None and len(self.confusion_) != labels.n_labelers:
             raise InvalidLabels(

@@ -13,7 +13,7 @@ from trueup._base.engines import OF_ONE_PROCESSOR, EngineName
 from trueup._base.types import Codes, Floats
 from trueup.data.labels import Labels
 from trueup.data.scanning import LabelScan
-from trueup.exceptions import ConvergenceWarning, Sentence
+from trueup.exceptions import ConvergenceWarning
 from trueup.noise import kernels
 from trueup.noise.base import (
     NoiseModel,
@@ -153,10 +153,10 @@ def _warn_unsettled(name: str, losses: list[float], max_iter: int, tol: float, *
     """Say that a fit stopped early, unless all iterations were asked for."""
     if tol <= 0:
         return
-    sentence = f"{name} ran for one iteration only; raise ⟨max_iter⟩"
+    sentence = f"{name} ran for one iteration only; raise `max_iter`"
     if len(losses) > 1:
         sentence = (
             f"{name} did not settle in {max_iter} iterations (last change {abs(losses[-2] - losses[-1]):.2g} a vote, "
-            f"tol {tol:g}); raise ⟨max_iter⟩ or ⟨tol⟩"
+            f"tol {tol:g}); raise `max_iter` or `tol`"
         )
-    warnings.warn(Sentence(sentence), ConvergenceWarning, stacklevel=stacklevel)
+    warnings.warn((sentence), ConvergenceWarning, stacklevel=stacklevel)

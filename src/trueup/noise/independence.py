@@ -20,7 +20,7 @@ from trueup._base.types import Codes, Floats, Positions
 from trueup._base.validation import RandomState, as_generator, check_integer
 from trueup.data.labels import Labels
 from trueup.data.votes import one_vote_each, vote_matrix
-from trueup.exceptions import InvalidParameter, Sentence, silenced_warnings
+from trueup.exceptions import InvalidParameter, silenced_warnings
 from trueup.noise.base import NoiseModel, TableModel, normalise
 from trueup.noise.dawid_skene import DawidSkene
 from trueup.noise.one_coin import OneCoin
@@ -330,14 +330,14 @@ class IndependenceCheck:
         The share of data sets made by the model itself that look as dependent.
     power : float
         How often the check would notice, in data sets like this one, errors of two labelers that correlate at 0.1.
-    sentence : Sentence
+    sentence : str
         The finding in plain words.
     """
 
     ratio: float
     p_value: float
     power: float
-    sentence: Sentence
+    sentence: str
 
     @property
     def dependent(self) -> bool:
@@ -345,25 +345,23 @@ class IndependenceCheck:
         return self.p_value < _LIMIT
 
     @property
-    def in_short(self) -> Sentence:
+    def in_short(self) -> str:
         """The finding in a line; where nothing was found, how often something would have been."""
         if self.dependent:
             return self.sentence
-        return Sentence(
+        return (
             f"No sign that labelers err together (errors correlated at {_CORRELATION:g} would have been noticed in "
             f"{self.power:.0%} of cases)."
         )
 
-    def advice(self, model: NoiseModel) -> Sentence:
+    def advice(self, model: NoiseModel) -> str:
         """What dependence means for an answer that rests on a noise model, and what to do; empty without any."""
         if not self.dependent:
-            return Sentence("")
+            return ""
         if model.allows_dependence:
-            return Sentence(
-                "The noise model in use allows for that, as far as votes can tell: vet some items to be sure."
-            )
-        return Sentence(
-            "Intervals that assume independence are too narrow: leave ⟨noise⟩ out for the plain answer, which does "
+            return "The noise model in use allows for that, as far as votes can tell: vet some items to be sure."
+        return (
+            "Intervals that assume independence are too narrow: leave `noise` out for the plain answer, which does "
             "not, and check some items."
         )
 
@@ -418,7 +416,7 @@ def check_independence(
     known = _KnownRates.of(model, labels)
     if (labels.witnesses_per_item < 2).all():
         nothing = "No item has votes of two labelers, so nothing can be said about dependence."
-        return IndependenceCheck(1.0, 1.0, 0.0, Sentence(nothing))
+        return IndependenceCheck(1.0, 1.0, 0.0, (nothing))
     rng = as_generator(random_state)
     known, design, answers = known.design_of(labels, rng)
     start, maximise = known.for_design(design)
@@ -464,10 +462,10 @@ def _share_as_small(values: Floats, n_replicates: int, slack: Floats) -> Floats:
     return np.asarray((1 + n_below) / (1 + n_replicates))
 
 
-def _sentence(ratio: float, p_value: float, power: float, *, by_pairs: bool) -> Sentence:
+def _sentence(ratio: float, p_value: float, power: float, *, by_pairs: bool) -> str:
     """What was found; `by_pairs` if the agreement of single pairs of labelers gave it away."""
     if p_value >= _LIMIT:
-        return Sentence(
+        return (
             f"No sign that labelers err together: joint errors are {ratio:.2f} times the expected "
             f"(p = {p_value:.3g}). In data like these, errors that correlate at {_CORRELATION:g} would be noticed in "
             f"{power:.0%} of cases."
@@ -478,7 +476,7 @@ def _sentence(ratio: float, p_value: float, power: float, *, by_pairs: bool) -> 
         if by_pairs
         else f"two votes on an item are both wrong {ratio:.2f} times as often as independent labelers would be"
     )
-    return Sentence(f"Labelers err together: {what} (p = {p_value:.3g}).")
+    return f"Labelers err together: {what} (p = {p_value:.3g})."
 
 
 def effective_labelers(

@@ -156,7 +156,7 @@ class Ordinal(TableModel):
         names = labels.classes.tolist()
         if len(place) != len(list(self.order)) or set(place) != set(names):
             raise InvalidParameter(
-                f"⟨order⟩ must name each of the classes once, {preview(names, most=10)}, got "
+                f"`order` must name each of the classes once, {preview(names, most=10)}, got "
                 f"{preview(list(self.order), most=10)}; name them from the lowest to the highest",
                 parameter="order",
             )

@@ -28,7 +28,7 @@ def run_where_memory_suffices(
     instead = "numba" if "numba" in offers and is_worth_compiling(n_votes * n_passes) else "scipy"
     warnings.warn(
         f"the device has too little memory for {n_votes:,} votes ({reason}), so {instead} works on the processor "
-        f"instead; name a larger device (⟨engine='torch:cuda:1'⟩), or pass ⟨engine={instead!r}⟩ to choose this",
+        f"instead; name a larger device (`engine='torch:cuda:1'`), or pass `engine={instead!r}` to choose this",
         TrueupWarning,
         stacklevel=2,
     )

@@ -17,7 +17,7 @@ from trueup._base.types import Floats, Positions
 from trueup._base.validation import RandomState, check_choice, check_integer, check_number
 from trueup.data.labels import Labels
 from trueup.data.scanning import LabelScan
-from trueup.exceptions import DataWarning, InvalidParameter, Sentence, TrueupWarning
+from trueup.exceptions import DataWarning, InvalidParameter, TrueupWarning
 from trueup.noise import kernels
 from trueup.noise.base import (
     NoiseModel,
@@ -393,10 +393,10 @@ MODELS: Registry[type[NoiseModel]] = Registry(
 )
 
 
-def removal_of(name: str) -> Sentence:
+def removal_of(name: str) -> str:
     """What to do where somebody asks for a model that version 0.3 removed."""
-    return Sentence(
-        f"{name!r} is no longer a noise model of trueup; leave ⟨noise⟩ out for the plain answer, which allows for "
+    return (
+        f"{name!r} is no longer a noise model of trueup; leave `noise` out for the plain answer, which allows for "
         f"labelers who err together, or name a model such as {DEFAULT_NOISE!r}"
     )
 

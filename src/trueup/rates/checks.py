@@ -62,7 +62,7 @@ def check_identified(mislabeling: Floats, n_classes: int) -> None:
     raise InvalidParameter(
         f"mislabeling must be below {limit:.4g} for {n_classes} classes, got {float(mislabeling[wrong][0]):.4g}{who}: "
         "labels no better than guesses carry nothing of the truth, so the rate cannot be identified; "
-        "leave them out, or use the bounds of any dependence (⟨rates.error_bounds⟩)"
+        "leave them out, or use the bounds of any dependence (`rates.error_bounds`)"
     )
 
 

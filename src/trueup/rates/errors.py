@@ -356,6 +356,6 @@ def _independent_end(apparent: Floats, mislabeling: Floats, n_classes: int) -> F
         a, eps = float(apparent[impossible].flat[0]), float(mislabeling[impossible].flat[0])
         raise InvalidParameter(
             f"apparent must not exceed 1 − mislabeling if errors come together, got {a:.4g} and {eps:.4g}; "
-            "use ⟨dependence='any'⟩"
+            "use `dependence='any'`"
         )
     return np.minimum(end, 1.0)

@@ -64,7 +64,7 @@ from typing import TYPE_CHECKING
 
 from trueup.core.prior import CrowdPrior
 from trueup.estimators.truth import is_drawn
-from trueup.exceptions import Sentence, TrueupError, TrueupWarning
+from trueup.exceptions import TrueupError, TrueupWarning
 from trueup.labelers import RankedLabeler, rank
 from trueup.noise import DawidSkene, NoiseModel, effective_labelers
 
@@ -209,7 +209,7 @@ def _quick_model(labels: Labels) -> DawidSkene | None:
 def _advice(check: IndependenceCheck | None, model: NoiseModel | None) -> list[str]:
     """What to do about it, the most useful first."""
     if check is None:
-        return [Sentence("The check was not made; leave ⟨check_dependence⟩ on to have it made.")]
+        return [("The check was not made; leave `check_dependence` on to have it made.")]
     if not check.dependent:
         return ["Nothing needs to be done. The check misses weak dependence, so a few vetted items are still worth it."]
     return [

@@ -17,7 +17,7 @@ import numpy as np
 from trueup._base.types import Floats
 from trueup._base.validation import check_integer, preview
 from trueup.active.estimators import as_estimate, share_better
-from trueup.exceptions import InvalidParameter, TrueupError, quoted
+from trueup.exceptions import InvalidParameter, TrueupError
 from trueup.posteriors import Estimate
 from trueup.sessions.log import Event, events_from_json, plain_name, plot_history, read_name
 from trueup.sessions.session import Asked, Batch
@@ -49,7 +49,7 @@ def connect(url: str, token: str, *, timeout: float = 30.0) -> RemoteTest:
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InvalidParameter(f"⟨url⟩ must be the address of a server, got {quoted(url)}; pass http://127.0.0.1:8000")
+        raise InvalidParameter(f"`url` must be the address of a server, got {url!r}; pass http://127.0.0.1:8000")
     return RemoteTest(url.rstrip("/"), token, timeout)
 
 
@@ -244,7 +244,7 @@ def _refused(error: urllib.error.HTTPError) -> TrueupError:
 
 def quoted_text(sentence: str) -> str:
     """A sentence of the server in one of ours: brackets in it are no marks."""
-    return sentence.replace("⟨", "").replace("⟩", "")
+    return sentence.replace("`", "").replace("`", "")
 
 
 def _bounds(snapshot: Mapping[str, Any]) -> tuple[float, float]:

@@ -180,7 +180,7 @@ class Address:
         parts = urlsplit(public_url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
             raise InvalidParameter(
-                f"⟨public_url⟩ must be the address that people open, such as https://example.org/vetting, got "
+                f"`public_url` must be the address that people open, such as https://example.org/vetting, got "
                 f"{public_url!r}",
                 parameter="public_url",
             )

@@ -173,8 +173,8 @@ def check_binding(host: str, public_url: str | None) -> None:
     if host in LOOPBACK or public_url is not None:
         return
     raise InvalidParameter(
-        f"⟨host⟩ {host!r} opens the server to other machines, got no public address; put a proxy with https in front, "
-        "let it speak to 127.0.0.1, and pass the address that people open with ⟨public_url=https://…⟩",
+        f"`host` {host!r} opens the server to other machines, got no public address; put a proxy with https in front, "
+        "let it speak to 127.0.0.1, and pass the address that people open with `public_url=https://…`",
         parameter="host",
     )
 
@@ -189,7 +189,7 @@ def check_port(host: str, port: int) -> None:
             probe.bind((host, port))
         except (OSError, OverflowError) as error:
             raise InvalidParameter(
-                f"the server must be able to listen at ⟨port={port}⟩ of {host}, got {error!s:.100}; end the program "
+                f"the server must be able to listen at `port={port}` of {host}, got {error!s:.100}; end the program "
                 "that listens there, or pass another port, 0 for any that is free",
                 parameter="port",
             ) from error
@@ -205,7 +205,7 @@ def check_estimator(estimator: str | MetricEstimator) -> None:
         return
     others = ", ".join(f'"{name}"' for name in ESTIMATORS.names() if ESTIMATORS[name].is_warranted)
     raise InvalidParameter(
-        f'⟨estimator⟩ of a session that is served must hold whatever the votes are, got "{made.name}", which believes '
+        f'`estimator` of a session that is served must hold whatever the votes are, got "{made.name}", which believes '
         f"them and was measured to hold too rarely where people err together; use one of {others}",
         parameter="estimator",
     )
@@ -331,8 +331,8 @@ def run(
         storage.close()
     if record is None:
         raise InvalidParameter(
-            f"the session must be in the storage, got none of the name {name!r}; make it with ⟨storage={url}⟩ and "
-            f"⟨name={name}⟩"
+            f"the session must be in the storage, got none of the name {name!r}; make it with `storage={url}` and "
+            f"`name={name}`"
         )
     if isinstance(session, ActiveTest):
         check_estimator(session.estimator)

@@ -74,7 +74,7 @@ class ImageFolder:
 
     def __init__(self, root: Path) -> None:
         if not root.is_dir():
-            raise InvalidParameter(f"⟨images⟩ must be a folder, got {str(root)!r}; name the folder of the images")
+            raise InvalidParameter(f"`images` must be a folder, got {str(root)!r}; name the folder of the images")
         self.root = Path(os.path.realpath(root))
 
     def find(self, name: str) -> Image | None:

@@ -117,7 +117,7 @@ def answer_events(
             purpose, differs = "overlap", False
         if differs and not correct:
             raise InvalidParameter(
-                f"item {item!r} is known to be {_class_name(before, names)}, got {truth!r}; pass ⟨correct=True⟩ to "
+                f"item {item!r} is known to be {_class_name(before, names)}, got {truth!r}; pass `correct=True` to "
                 "change it"
             )
         is_said = any((one.who, one.code) == (how.who, code) for one in progress.opinions.get(at, ()))
@@ -450,7 +450,7 @@ class Session(ABC):
         if events and session._events:
             raise InvalidParameter(
                 f"a log is read into a stored session without one, got {len(session._events)} events in it; pass "
-                "another ⟨name⟩",
+                "another `name`",
                 parameter="name",
             )
         session._write(lambda: events)
@@ -487,7 +487,7 @@ def read_setting(name: str, value: Any) -> Any:
         return get_model(value["alias"], **value["parameters"])
     if isinstance(value, dict) and set(value) == {"described"}:
         raise InvalidParameter(
-            f"the session was made with a {name} that text cannot hold, got {value['described']}; pass ⟨{name}=…⟩ to "
+            f"the session was made with a {name} that text cannot hold, got {value['described']}; pass `{name}=…` to "
             "from_json again",
             parameter=name,
         )

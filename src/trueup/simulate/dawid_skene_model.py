@@ -132,7 +132,7 @@ def _draw_diagonal(accuracy: Values, by: str, shape: tuple[int, int], rng: np.ra
     table = check_numbers(accuracy, name="accuracy")
     if table.ndim == 2:
         if table.shape != shape:
-            raise InvalidParameter(f"⟨accuracy⟩ must have the shape {shape}, labelers × classes, got {table.shape}")
+            raise InvalidParameter(f"`accuracy` must have the shape {shape}, labelers × classes, got {table.shape}")
         return draw_values(table.ravel(), table.size, name="accuracy", rng=rng).reshape(shape)
     each = draw_values(accuracy, n_labelers, name="accuracy", rng=rng)
     return np.repeat(each[:, None], n_classes, axis=1)

@@ -107,7 +107,7 @@ def pairs(
     bias = draw_values(position_bias, n_judges, name="position_bias", rng=rng)
     if (right + bias > 1).any():
         raise InvalidParameter(
-            f"⟨accuracy⟩ and ⟨position_bias⟩ must add up to at most 1, got {(right + bias).max():.2f}; lower one",
+            f"`accuracy` and `position_bias` must add up to at most 1, got {(right + bias).max():.2f}; lower one",
             parameter="position_bias",
         )
     confusion = _matrices(right, bias, share)

@@ -430,7 +430,7 @@ def _classifier(operating_point: tuple[float, float], confusion: npt.ArrayLike |
         return check_confusion(confusion, (n_classes, n_classes), name="classifier_confusion")
     if n_classes != 2:
         raise InvalidParameter(
-            f"an operating point describes two classes, got a prior of {n_classes}; pass ⟨classifier_confusion=…⟩"
+            f"an operating point describes two classes, got a prior of {n_classes}; pass `classifier_confusion=…`"
         )
     point = check_numbers(operating_point, name="operating_point")
     if point.shape != (2,) or ((point < 0) | (point > 1)).any():

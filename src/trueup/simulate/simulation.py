@@ -201,7 +201,7 @@ def draw_pairs(
     k = check_integer(votes_per_item, name="votes_per_item", low=1)
     if k > n_labelers:
         raise InvalidParameter(
-            f"votes_per_item must be at most ⟨n_labelers={n_labelers}⟩, got {k}; a labeler votes once on an item"
+            f"votes_per_item must be at most `n_labelers={n_labelers}`, got {k}; a labeler votes once on an item"
         )
     chosen = np.empty((n_items, k), dtype=np.int64)
     for j, top in enumerate(range(n_labelers - k, n_labelers)):

@@ -16,7 +16,7 @@ from trueup._base.optional import require
 from trueup._base.validation import RandomState, seed_of
 from trueup.data.aligned import AlignedPredictions
 from trueup.data.labels import Labels
-from trueup.exceptions import InvalidParameter, StorageError, quoted
+from trueup.exceptions import InvalidParameter, StorageError
 from trueup.sessions.log import Event, plain_name, read_name
 from trueup.sessions.session import Session
 from trueup.storage.base import SessionKind, Storage
@@ -184,8 +184,8 @@ class StoredLog:
     def __init__(self, storage: str | Storage | None, name: str | None) -> None:
         if storage is None or not isinstance(name, str) or not name:
             raise InvalidParameter(
-                f"a stored session needs both ⟨storage⟩ and ⟨name⟩, got storage={storage!r} and name={name!r}; pass "
-                "⟨storage='sqlite:///test.db'⟩ and ⟨name='q3'⟩",
+                f"a stored session needs both `storage` and `name`, got storage={storage!r} and name={name!r}; pass "
+                "`storage='sqlite:///test.db'` and `name='q3'`",
                 parameter="name" if storage is not None else "storage",
             )
         self.storage = open_storage(storage)
@@ -204,7 +204,7 @@ class StoredLog:
         check_names("class", session.labels.classes.tolist())
         settings, options = session.settings_as_json()
         record = self.storage.create(self.name, kind, settings, options=options, fingerprints=fingerprints)
-        where = f"session {quoted(self.name)} in {self.storage.url}"
+        where = f"session {self.name!r} in {self.storage.url}"
         if record.kind != kind:
             raise StorageError(f"{where} must be of the kind {kind!r}, got {record.kind!r}; name another session")
         changed = [role for role, mark in fingerprints.items() if record.fingerprints.get(role, mark) != mark]
@@ -222,7 +222,7 @@ class StoredLog:
             name, value = next(iter(others.items()))
             before = record.options if name == "options" else record.settings[name]
             raise StorageError(
-                f"⟨{name}⟩ of {where} is fixed when it begins, which was {before!r:.60}, got {value!r:.60}; leave it "
+                f"`{name}` of {where} is fixed when it begins, which was {before!r:.60}, got {value!r:.60}; leave it "
                 "so, or name a new session",
                 parameter=name,
             )

@@ -177,7 +177,7 @@ def noise_removed(
     if len(np.unique(labels[rows])) < len(np.unique(labels)):
         raise InvalidLabels(
             f"the filter left no label of a class, got {len(rows)} of {len(labels)} items that look right; pass "
-            '⟨filter="consensus"⟩'
+            '`filter="consensus"`'
         )
     names = np.arange(int(labels.max()) + 1) if classes is None else np.asarray(classes)
     return clone(estimator).fit(take(X, rows), names[labels[rows]])

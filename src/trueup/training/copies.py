@@ -465,7 +465,7 @@ def fit_copies(estimator: Any, X: Any, hard: Positions, copies: Copies, names: n
     if not has_fit_parameter(model, "sample_weight"):
         raise InvalidParameter(
             f"weighted labels need an estimator whose fit takes sample_weight, got {type(model).__name__}, which "
-            'ignores it; pass another, or in NoisyLabelClassifier ⟨strategy="replication"⟩, which copies items instead'
+            'ignores it; pass another, or in NoisyLabelClassifier `strategy="replication"`, which copies items instead'
         )
     return _fit_weighted(model, rows, copies, names)
 

@@ -124,7 +124,7 @@ def _unbiased(task: Task) -> Trained:
         kind = type(split_pipeline(task.estimator)[1]).__name__
         raise InvalidParameter(
             f"the unbiased loss has negative weights, which {kind} cannot be trained with for {len(names)} classes, "
-            'got no LogisticRegression; pass one, or ⟨strategy="mmse"⟩'
+            'got no LogisticRegression; pass one, or `strategy="mmse"`'
         )
     return Trained(fit_by_costs(task.estimator, X, code, consolidated.matrices[group], names))
 
@@ -151,7 +151,7 @@ def _unseen_predictions(task: Task, posterior: Floats) -> Positions:
     if fewest < 2:
         raise InvalidLabels(
             "alternation needs two items that most probably are of a class, to train without one of them, got one for "
-            f'{names[np.bincount(hard, minlength=len(names)) == 1][:1].tolist()}; pass ⟨strategy="mmse"⟩'
+            f'{names[np.bincount(hard, minlength=len(names)) == 1][:1].tolist()}; pass `strategy="mmse"`'
         )
     predicted = np.empty(len(hard), dtype=np.int64)
     for train, test in StratifiedKFold(min(task.n_folds, fewest)).split(hard, hard):
@@ -269,7 +269,7 @@ def _voting(task: Task) -> Trained:
     if not weights.sum() > 0:
         raise InvalidLabels(
             "voting needs a labeler whose votes say something of the truth, got none; "
-            'pass ⟨strategy="majority"⟩, or add gold with labels.with_gold'
+            'pass `strategy="majority"`, or add gold with labels.with_gold'
         )
     readings = normalise(joint.transpose(0, 2, 1))
     return Trained(LabelerModels(names, whose.astype(np.int64), tuple(models), readings, weights / weights.sum()))

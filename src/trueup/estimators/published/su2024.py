@@ -33,16 +33,14 @@ from trueup.estimators.counts import (
 from trueup.estimators.exact_binary import as_confusion, columns, draw_positives, tilts
 from trueup.estimators.exact_multiclass import draw_categories, draw_confusion, draw_successes, truth_sampler
 from trueup.estimators.problem import Problem, Solution, class_posterior
-from trueup.exceptions import InvalidParameter, Sentence
+from trueup.exceptions import InvalidParameter
 from trueup.metrics import confusion_counts
 from trueup.posteriors import normal_ratio_mean, poisson_binomial_pmf
 
 Algorithm = Literal["auto", "ratios", "sampling", "exact"]
 _ALGORITHMS: tuple[Algorithm, ...] = ("auto", "ratios", "sampling", "exact")
 _MOST_EXACT = 3000  # items up to which ratios of counts are averaged over all pairs of counts
-_TOO_NARROW = Sentence(
-    "the operating point is taken as known, so intervals are too narrow; ⟨method='bayes'⟩ does not do so"
-)
+_TOO_NARROW = "the operating point is taken as known, so intervals are too narrow; `method='bayes'` does not do so"
 
 
 def mmse(
@@ -92,7 +90,7 @@ def mmse(
         algorithm = "ratios" if n_classes == 2 else "sampling"
     if algorithm == "ratios" and n_classes != 2:
         raise InvalidParameter(
-            f"algorithm 'ratios' is for two classes, got {n_classes}; use ⟨algorithm='sampling'⟩ or ⟨algorithm='exact'⟩"
+            f"algorithm 'ratios' is for two classes, got {n_classes}; use `algorithm='sampling'` or `algorithm='exact'`"
         )
     rng = as_generator(random_state)
     draws = (5000 if n_classes == 2 else 2500 * n_classes) if n_draws is None else n_draws

@@ -8,7 +8,7 @@ import torch
 
 from trueup._base.engines import named_device
 from trueup._base.types import Floats
-from trueup.exceptions import InvalidParameter, quoted
+from trueup.exceptions import InvalidParameter
 from trueup.noise.base import DecidedVotes
 from trueup.noise.placing import TooLittleMemory
 
@@ -34,8 +34,8 @@ def device_in_use() -> torch.device:
 def _no_such_device(name: str) -> InvalidParameter:
     there = ["cpu", *[f"cuda:{k}" for k in range(torch.cuda.device_count())]]
     return InvalidParameter(
-        f"⟨engine⟩ must name a device that is here, {', '.join(f'torch:{one}' for one in there)}, got "
-        f"{quoted(f'torch:{name}')}; leave it out to let the engine choose",
+        f"`engine` must name a device that is here, {', '.join(f'torch:{one}' for one in there)}, got "
+        f"{f'torch:{name}'!r}; leave it out to let the engine choose",
         parameter="engine",
     )
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from trueup.exceptions import InvalidParameter, quoted
+from trueup.exceptions import InvalidParameter
 from trueup.sessions.log import Event
 from trueup.sessions.progress import CARDS_BEFORE_AN_OWN_DELAY
 from trueup.storage.base import CLOSING, Accepted, Card, Waiting
@@ -144,15 +144,15 @@ def answer(connection: sa.Connection, name: str, number: int, event: Event, next
     """Keep an answer to a card, and lease the next one to the same expert."""
     if event.who is None or event.kind not in _FROM_EXPERTS:
         raise InvalidParameter(
-            f"an answer must be one of {', '.join(_FROM_EXPERTS)} and name an expert, got {quoted(event.kind)} of "
-            f"{quoted(event.who)}; pass ⟨who⟩"
+            f"an answer must be one of {', '.join(_FROM_EXPERTS)} and name an expert, got {event.kind!r} of "
+            f"{event.who!r}; pass `who`"
         )
     session = open_row(connection, name, lock=True)
     card = connection.execute(
         sa.select(cards).where(cards.c.session == session.id, cards.c.number == number)
     ).one_or_none()
     if card is None:
-        raise InvalidParameter(f"there is no card {number} in session {quoted(name)}, got it; claim one first")
+        raise InvalidParameter(f"there is no card {number} in session {name!r}, got it; claim one first")
     earlier = _last_answer(connection, session.id, number, event.who) if event.kind in _ANSWERS else None
     before = find_key(connection, session.id, event.key) or _if_same(earlier, event)
     if before is not None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from trueup.exceptions import InvalidParameter, SessionMissing, quoted
+from trueup.exceptions import InvalidParameter, SessionMissing
 from trueup.sessions.log import KINDS, Event
 from trueup.storage.base import CLOSING, SessionRecord
 from trueup.storage.database.tables import (
@@ -53,9 +53,9 @@ def open_row(connection: sa.Connection, name: str, *, lock: bool = False) -> Any
 
 
 def _missing(connection: sa.Connection, name: str) -> SessionMissing:
-    names = [quoted(one) for one in connection.scalars(sa.select(sessions.c.name).order_by(sessions.c.name))]
+    names = [repr(one) for one in connection.scalars(sa.select(sessions.c.name).order_by(sessions.c.name))]
     there = "none" if not names else f"{', '.join(names[:5])}{', …' if len(names) > 5 else ''}"
-    return SessionMissing(f"there is no session {quoted(name)} in this storage, got {there}; use one of its names")
+    return SessionMissing(f"there is no session {name!r} in this storage, got {there}; use one of its names")
 
 
 def read_events(connection: sa.Connection, session: int, since: int, most: int | None) -> list[Event]:
@@ -75,7 +75,7 @@ def add_events(connection: sa.Connection, session: Any, new: Sequence[Event]) ->
     """Add events to the log of a session whose row is locked; returns their numbers and what is kept."""
     odd = next((event.kind for event in new if event.kind not in KINDS), None)
     if odd is not None:
-        raise InvalidParameter(f"an event must be one of {', '.join(KINDS)}, got {quoted(odd)}")
+        raise InvalidParameter(f"an event must be one of {', '.join(KINDS)}, got {odd!r}")
     kept: list[tuple[int, Event]] = []
     number, n_draws, now = session.n_events, session.n_draws, connection.scalar(sa.select(DatabaseNow()))
     for are_questions, events_alike in groupby(new, key=lambda event: event.kind == "ask" and event.key is None):

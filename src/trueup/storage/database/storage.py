@@ -108,7 +108,7 @@ class DatabaseStorage:
     ) -> SessionRecord:
         if not isinstance(name, str) or not name:
             raise InvalidParameter(
-                f"⟨name⟩ must be a text, got {name!r}; pass the name of the session", parameter="name"
+                f"`name` must be a text, got {name!r}; pass the name of the session", parameter="name"
             )
         row: dict[str, Any] = {"name": name, "kind": kind, "settings": dict(settings), "options": dict(options or {})}
         row |= {"fingerprints": dict(fingerprints or {}), "source": dict(source or {})}

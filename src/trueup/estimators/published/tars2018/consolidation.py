@@ -397,7 +397,7 @@ def labeler_matrices(labels: Labels, noise: NoiseModel) -> tuple[Floats, Floats]
     if not isinstance(noise, TableModel):
         raise InvalidParameter(
             f"a noise model with a confusion matrix for each labeler is needed, got {type(noise).__name__}; pass "
-            '⟨noise="dawid-skene"⟩, ⟨noise="one-coin"⟩ or known rates (⟨trueup.noise.Confusion⟩)'
+            '`noise="dawid-skene"`, `noise="one-coin"` or known rates (`trueup.noise.Confusion`)'
         )
     noise._check(labels)  # fitted, and on the same classes
     return np.asarray(noise.confusion_for(labels), dtype=float), np.asarray(noise.prior_, dtype=float)

@@ -75,7 +75,7 @@ def noise_removal(
     True
     """
     if features is None:
-        raise InvalidParameter('⟨method="noise-removal"⟩ needs ⟨features=X⟩, a row for each of labels.items, got none')
+        raise InvalidParameter('`method="noise-removal"` needs `features=X`, a row for each of labels.items, got none')
     rng = as_generator(random_state)
     table = _checked(features, labels.n_items)
     shares = _likeliest_shares(labels, noise)

@@ -23,7 +23,7 @@ from trueup.estimators.published.tars2018.consolidation import (
     Rule,
     consolidate,
 )
-from trueup.exceptions import InvalidLabels, InvalidParameter, Sentence
+from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.metrics import Metric
 from trueup.noise import Confusion, NoiseModel
 from trueup.posteriors import DiscreteEstimate, Estimate, JointEstimate
@@ -35,7 +35,7 @@ _HELD = 1 << 22  # numbers held at once
 _RARE = 1e-10  # the least frequency of an answer
 _STEP = 1e-6  # of the numerical derivative, in shares
 _FLAT_DRAWS = 4000
-_REMEDY = "leave such labelers out (⟨labels.without_labeler⟩), or add gold (⟨labels.with_gold⟩)"
+_REMEDY = "leave such labelers out (`labels.without_labeler`), or add gold (`labels.with_gold`)"
 
 
 def unbiased(
@@ -123,7 +123,7 @@ def unbiased(
             "largest_weight": float(np.abs(weights).max()),
             "matrix_error": float(consolidated.errors.max(initial=0.0)),
         },
-        notes=tuple(map(Sentence, _notes(labels, noise, consolidated, codes, posterior, by_prior=rule == "map"))),
+        notes=tuple(_notes(labels, noise, consolidated, codes, posterior, by_prior=rule == "map")),
     )
 
 
@@ -255,7 +255,7 @@ def _notes(
     if not isinstance(noise, Confusion):
         notes.append(
             "The confusion matrices were fitted to these votes and are taken as known: their uncertainty is not in "
-            'the intervals; ⟨method="bayes"⟩ has it.'
+            'the intervals; `method="bayes"` has it.'
         )
     lost = _lost(consolidated, codes)
     if len(lost):
@@ -272,7 +272,7 @@ def _notes(
         )
     worst = float(consolidated.errors.max(initial=0.0))
     if worst > 0.01:
-        notes.append(f"Confusion matrices of consolidated labels are known up to {worst:.2g} only; raise ⟨n_draws⟩.")
+        notes.append(f"Confusion matrices of consolidated labels are known up to {worst:.2g} only; raise `n_draws`.")
     return notes + _impossible(labels, counts)
 
 
@@ -343,12 +343,12 @@ class UnbiasedCounts(CountsPosterior):
         return self.shares
 
     def covariance(self, a: Floats, b: Floats) -> float:
-        """The covariance of the means of ⟨a, X⟩ and ⟨b, X⟩, for weights of shape (n_classes, n_classes)."""
+        """The covariance of the means of `a, X` and `b, X`, for weights of shape (n_classes, n_classes)."""
         mixed = self._moment(a, b) - float((a * self.shares).sum() * (b * self.shares).sum())
         return mixed / max(self.n_items - 1, 1)
 
     def _moment(self, a: Floats, b: Floats) -> float:
-        """The mean of ⟨a, X⟩⟨b, X⟩; X has one column that is not 0, so blocks by prediction suffice."""
+        """The mean of `a, X``b, X`; X has one column that is not 0, so blocks by prediction suffice."""
         return float(np.einsum("yt,tyv,vt->", a, self.moments, b))
 
     def estimate(self, metric: Metric) -> Estimate:
@@ -392,7 +392,7 @@ class UnbiasedCounts(CountsPosterior):
         return float((rest**2 * mass).sum()) / held if held > 0 else float(inside.mean())
 
     def _label_noise(self, a: Floats, b: Floats) -> float:
-        """The mean covariance of ⟨a, X⟩ and ⟨b, X⟩ that wrong labels add: 0 where all labels are perfect."""
+        """The mean covariance of `a, X` and `b, X` that wrong labels add: 0 where all labels are perfect."""
         return self._moment(a, b) - float((a * b * self.shares).sum())
 
     def _linearised(self, metric: Metric, value: float) -> Estimate:
@@ -453,5 +453,5 @@ class UnbiasedCounts(CountsPosterior):
         """Not there: a population is no list of items."""
         raise InvalidParameter(
             "the unbiased estimate is about rates of the population and has no items to draw the truth of; use "
-            "⟨method='bayes'⟩ for a metric(y_true, y_pred)"
+            "`method='bayes'` for a metric(y_true, y_pred)"
         )
