@@ -58,7 +58,7 @@ CASES: dict[str, tuple[Callable[[Path], object], type[TrueupError], str, str, st
         InvalidLabels,
         "there is no column 'labeler'",
         "got columns 'item', 'worker', 'label'",
-        "name it with labeler=",
+        "name it with `labeler=",
     ),
     "missing column of a frame": (
         lambda d: Labels.from_frame({"items": [1], "labeler": [1], "label": [1]}),
@@ -72,7 +72,7 @@ CASES: dict[str, tuple[Callable[[Path], object], type[TrueupError], str, str, st
         InvalidLabels,
         "at least two classes",
         "got only 'x'",
-        "pass classes=",
+        "pass `classes=",
     ),
     "nan": (
         lambda d: table(label=[0.0, np.nan, 1.0]),
@@ -162,7 +162,7 @@ CASES: dict[str, tuple[Callable[[Path], object], type[TrueupError], str, str, st
         lambda d: as_predictions(np.array([[0.5, 0.6], [0.5, 0.5]]), labels()),
         InvalidPredictions,
         "must sum to 1",
-        "got 1.1 in row 0",
+        "got 1.1 in `row 0`",
         "divide each row by its sum",
     ),
     "gold for an unknown item": (
@@ -170,21 +170,21 @@ CASES: dict[str, tuple[Callable[[Path], object], type[TrueupError], str, str, st
         InvalidLabels,
         "items are not in the labels",
         "got [3]",
-        "see labels.items",
+        "see `labels.items`",
     ),
     "gold for an unknown class": (
         lambda d: Labels.from_matrix([["x", "y"]], classes=["x", "y"]).with_gold({0: "z"}),
         InvalidLabels,
         "gold must name classes",
         "got ['z']",
-        "with classes=",
+        "with `classes=",
     ),
     "gold of a file for an unknown item": (
         lambda d: labels().with_gold(read_gold(file(d, "item,label\n9,x\n"))),
         InvalidLabels,
         "items are not in the labels",
         "got [9]",
-        "see labels.items",
+        "see `labels.items`",
     ),
     "classes that differ": (
         lambda d: as_predictions(["x", "z"], labels()).align(labels()),

@@ -190,7 +190,7 @@ def test_order_of_the_items_does_not_matter(tied):
         (lambda: expected_precision_at_k([0.5], [1, 2], k=1), InvalidPredictions, "scores must be one for each"),
         (lambda: expected_average_precision([0.5], [np.nan]), InvalidPredictions, "finite"),
         (lambda: expected_average_precision([0.5], [1], n_positives=0), InvalidParameter, "n_positives"),
-        (lambda: expected_average_precision([0.5], [1], method="guess"), InvalidParameter, "method must be one of"),
+        (lambda: expected_average_precision([0.5], [1], method="guess"), InvalidParameter, "`method` must be one of"),
         (lambda: paper_change([0.5], [1], [True, False]), InvalidParameter, "vetted must be"),
     ],
     ids=["k", "probability", "length", "nan", "positives", "method", "vetted"],

@@ -150,7 +150,7 @@ def test_json_of_a_function_asks_for_it_again(world):
 def test_a_function_with_the_name_of_a_metric_is_asked_for_again(world):
     metric = {"accuracy": share_right}
     text = world.test(metric=metric).to_json()
-    with pytest.raises(InvalidParameter, match="a metric that text cannot hold, got accuracy; pass metric=… to"):
+    with pytest.raises(InvalidParameter, match="a metric that text cannot hold, got accuracy; pass `metric=…` to"):
         tu.ActiveTest.from_json(text, world.classes["s0"], world.labels)
     back = tu.ActiveTest.from_json(text, world.classes["s0"], world.labels, metric=metric)
     assert back.pool.metric.needs == "labels"
@@ -164,7 +164,7 @@ def test_json_keeps_a_noise_model_or_asks_for_it_again(world):
     same(test, back)
     known = tu.noise.Confusion([[0.8, 0.2], [0.3, 0.7]])
     text = world.test(noise=known).to_json()
-    with pytest.raises(InvalidParameter, match=r"made with a noise that text cannot hold.* pass noise=… to from_json"):
+    with pytest.raises(InvalidParameter, match=r"a noise that text cannot hold.* pass `noise=…` to from_json"):
         tu.ActiveTest.from_json(text, world.classes["s0"], world.labels)
     assert tu.ActiveTest.from_json(text, world.classes["s0"], world.labels, noise=known).noise is known
 
@@ -531,7 +531,7 @@ def test_bad_settings(world, settings, words):
 
 
 def test_labels_must_be_labels(world):
-    with pytest.raises(InvalidLabels, match="labels must be Labels"):
+    with pytest.raises(InvalidLabels, match="`labels` must be Labels"):
         tu.ActiveTest(world.classes["s0"], [0, 1])
 
 
@@ -548,8 +548,8 @@ def test_labels_must_be_labels(world):
         (lambda test: test.skip([[0]]), "there is no item"),
         (lambda test: test.skip("ab"), "a list of items"),
         (lambda test: test.skip(3), "a list of items"),
-        (lambda test: test.ask(0), "n must be"),
-        (lambda test: test.ask(1.5), "n must be"),
+        (lambda test: test.ask(0), "`n` must be"),
+        (lambda test: test.ask(1.5), "`n` must be"),
         (lambda test: test.replay("{"), "no JSON"),
         (lambda test: test.replay([{"kind": "tell"}]), "must hold events"),
         (lambda test: test.replay([Event("tell", 99, 1)]), "names item 99"),

@@ -493,7 +493,7 @@ def test_what_is_not_random_has_no_chances(name):
         (lambda: get_strategy("rondom"), "did you mean 'random'"),
         (lambda: get_strategy("meec", floor=0.5), "takes the options n_positives, got 'floor'"),
         (lambda: get_strategy("propensity", floor=0), "above 0"),
-        (lambda: get_strategy("propensity", floor=1.5), "floor must be a number"),
+        (lambda: get_strategy("propensity", floor=1.5), "`floor` must be a number"),
         (lambda: get_strategy(get_strategy("random"), floor=1), "options already"),
         (lambda: get_strategy("random").why(some_state("accuracy"), N), "position"),
         (lambda: get_strategy("separate").propensities(some_state("accuracy")), "two systems"),

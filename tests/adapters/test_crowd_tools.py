@@ -213,7 +213,7 @@ def test_appen_without_gold_guesses_the_question_aloud(tmp_path):
     rows = "_unit_id,_id,_worker_id,text,mood\n1,11,7,t,good\n1,12,8,t,bad\n2,13,7,u,bad\n"
     assert "Guessed that 'mood'" in table(tmp_path, rows).notes[0]
     alike = "_unit_id,_id,_worker_id,text,mood\n1,11,7,t,good\n2,13,7,u,bad\n"
-    with pytest.raises(InvalidFile, match="columns 'text', 'mood'; name it with question"):
+    with pytest.raises(InvalidFile, match="columns 'text', 'mood'; name it with `question"):
         table(tmp_path, alike)
     assert table(tmp_path, alike, question="mood").votes["label"] == ["good", "bad"]
 

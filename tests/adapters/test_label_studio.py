@@ -83,7 +83,7 @@ def test_several_questions_are_listed_and_one_is_chosen(tmp_path):
     export = tu.read_export(path)
     assert export.questions == ("mood", "topic")
     with pytest.raises(
-        InvalidParameter, match="asks 2 questions, got 'mood', 'topic'; choose one with question='mood'"
+        InvalidParameter, match="asks 2 questions, got 'mood', 'topic'; choose one with `question='mood'`"
     ):
         export.labels()
     assert tu.read_export(path, question="topic").votes["label"] == ["law", "law"]
@@ -180,7 +180,7 @@ def test_rows_are_read_and_the_question_is_guessed_aloud(tmp_path):
 
 def test_rows_that_do_not_tell_the_question_need_it(tmp_path):
     rows = [row for row in rows_of(tool_files.label_studio_tasks()) if row["annotator"] == 1]
-    with pytest.raises(InvalidParameter, match="columns 'text', 'mood'; name it with question"):
+    with pytest.raises(InvalidParameter, match="columns 'text', 'mood'; name it with `question"):
         read(tmp_path, rows)
     assert len(read(tmp_path, rows, question="mood").votes["item"]) == 6
 

@@ -39,7 +39,7 @@ def test_a_plain_table_stays_one(tmp_path):
         "item,labeler,label,annotation_id,annotator,lead_time\n1,a,x,1,1,1\n1,b,y,2,2,1\n", encoding="utf-8"
     )
     assert tu.read_labels(path).n_votes == 2
-    with pytest.raises(InvalidParameter, match="question is for exports"):
+    with pytest.raises(InvalidParameter, match="`question` is for exports"):
         tu.read_labels(path, question="x")
     with pytest.raises(InvalidParameter, match="keep_names is for exports"):
         tu.read_labels(path, keep_names=True)
@@ -54,7 +54,7 @@ def test_a_table_without_items_that_is_no_export_fails_as_ever(tmp_path):
 
 def test_columns_are_not_named_of_exports(tmp_path):
     path = write_json(tmp_path / "export.json", label_studio_tasks())
-    with pytest.raises(InvalidParameter, match="label names a column of plain tables"):
+    with pytest.raises(InvalidParameter, match="`label` names a column of plain tables"):
         tu.read_labels(path, label="mood")
     with pytest.raises(InvalidParameter, match="system names a column"):
         tu.read_predictions(path, system="system")
@@ -141,7 +141,7 @@ def test_a_table_can_be_written(tmp_path):
     assert rows[0]["text"] == "text 1"
     tu.adapters.write_tasks(labels, tmp_path / "t.csv", file_format="csv", with_text=False)
     assert (tmp_path / "t.csv").read_text(encoding="utf-8").splitlines()[:2] == ["item,label,confidence", "1,,"]
-    with pytest.raises(InvalidParameter, match="posterior must be items × classes"):
+    with pytest.raises(InvalidParameter, match="`posterior` must be items × classes"):
         tu.adapters.write_tasks(labels, out, file_format="csv", posterior=[[1.0]])
     with pytest.raises(InvalidParameter, match="file_format"):
         tu.adapters.write_tasks(labels, out, file_format="promptfoo")

@@ -31,7 +31,7 @@ def test_sequences_and_frames_a_user_may_have():
         (lambda a: {"systems": pd.DataFrame({"a": a, "b": a})}, InvalidPredictions, "if each column is a system"),
         (lambda a: {"systems": {"a": a, "b": a * 0.5}}, InvalidPredictions, "^system 'b': scores where classes"),
         (lambda a: {"systems": {"a": a, "b": a + np.inf}, "metric": "auc"}, InvalidPredictions, "^system 'b': scores"),
-        (lambda a: {"labels": np.stack([a, a], axis=1)}, InvalidLabels, "labels must be Labels, got ndarray"),
+        (lambda a: {"labels": np.stack([a, a], axis=1)}, InvalidLabels, "`labels` must be Labels, got ndarray"),
         (lambda a: {"n_chain": 2}, InvalidParameter, "did you mean 'n_chains'"),
         (
             lambda a: {"noise": Confusion(np.array([[[0.8, 0.2], [0.2, 0.8]]] * 4)), "n_warm": 2},
@@ -39,7 +39,7 @@ def test_sequences_and_frames_a_user_may_have():
             "did you mean 'n_warmup'",
         ),
         (lambda a: {"metric": lambda y, p: "x"}, InvalidParameter, "the metric 'function' failed on a drawn truth"),
-        (lambda a: {"metric": "auc", "positive": 7}, InvalidParameter, "positive must be one of the classes"),
+        (lambda a: {"metric": "auc", "positive": 7}, InvalidParameter, "`positive` must be one of the classes"),
     ],
     ids=["empty", "wide", "scores", "infinite", "labels", "option", "option, known noise", "function", "positive"],
 )

@@ -116,7 +116,7 @@ def test_curves_need_scores_and_two_classes(scored, evaluation):
     data, _, model = scored
     with pytest.raises(InvalidParameter, match="a curve needs scores"):
         tu.evaluate(data.predictions, data.labels, noise=model).curve()
-    with pytest.raises(InvalidParameter, match="kind must be one of"):
+    with pytest.raises(InvalidParameter, match="`kind` must be one of"):
         evaluation.curve("rock")
     with pytest.raises(InvalidParameter, match="n_thresholds"):
         evaluation.curve(n_thresholds=1)

@@ -362,9 +362,9 @@ def test_progress_is_heard(binary):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"noise": "glad", "n_warmup": 10}, "takes the options n_draws, got n_warmup; leave it out"),
-        ({"noise": "dawid-skene", "n_warmups": 10}, "got n_warmups; did you mean 'n_warmup'"),
-        ({"method": "labeler-mean", "n_draws": 10}, "method='labeler-mean' takes no options, got n_draws"),
+        ({"noise": "glad", "n_warmup": 10}, "takes the options n_draws, got `n_warmup`; leave it out"),
+        ({"noise": "dawid-skene", "n_warmups": 10}, "got `n_warmups`; did you mean 'n_warmup'"),
+        ({"method": "labeler-mean", "n_draws": 10}, "`method='labeler-mean'` takes no options, got `n_draws`"),
     ],
     ids=["not-drawn", "misspelt", "none"],
 )

@@ -192,7 +192,7 @@ def test_everything_goes_into_json(comparison):
         ({}, "needs a condition"),
         ({"at_least": 90}, "0 to 1, got 90"),
         ({"at_least": {"recall": 0.5}}, "this answer is about 'accuracy'"),
-        ({"margin": 0.1, "at_least": 0.5}, "without not_worse_than"),
+        ({"margin": 0.1, "at_least": 0.5}, "without `not_worse_than`"),
         ({"not_worse_than": "nobody"}, "no system or group 'nobody'"),
         ({"not_worse_than": "good", "candidate": "good"}, "another than"),
         ({"not_worse_than": "good", "margin": -0.1}, "margin"),
@@ -277,11 +277,11 @@ def test_a_margin_of_win_rates_is_less_than_half(preferred):
 def test_a_rate_of_all_items_has_no_groups(crowd):
     shares = tu.share(crowd[0], of=1, **NAMED)
     with pytest.raises(
-        InvalidParameter, match="there are no groups to judge here, got 'good'; name their column by by"
+        InvalidParameter, match="there are no groups to judge here, got 'good'; name their column by `by`"
     ):
         tu.gate(shares, better_than="good")
 
 
 def test_a_preference_has_no_bound_of_its_own(preferred):
-    with pytest.raises(InvalidParameter, match=r"between two systems, got at_least 0\.5"):
+    with pytest.raises(InvalidParameter, match=r"between two systems, got `at_least` 0\.5"):
         tu.gate(preferred, at_least=0.5)

@@ -193,7 +193,7 @@ def test_systems_that_never_met_are_told():
     assert any("2 parts that never met" in sentence for sentence in answer.warnings)
     with pytest.raises(InvalidParameter, match="'a' and 'c' never met"):
         answer.win_rate("a", "c")
-    with pytest.raises(InvalidParameter, match="pairs must be Pairs, got list"):
+    with pytest.raises(InvalidParameter, match="`pairs` must be Pairs, got list"):
         tu.preferences([])
 
 

@@ -30,14 +30,14 @@ def scored():
     ids=["evaluate", "compare", "auc", "ActiveTest"],
 )
 def test_votes_that_are_no_labels_get_one_sentence(door):
-    with pytest.raises(InvalidLabels, match="labels must be Labels, got ndarray; make them with"):
+    with pytest.raises(InvalidLabels, match="`labels` must be Labels, got ndarray; make them with"):
         door(np.array([[0, 1], [1, 1]]))
 
 
 @pytest.mark.parametrize("method", ["bayes", "majority", "labeler-mean", "unbiased"])
 def test_an_unknown_noise_model_is_an_error_with_every_method(scored, method):
     labels, scores = scored
-    with pytest.raises(InvalidParameter, match=r"noise must be one of .* did you mean .dawid-skene."):
+    with pytest.raises(InvalidParameter, match=r"`noise` must be one of .* did you mean .dawid-skene."):
         tu.evaluate(scores, labels, noise="dawid-skeen", method=method)
 
 
@@ -98,7 +98,7 @@ def test_sensitivity_looks_at_labels_that_do_not_know_the_predictions(scored):
 
 def test_a_door_for_one_metric_refuses_two(scored):
     labels, scores = scored
-    with pytest.raises(InvalidParameter, match="ActiveTest takes one metric, got 2"):
+    with pytest.raises(InvalidParameter, match="ActiveTest takes one `metric`, got 2"):
         tu.ActiveTest(scores, labels, metric=["accuracy", "f1"])
     with pytest.raises(InvalidParameter, match="compare takes one metric, got 2"):
         tu.compare({"a": scores, "b": scores}, labels, metric={"a": "accuracy", "b": "f1"})
@@ -121,7 +121,7 @@ def test_the_call_is_kept_as_it_was(scored):
 
 @pytest.mark.parametrize(
     ("truth", "sentence"),
-    [([0, 1], "truth cannot be read as classes of the items"), ({0: 1}, "truth must name the class of every item")],
+    [([0, 1], "`truth` cannot be read as classes of the items"), ({0: 1}, "`truth` must name the class of every item")],
 )
 def test_a_truth_that_does_not_fit_is_called_so(scored, truth, sentence):
     labels, scores = scored
@@ -131,7 +131,7 @@ def test_a_truth_that_does_not_fit_is_called_so(scored, truth, sentence):
 
 def test_a_noise_without_a_name_is_an_error(scored):
     labels, scores = scored
-    with pytest.raises(InvalidParameter, match="noise must be one of"):
+    with pytest.raises(InvalidParameter, match="`noise` must be one of"):
         tu.evaluate(scores, labels, noise="")
 
 

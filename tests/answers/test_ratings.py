@@ -92,7 +92,7 @@ def test_share_at_least(rated):
     shares = tu.share(labels, at_least=3, noise="ordinal", **FEW)
     assert shares.name == "share of 3 or more"
     assert abs(shares.overall.mean - (sim.truth >= 3).mean()) < 4 * shares.overall.std + 0.02
-    with pytest.raises(InvalidParameter, match="at_least must part the ratings, which go from 0 to 4, got 7"):
+    with pytest.raises(InvalidParameter, match="`at_least` must part the ratings, which go from 0 to 4, got 7"):
         tu.share(labels, at_least=7)
     with pytest.raises(InvalidParameter, match="got neither"):
         tu.share(labels)
@@ -145,7 +145,7 @@ def test_continuous_ratings_are_put_into_bins():
     assert binned.gold[0] == pytest.approx(votes[0, 0], abs=0.0626)
     scores = tu.mean_score(binned, noise="ordinal", check_dependence=False, **FEW)
     assert scores.overall.mean == pytest.approx(truth.mean(), abs=0.03)
-    with pytest.raises(InvalidParameter, match="ratings must lie between low and high"):
+    with pytest.raises(InvalidParameter, match="ratings must lie between `low` and `high`"):
         labels.binned(low=0.2)
     with pytest.raises(InvalidLabels, match="classes must be numbers to be put into bins"):
         tu.Labels.from_matrix([["a", "b"], ["b", "a"]]).binned()

@@ -153,7 +153,7 @@ def test_masses_are_equal_within_a_cluster():
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda labels: tu.share(labels, of="maybe"), InvalidParameter, "of must be one of"),
+        (lambda labels: tu.share(labels, of="maybe"), InvalidParameter, "`of` must be one of"),
         (lambda labels: tu.share([1, 2], of=1), InvalidParameter, "Labels"),
         (lambda labels: tu.share(labels, of=1, by="sytem"), InvalidLabels, "system"),
         (lambda labels: tu.share(labels, of=1, by=7), InvalidParameter, "mapping"),

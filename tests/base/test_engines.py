@@ -74,7 +74,7 @@ def test_threads_use_the_engine_that_was_named():
 
 
 def test_errors_say_what_to_do(without):
-    with pytest.raises(InvalidParameter, match=r"engine must be one of .* got 'numbat'; did you mean 'numba'"):
+    with pytest.raises(InvalidParameter, match=r"`engine` must be one of .* got 'numbat'; did you mean 'numba'"):
         choose_engine("numbat")
     with pytest.raises(InvalidParameter, match=r"engine of noise\.fit must be one of 'scipy', 'numba', got 'torch'"):
         choose_engine("torch", purpose="noise.fit")
@@ -96,5 +96,5 @@ def test_the_table_has_a_row_for_each_engine(without):
     assert len(lines) == 5
     assert "pip install 'trueup[dask]'" in lines[4]
     assert table.to_dict()["name"] == list(ENGINES)
-    with pytest.raises(InvalidParameter, match="engine must be one of"):
+    with pytest.raises(InvalidParameter, match="`engine` must be one of"):
         table["cobol"]

@@ -48,7 +48,7 @@ def test_a_package_that_cannot_be_loaded_leaves_the_others(coins, install):
             TrueupWarning, match=r"the coin 'dime' of 'mint:DIME' cannot be loaded, got OSError: worn out"
         ):
             assert coins.names() == ["nickel", "penny", "quarter"]
-        with pytest.raises(InvalidParameter, match="coin must be one of"):
+        with pytest.raises(InvalidParameter, match="`coin` must be one of"):
             coins["dime"]
 
 

@@ -465,18 +465,18 @@ def test_an_answer_outside_the_classes():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"strategy": "best"}, "strategy must be one of"),
+        ({"strategy": "best"}, "`strategy` must be one of"),
         ({"strategy": "random", "belief": "votes"}, "takes no option, got 'belief'"),
-        ({"belief": "stars"}, "belief must be one of"),
-        ({"prune": 1.5}, "prune must be"),
-        ({"validation": 1.2}, "validation must be"),
-        ({"validation": "third"}, "validation must be"),
+        ({"belief": "stars"}, "`belief` must be one of"),
+        ({"prune": 1.5}, "`prune` must be"),
+        ({"validation": 1.2}, "`validation` must be"),
+        ({"validation": "third"}, "`validation` must be"),
         ({"validation": np.ones(7, dtype=bool)}, "mask of 60 items"),
-        ({"costs": np.zeros(60)}, "costs must be a positive number"),
+        ({"costs": np.zeros(60)}, "`costs` must be a positive number"),
         ({"costs": {0: 1.0}}, "costs must name every item"),
-        ({"budget": -1.0}, "budget must be"),
-        ({"shortlist": 0}, "shortlist must be"),
-        ({"level": 1.0}, "level must be"),
+        ({"budget": -1.0}, "`budget` must be"),
+        ({"shortlist": 0}, "`shortlist` must be"),
+        ({"level": 1.0}, "`level` must be"),
         ({"random_state": "x"}, "random_state must be"),
         ({"noise": tu.noise.Difficulty()}, "confusion matrix for each labeler"),
     ],
@@ -539,5 +539,5 @@ def test_the_positive_class_is_the_last_whatever_its_name(metric):
 
 def test_an_unknown_positive_class_is_refused():
     sim = simulation(60)
-    with pytest.raises(InvalidParameter, match=r"positive must be one of the classes .* got 'maybe'"):
+    with pytest.raises(InvalidParameter, match=r"`positive` must be one of the classes .* got 'maybe'"):
         CleaningAdvisor(LogisticRegression(), sim.features, sim.labels, positive="maybe")

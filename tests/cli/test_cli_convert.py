@@ -70,8 +70,8 @@ def test_every_command_takes_an_export(run_main, export, tmp_path):
         assert "When the votes were read: Abstentions: skipped answers" in page
     about = data["about"]
     assert about["n_gold"] == 1
-    assert about["remarks"][0] == "Abstentions: skipped answers (1)."
-    assert "--keep-names" in about["remarks"][1]
+    assert about["notes"][0] == "Abstentions: skipped answers (1)."
+    assert "--keep-names" in about["notes"][1]
     checked = json.loads(run_main("check", export, export, "--no-dependence", "--json", "--keep-names").out)
     assert checked["votes"]["votes"] == 35
     assert [one["system"] for one in checked["systems"]] == ["strong", "weak"]

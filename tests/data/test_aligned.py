@@ -82,7 +82,7 @@ class TestPreparation:
 
     def test_scores_of_more_classes_must_name_theirs(self, three):
         aligned = as_predictions([0.1, 0.2, 0.3], three, of_scores=True).align(three)
-        with pytest.raises(InvalidPredictions, match="3 classes and scores of no class in particular; pass positive"):
+        with pytest.raises(InvalidPredictions, match="3 classes and scores of no class in particular; pass `positive`"):
             aligned.prepared_for("scores", positive=2)
         named = as_predictions([0.1, 0.2, 0.3], three, of_scores=True, positive=2).align(three)
         assert named.prepared_for("scores", positive=2) is named
@@ -130,7 +130,7 @@ class TestOneCoercion:
         ("outputs", "options", "error", "what"),
         [
             ({"m": ["cat"] * 3}, {"least": 2}, InvalidPredictions, "at least 2 systems, got 1"),
-            (["cat"] * 3, {"positive": "dgo"}, InvalidParameter, "positive must be one of.*did you mean 'dog'"),
+            (["cat"] * 3, {"positive": "dgo"}, InvalidParameter, "`positive` must be one of.*did you mean 'dog'"),
             (pd.DataFrame({"m": ["cat"] * 3}), {}, InvalidPredictions, r"columns item, prediction or score.*frame\[na"),
             (
                 Predictions((*Predictions.from_classes(["cat"]).parts, *Predictions.from_classes(["dog"]).parts)),

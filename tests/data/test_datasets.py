@@ -82,7 +82,7 @@ def test_labeling_functions_that_pass_abstain():
 
 
 def test_what_does_not_fit_is_a_sentence():
-    with pytest.raises(InvalidLabels, match=r"got 1 for 2 votes in row 0"):
+    with pytest.raises(InvalidLabels, match=r"got 1 for 2 votes in `row 0`"):
         tu.Labels.from_dataset([{"label": ["a", "b"], "labeler": ["x"]}])
     with pytest.raises(InvalidLabels, match="no column 'votes'"):
         tu.Labels.from_dataset([{"label": "a", "labeler": "x"}], label="votes")

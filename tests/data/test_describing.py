@@ -24,7 +24,7 @@ def labels_of(counts: dict[object, int], labelers: list[str] | None = None) -> L
         ({"positive": 200, "postive": 1, "neg": 9}, "'postive' has 1 vote and is spelled almost like 'positive'"),
         ({"positive": 200, "positvie": 2, "neg": 9}, "'positvie' has 2 votes and is spelled almost like 'positive'"),
         ({"NaN": 3, "dog": 5, "cat": 5}, "'NaN' is what programs write where a value is missing"),
-        ({"None": 3, "dog": 5, "cat": 5}, "declare it with missing='None'"),
+        ({"None": 3, "dog": 5, "cat": 5}, "declare it with `missing='None'`"),
         ({"null": 3, "dog": 5, "cat": 5}, "'null' is what programs write"),
         ({k / 7: 1 for k in range(1, 140)}, "There are 139 classes and all are numbers; if they are scores"),
     ],

@@ -90,7 +90,7 @@ class TestDrawn:
             labels.with_gold({"q1": 1}, drawn={"q1": 0.5, "q2": 0.5})
 
     def test_an_unknown_word(self, labels):
-        with pytest.raises(InvalidParameter, match="drawn must be one of 'chosen', 'random', got 'randm'"):
+        with pytest.raises(InvalidParameter, match="`drawn` must be one of 'chosen', 'random', got 'randm'"):
             labels.with_gold({"q1": 1}, drawn="randm")
 
 

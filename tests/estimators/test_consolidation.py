@@ -200,7 +200,7 @@ def test_what_says_nothing_is_called_singular():
 
 def test_wrong_input_is_refused_in_one_sentence():
     labels = tu.Labels.from_matrix([[0, 1], [1, 1]])
-    with pytest.raises(InvalidParameter, match="got GLAD; pass noise="):
+    with pytest.raises(InvalidParameter, match="got GLAD; pass `noise="):
         consolidate(labels, tu.noise.GLAD())
     with pytest.raises(NotFitted):
         consolidate(labels, tu.noise.DawidSkene())

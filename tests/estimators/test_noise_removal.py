@@ -82,7 +82,7 @@ def test_a_single_class_leaves_nothing_to_filter():
 def test_wrong_input_is_refused_in_one_sentence():
     labels = tu.Labels.from_matrix(np.tile([[0], [1]], (5, 1)))
     predictions, noise = np.tile([0, 1], 5), tu.noise.Confusion([[0.9, 0.1], [0.1, 0.9]])
-    with pytest.raises(InvalidParameter, match="needs features=X"):
+    with pytest.raises(InvalidParameter, match="needs `features=X`"):
         tu.evaluate(predictions, labels, noise=noise, method="noise-removal")
     with pytest.raises(InvalidParameter, match=r"\(10, n_features\)"):
         tu.evaluate(predictions, labels, noise=noise, method="noise-removal", features=np.zeros((9, 2)))

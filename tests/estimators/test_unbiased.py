@@ -373,7 +373,7 @@ def test_known_noise_needs_no_note_and_bad_options_are_refused():
     assert not tu.evaluate(predictions, labels, noise=noise, method="unbiased").warnings
     with pytest.raises(InvalidParameter, match="interval"):
         tu.evaluate(predictions, labels, noise=noise, method="unbiased", interval="exact")
-    with pytest.raises(InvalidParameter, match="got Difficulty; pass noise="):
+    with pytest.raises(InvalidParameter, match="got Difficulty; pass `noise="):
         tu.evaluate(predictions, labels, noise=tu.noise.Difficulty(), method="unbiased")
 
 

@@ -164,7 +164,7 @@ def test_nothing_to_compare_is_nan():
         (lambda labels: probabilistic(labels, np.zeros((2, 4))), InvalidPredictions, "one for each item"),
         (lambda labels: probabilistic(labels, [0, 1, 2, 3, np.nan]), InvalidPredictions, "finite"),
         (lambda labels: probabilistic(labels, np.arange(5), positive=2), InvalidParameter, "positive must be 0 or 1"),
-        (lambda labels: bootstrap_view(labels, np.arange(5), view="dgt"), InvalidParameter, "view must be one of"),
+        (lambda labels: bootstrap_view(labels, np.arange(5), view="dgt"), InvalidParameter, "`view` must be one of"),
         (lambda labels: bootstrap_view(labels, np.arange(5), n_draws=0), InvalidParameter, "n_draws"),
     ],
 )

@@ -100,12 +100,12 @@ def test_a_sample_is_gold_with_its_chances(labels, tmp_path):
 @pytest.mark.parametrize(
     ("options", "what"),
     [
-        ({"n": 0}, "n must be an integer of at least 1"),
+        ({"n": 0}, "`n` must be an integer of at least 1"),
         ({"n": 101}, "at most the 100 items there are, got 101"),
         ({"n": 2, "by": "topic"}, "at least the 3 strata, so that every item can be drawn, got 2"),
         ({"n": 5, "by": [1, 2]}, "a value for each of the 100 items, got 2"),
         ({"n": 5, "by": [[1]] * 100}, "one value for each item"),
-        ({"n": 5, "by": "topic", "allocation": "optimal"}, "allocation must be one of"),
+        ({"n": 5, "by": "topic", "allocation": "optimal"}, "`allocation` must be one of"),
     ],
 )
 def test_bad_input(labels, options, what):

@@ -47,7 +47,7 @@ def test_an_equal_labeler_is_worth_an_expert():
         ({"expert_error": 0.1, "labeler_error": 0.5}, "error of a guess"),
         ({"expert_error": 0.0, "labeler_error": 0.1}, "expert who never does"),
         ({"expert_error": 0.01, "labeler_error": 0.499, "max_labelers": 50}, "raise max_labelers"),
-        ({"expert_error": -0.1, "labeler_error": 0.1}, "expert_error must be"),
+        ({"expert_error": -0.1, "labeler_error": 0.1}, "`expert_error` must be"),
     ],
     ids=["guess", "perfect", "many", "negative"],
 )

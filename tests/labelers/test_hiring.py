@@ -102,7 +102,7 @@ def test_dependent_labelers_can_be_hired():
         ([1, 1, 1], {"information": 0.1}, "one for each of 2 labelers"),
         ({0: 1.0}, {"information": 0.1}, "must name every labeler"),
         ([1, 1], {"information": 0.99}, "cannot be reached"),
-        ([1, 1], {"information": 0.0}, "information must be"),
+        ([1, 1], {"information": 0.0}, "`information` must be"),
         ([1, 1], {"width": 0.1}, "needs n_items and model_error"),
         ([1, 1], {"width": 0.1, "n_items": 10, "model_error": 0.6}, "error must be below 0.5"),
         ([1, 1], {"width": 0.001, "n_items": 10, "model_error": 0.1}, "cannot be reached"),

@@ -186,7 +186,7 @@ def test_repr_says_what_it_is():
         ({"error": 0.1, "prior": [0.5, 0.6]}, "prior must sum to 1"),
         ({"error": 0.1, "prior": [1.0]}, "at least two classes"),
         ({"error": [0.1, 0.2], "n_labelers": 5}, "the number of errors"),
-        ({"error": 0.1, "n_labelers": 0}, "n_labelers must be an integer of at least 1"),
+        ({"error": 0.1, "n_labelers": 0}, "`n_labelers` must be an integer of at least 1"),
         ({"noise": [[0.9, 0.2], [0.1, 0.9]]}, "must sum to 1"),
         ({"noise": [0.5, 0.5]}, "matrices of one shape"),
         ({"noise": tu.noise.Confusion(np.eye(2)), "prior": [0.5, 0.5]}, "brings its own prior"),

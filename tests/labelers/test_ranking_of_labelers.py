@@ -114,7 +114,7 @@ def test_plots_return_their_axes(ranking):
     ax = ranking.plot()
     assert "bits a vote" in ax.get_xlabel()
     assert ranking.plot(ax=ax, quantity="spam") is ax
-    with pytest.raises(InvalidParameter, match="quantity must be one of"):
+    with pytest.raises(InvalidParameter, match="`quantity` must be one of"):
         ranking.plot(quantity="height")
 
 
@@ -182,11 +182,11 @@ def test_intervals_hold_as_often_as_they_say():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"sort": "height"}, "sort must be one of"),
-        ({"level": 1.5}, "level must be"),
-        ({"spam_prior": 0.0}, "spam_prior must be"),
-        ({"n_draws": 1}, "n_draws must be"),
-        ({"noise": "nonsense"}, "noise must be one of"),
+        ({"sort": "height"}, "`sort` must be one of"),
+        ({"level": 1.5}, "`level` must be"),
+        ({"spam_prior": 0.0}, "`spam_prior` must be"),
+        ({"n_draws": 1}, "`n_draws` must be"),
+        ({"noise": "nonsense"}, "`noise` must be one of"),
     ],
     ids=["sort", "level", "spam", "draws", "noise"],
 )

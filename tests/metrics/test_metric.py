@@ -45,7 +45,7 @@ class TestOfOutputs:
 
     def test_positive_and_codes_are_checked(self):
         auc, brier = get_metric("auc", BINARY), get_metric("brier", BINARY)
-        with pytest.raises(InvalidParameter, match="needs positive, the code of a class, got None"):
+        with pytest.raises(InvalidParameter, match="needs `positive`, the code of a class, got None"):
             auc.of_outputs([[0, 1]], [0.1, 0.2])
         with pytest.raises(InvalidParameter, match="positive must be an integer of at least 0, got -1"):
             auc.of_outputs([[0, 1]], [0.1, 0.2], positive=-1)
@@ -139,16 +139,16 @@ def test_which_outputs_are_looked_at():
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"name": " "}, "name of a metric must be a word, got ' '"),
-        ({"function": 3}, "function of the metric 'mine' must be callable, got 3"),
+        ({"name": " "}, "`name` of a metric must be a word, got ' '"),
+        ({"function": 3}, "`function` of the metric 'mine' must be callable, got 3"),
         ({"needs": "count"}, "did you mean 'counts'"),
         (
             {"bounds": (1.0, 0.0)},
-            r"bounds of the metric 'mine' must be a smaller and a larger number, got \(1.0, 0.0\)",
+            r"`bounds` of the metric 'mine' must be a smaller and a larger number, got \(1.0, 0.0\)",
         ),
-        ({"bounds": 1.0}, "bounds of the metric 'mine'"),
-        ({"bounds": (0.0, 0.5, 1.0)}, "bounds of the metric 'mine'"),
-        ({"bounds": (math.nan, 1.0)}, "bounds of the metric 'mine'"),
+        ({"bounds": 1.0}, "`bounds` of the metric 'mine'"),
+        ({"bounds": (0.0, 0.5, 1.0)}, "`bounds` of the metric 'mine'"),
+        ({"bounds": (math.nan, 1.0)}, "`bounds` of the metric 'mine'"),
         ({"higher_is_better": "yes"}, "must be True, False or None, got 'yes'"),
     ],
 )

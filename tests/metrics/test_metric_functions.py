@@ -163,7 +163,7 @@ def test_bad_input():
         recall(np.ones((2, 2)), of=2)
     with pytest.raises(InvalidParameter, match="did you mean 'macro'"):
         recall(np.ones((2, 2)), of="makro")
-    with pytest.raises(InvalidParameter, match="beta must be"):
+    with pytest.raises(InvalidParameter, match="`beta` must be"):
         fbeta(np.ones((2, 2)), of=1, beta=0)
     with pytest.raises(InvalidParameter, match="of must be a class below 2"):
         prevalence(np.ones((2, 2)), of=5)

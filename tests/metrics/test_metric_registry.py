@@ -148,7 +148,7 @@ def test_positive_class():
     assert get_metric("recall", np.array([2, 10]))(TWO) == by_default
     assert np.isfinite(get_metric("recall", ["a", 1])(TWO))
     assert get_metric("prevalence", BINARY)(TWO) == pytest.approx(TWO[1].sum() / TWO.sum())
-    with pytest.raises(InvalidParameter, match="positive must be one of the classes"):
+    with pytest.raises(InvalidParameter, match="`positive` must be one of the classes"):
         get_metric("recall", BINARY, positive="maybe")
 
 
@@ -183,18 +183,18 @@ def test_directions_and_bounds():
     [
         ("acuracy", "did you mean 'accuracy'"),
         ("macro_recal", "did you mean 'macro_recall'"),
-        ("quality", "must be one that list_metrics"),
+        ("quality", "must be one that `list_metrics"),
         ("recall:cta", "did you mean 'cat'"),
         ("accuracy:cat", "one number for all classes"),
         ("macro_mcc", "one number for all classes"),
         ("macro_recall:cat", "leave out 'macro'"),
         ("micro_prevalence", "leave out 'micro'"),
         ("f0", "beta above 0"),
-        ("", "must be one that list_metrics"),
-        (7, "metric must be a name, got 7"),
+        ("", "must be one that `list_metrics"),
+        (7, "`metric` must be a name, got 7"),
         ("auc:cat", "one number for all classes"),
         ("accuracy@3", "takes no number, got 'accuracy@3'; write 'accuracy'"),
-        ("precison@3", "must be one that list_metrics"),
+        ("precison@3", "must be one that `list_metrics"),
         ("macro_recall@3", "one number for all classes"),
     ],
 )
@@ -244,7 +244,7 @@ class TestRegister:
                 register_metric(name, lambda c: c)
         with pytest.raises(InvalidParameter, match="must be callable"):
             register_metric("mine", 3)
-        with pytest.raises(InvalidParameter, match="bounds of the metric 'mine'"):
+        with pytest.raises(InvalidParameter, match="`bounds` of the metric 'mine'"):
             register_metric("mine", lambda c: c, bounds=(1, 0))
         with pytest.raises(InvalidParameter, match="must be a Metric of that name, got <function"):
             METRICS.register("mine", lambda c: c)
@@ -277,7 +277,7 @@ class TestAsMetric:
 
     @pytest.mark.parametrize("bad", [3, None, {"a": sk.f1_score, "b": sk.f1_score}, ("a", 3), {}, (1, sk.f1_score)])
     def test_anything_else_is_refused(self, bad):
-        with pytest.raises(InvalidParameter, match="metric must be a name, a Metric, a function") as caught:
+        with pytest.raises(InvalidParameter, match="`metric` must be a name, a Metric, a function") as caught:
             as_metric(bad, BINARY)
         assert caught.value.parameter == "metric"
 
@@ -397,12 +397,12 @@ def test_bounds_of_the_brier_score():
 
 
 def test_what_is_no_metric_and_no_list_of_them_is_refused():
-    with pytest.raises(InvalidParameter, match="metrics must be a metric, or a list or mapping of some, got 5"):
+    with pytest.raises(InvalidParameter, match="`metrics` must be a metric, or a list or mapping of some, got 5"):
         as_metrics(5, ["no", "yes"])
 
 
 def test_each_door_has_its_own_list_of_metrics():
-    with pytest.raises(InvalidParameter, match=r"one that list_metrics\(\) lists, got 'foo'") as caught:
+    with pytest.raises(InvalidParameter, match=r"one that `list_metrics\(\)` lists, got 'foo'") as caught:
         get_metric("foo", ["no", "yes"])
     with option_names(metric="--metric"):
         assert to_cli_terms(caught.value.sentence).startswith("--metric must be one that trueup metrics lists")

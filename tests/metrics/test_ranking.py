@@ -314,7 +314,7 @@ def test_names_of_classes_do_not_matter():
         (lambda: partial_auc([[0, 1]], [1, 2], max_fpr=0), InvalidParameter, "max_fpr"),
         (lambda: partial_auc([[0, 1]], [1, 2], max_fpr=1.5), InvalidParameter, "max_fpr"),
         (lambda: precision_at_k([[0, 1]], [1, 2], k=3), InvalidParameter, "at most the number of items, 2"),
-        (lambda: recall_at_k([[0, 1]], [1, 2], k=0), InvalidParameter, "k must be"),
+        (lambda: recall_at_k([[0, 1]], [1, 2], k=0), InvalidParameter, "`k` must be"),
         (lambda: ndcg([[0, 1]], [1, 2], k=9), InvalidParameter, "at most the number of items, 2"),
         (lambda: auc_draws([0.5, 2], [1, 2], 10), InvalidParameter, "in [0, 1]"),
         (lambda: auc_draws([0.5, 0.5], [1, 2, 3], 10), InvalidPredictions, "shape (systems, 2)"),
@@ -323,7 +323,7 @@ def test_names_of_classes_do_not_matter():
         (lambda: auc_ovr([[0, 1]], [[0.5, 0.5]] * 3), InvalidPredictions, "one row for each of 2 items"),
         (lambda: auc_ovo([[0, 1]], [[0.5, 0.9]] * 2), InvalidPredictions, "sum to 1"),
         (lambda: auc_ovo([[0.5, 1]], [[0.5, 0.5]] * 2), InvalidParameter, "class codes"),
-        (lambda: auc_ovr([[0, 1]], [[0.5, 0.5]] * 2, average="mean"), InvalidParameter, "average must be one of"),
+        (lambda: auc_ovr([[0, 1]], [[0.5, 0.5]] * 2, average="mean"), InvalidParameter, "`average` must be one of"),
     ],
 )
 def test_bad_input_is_one_sentence(call, error, words):

@@ -190,21 +190,21 @@ def test_models_by_name():
 def test_an_unknown_name_gets_a_hint():
     with pytest.raises(InvalidParameter, match="did you mean 'dawid-skene'"):
         noise.get_model("dawid-skeen")
-    with pytest.raises(InvalidParameter, match="noise must be one of"):
+    with pytest.raises(InvalidParameter, match="`noise` must be one of"):
         noise.fit(some_votes(), "nonsense")
 
 
 @pytest.mark.parametrize("name", ["clusters", "Subtypes", "shared_difficulty", "variational"])
 def test_a_removed_model_says_what_to_do_instead(name):
     for ask in (noise.get_model, noise.resolve, lambda name: noise.fit(some_votes(), name)):
-        with pytest.raises(InvalidParameter, match="no longer a noise model of trueup; leave noise out") as error:
+        with pytest.raises(InvalidParameter, match="no longer a noise model of trueup; leave `noise` out") as error:
             ask(name)
         assert error.value.parameter == "noise"
 
 
 @pytest.mark.parametrize("name", ["Clusters", "Subtypes", "SharedDifficulty", "Variational"])
 def test_the_class_of_a_removed_model_does_too(name):
-    with pytest.raises(AttributeError, match="no longer a noise model of trueup; leave noise out"):
+    with pytest.raises(AttributeError, match="no longer a noise model of trueup; leave `noise` out"):
         getattr(noise, name)
     assert not hasattr(noise, name)
 
@@ -295,5 +295,5 @@ def test_auto_is_no_name_for_a_model():
 
 
 def test_an_unknown_model_is_told_of_all_names_that_are_understood():
-    with pytest.raises(InvalidParameter, match=r"noise must be one of 'auto', .*got 'autos'; did you mean 'auto'\?"):
+    with pytest.raises(InvalidParameter, match=r"`noise` must be one of 'auto', .*got 'autos'; did you mean 'auto'\?"):
         registry.get_model("autos")

@@ -138,7 +138,7 @@ def test_dependent_labelers_are_found(kind, n_gold):
     assert check.dependent
     assert check.ratio > 1.2
     assert check.sentence.startswith("Labelers err together")
-    assert "leave noise out" in check.advice(noise.DawidSkene())
+    assert "leave `noise` out" in check.advice(noise.DawidSkene())
     assert check.advice(noise.GLAD()) not in ("", check.advice(noise.DawidSkene()))
 
 

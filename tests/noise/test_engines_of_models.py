@@ -33,5 +33,5 @@ def test_engines_agree(labels):
 
 @pytest.mark.parametrize("model", ["majority", "glad", "auto"])
 def test_a_model_without_compiled_steps_refuses_the_name(labels, model):
-    with pytest.raises(InvalidParameter, match=r"engine of \w+ must be one of 'scipy'.*, got 'numba'; leave it out"):
+    with pytest.raises(InvalidParameter, match=r"`engine` of \w+ must be one of 'scipy'.*, got 'numba'; leave it out"):
         tu.noise.fit(labels, model, engine="numba")

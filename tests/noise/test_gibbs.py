@@ -410,8 +410,8 @@ def test_chains_that_have_not_mixed_are_said():
     [
         ({"model": "dawid-skeen"}, InvalidParameter, "did you mean 'dawid-skene'"),
         ({"model": "glad"}, InvalidParameter, "can be drawn together with the truth, got GLAD"),
-        ({"model": noise.OneCoin(wrong=0)}, InvalidParameter, "wrong must be a number in"),
-        ({"model": noise.DawidSkene(diagonal=0)}, InvalidParameter, "diagonal must be a number in"),
+        ({"model": noise.OneCoin(wrong=0)}, InvalidParameter, "`wrong` must be a number in"),
+        ({"model": noise.DawidSkene(diagonal=0)}, InvalidParameter, "`diagonal` must be a number in"),
         ({"n_chains": 0}, InvalidParameter, "n_chains"),
         ({"n_draws": 2}, InvalidParameter, "n_draws"),
         ({"n_warmup": -1}, InvalidParameter, "n_warmup"),

@@ -169,7 +169,7 @@ def test_names_in_an_order_of_their_own():
     assert named.classes.tolist() == ["fair", "good", "poor"]
     by_name = Ordinal(order=["poor", "fair", "good"]).fit(named).posterior(named)
     assert np.abs(by_name[:, [2, 0, 1]] - Ordinal().fit(sim.labels).posterior(sim.labels)).mean() < 0.02
-    with pytest.raises(InvalidParameter, match="order must name each of the classes once"):
+    with pytest.raises(InvalidParameter, match="`order` must name each of the classes once"):
         Ordinal(order=["poor", "good"]).fit(named)
 
 

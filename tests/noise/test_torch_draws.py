@@ -63,5 +63,5 @@ def test_what_a_chain_leaves_fits_together(crowd, device):
 def test_a_prior_of_items_is_left_to_the_processor(crowd):
     labels, codes = crowd
     prior = LogLinearPrior(np.eye(2)[codes][:, :, None], [1.0])
-    with pytest.raises(InvalidParameter, match=r"engine of noise\.sample must be one of 'scipy', 'numba', got 'torch'"):
+    with pytest.raises(InvalidParameter, match=r"`engine` of noise\.sample must be .*, got 'torch'"):
         tu.noise.sample(labels, item_prior=prior, engine="torch")

@@ -105,7 +105,7 @@ def test_a_device_that_runs_out_of_memory_on_the_way_is_left(labels, monkeypatch
 
 @pytest.mark.parametrize("name", ["torch:cuda:99", "torch:mps", "torch:abacus"])
 def test_a_device_that_is_not_here_is_refused(labels, name):
-    with pytest.raises(InvalidParameter, match=r"engine must name a device that is here, torch:cpu.*got 'torch:"):
+    with pytest.raises(InvalidParameter, match=r"`engine` must name a device that is here, torch:cpu.*got 'torch:"):
         tu.noise.fit(labels, "dawid-skene", engine=name)
 
 

@@ -122,7 +122,7 @@ class TestEveryKindAgreesWithBeta:
 
     def test_bad_input_is_one_sentence(self, same):
         for level in (0, 1, 95, math.nan, "0.9"):
-            with pytest.raises(InvalidParameter, match="level must be"):
+            with pytest.raises(InvalidParameter, match="`level` must be"):
                 same.interval(level)
         with pytest.raises(InvalidParameter, match="did you mean 'hdi'"):
             same.interval(0.9, kind="hdii")
@@ -303,7 +303,7 @@ class TestContinuous:
         assert (e.mean, e.interval()) == (1.0, (1.0, 1.0))
         with pytest.raises(InvalidParameter, match="some mass within the bounds"):
             ContinuousEstimate(stats.uniform(2, 1))
-        with pytest.raises(InvalidParameter, match="sd must be"):
+        with pytest.raises(InvalidParameter, match="`sd` must be"):
             normal_estimate(0.5, -1)
 
     def test_unbounded(self):

@@ -24,7 +24,7 @@ def test_edges():
     for function in (wald, wilson):
         with pytest.raises(InvalidParameter, match="successes must not exceed n, got 5 of 4"):
             function(5, 4)
-        with pytest.raises(InvalidParameter, match="level must be"):
+        with pytest.raises(InvalidParameter, match="`level` must be"):
             function(1, 4, 95)
 
 

@@ -67,5 +67,5 @@ def test_bad_input():
         poisson_binomial_pmf([0.5, 1.2])
     with pytest.raises(InvalidParameter, match="p must hold probabilities"):
         poisson_binomial_pmf([np.nan])
-    with pytest.raises(InvalidParameter, match="scale must be"):
+    with pytest.raises(InvalidParameter, match="`scale` must be"):
         poisson_binomial_estimate([0.5], scale=np.inf)

@@ -66,7 +66,7 @@ class TestFromDraws:
             JointEstimate.from_draws([-0.5, 0.1], [0.5, 0.2])
         with pytest.raises(InvalidParameter, match="weights must be 2 numbers"):
             JointEstimate.from_draws([0.5, 0.1], [0.5, 0.2], weights=[1.0])
-        with pytest.raises(InvalidParameter, match="level must be"):
+        with pytest.raises(InvalidParameter, match="`level` must be"):
             JointEstimate.from_draws([0.5, 0.1], [0.5, 0.2]).region(2)
 
 

@@ -110,7 +110,7 @@ def test_policies_are_checked():
         rates.combined_mislabeling(mislabeling=0.1, n_labelers=2.5)
     with pytest.raises(InvalidParameter, match="cannot be identified"):
         rates.labeling_policy(error=0.1, mislabeling=0.5, n_labelers=2)
-    with pytest.raises(InvalidParameter, match="combine must be one of"):
+    with pytest.raises(InvalidParameter, match="`combine` must be one of"):
         rates.labeling_policy(error=0.1, mislabeling=0.1, n_labelers=2, combine="mean")
 
 

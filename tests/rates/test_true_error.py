@@ -196,7 +196,7 @@ def test_guessing_labels_are_refused_and_named():
         ({"mislabeling": -0.1}, "mislabeling must be a rate"),
         ({"n": 0}, "n must be at least 1"),
         ({"n_checked": 0}, "n_checked must be at least 1"),
-        ({"n_classes": 1}, "n_classes must be an integer of at least 2"),
+        ({"n_classes": 1}, "`n_classes` must be an integer of at least 2"),
     ],
     ids=["above-one", "text", "nan", "negative", "no-items", "none-checked", "one-class"],
 )
@@ -207,7 +207,7 @@ def test_what_makes_no_sense_is_refused(given, complaint):
 
 def test_options_are_checked():
     found = rates.true_error(apparent=0.1, mislabeling=0.05, n=10)
-    with pytest.raises(InvalidParameter, match="method must be one of"):
+    with pytest.raises(InvalidParameter, match="`method` must be one of"):
         found.interval(method="wald")
     with pytest.raises(InvalidParameter, match="level"):
         found.interval(95)

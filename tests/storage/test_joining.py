@@ -62,10 +62,10 @@ def test_both_may_tell_the_same(url):
     [
         ({"predictions": 1 - DATA.predictions}, "the predictions of session 'q3'"),
         ({"labels": DATA.labels.with_gold({0: 1})}, "the votes of session 'q3'"),
-        ({"metric": "f1"}, "metric of session 'q3' .* was 'accuracy', got 'f1'"),
-        ({"random_state": 7}, "random_state of session 'q3' .* was 0, got 7"),
-        ({"strategy": "random"}, "strategy of session 'q3'"),
-        ({"floor": 0.9}, "options of session 'q3'"),
+        ({"metric": "f1"}, "`metric` of session 'q3' .* was 'accuracy', got 'f1'"),
+        ({"random_state": 7}, "`random_state` of session 'q3' .* was 0, got 7"),
+        ({"strategy": "random"}, "`strategy` of session 'q3'"),
+        ({"floor": 0.9}, "`options` of session 'q3'"),
     ],
 )
 def test_what_is_fixed_when_a_session_begins(url, change, problem):
@@ -89,7 +89,7 @@ def test_no_seed_is_the_seed_that_is_there(url):
 @pytest.mark.parametrize(("storage", "name"), [(None, "q3"), ("sqlite:///x.db", None), ("sqlite:///x.db", "")])
 def test_a_storage_needs_a_name_and_a_name_a_storage(storage, name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InvalidParameter, match="needs both storage and name"):
+    with pytest.raises(InvalidParameter, match="needs both `storage` and `name`"):
         tu.ActiveTest(DATA.predictions, DATA.labels, noise="majority", storage=storage, name=name)
 
 

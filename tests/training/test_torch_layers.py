@@ -331,7 +331,7 @@ def test_the_data_set_and_the_layer_know_the_same_labelers(three_classes):
     [
         (lambda: CrowdLayer(0, 3), InvalidParameter, "n_labelers"),
         (lambda: CrowdLayer(2, 3, 2), InvalidParameter, "n_answers"),
-        (lambda: CrowdLayer(2, 3, init=0.2), InvalidParameter, "init must be a number"),
+        (lambda: CrowdLayer(2, 3, init=0.2), InvalidParameter, "`init` must be a number"),
         (lambda: CrowdLayer(2, 3, init=np.full((4, 3, 3), 1 / 3)), InvalidParameter, "(2, 3, 3)"),
         (lambda: CrowdLayer(2, 3, trace_weight=-1.0), InvalidParameter, "trace_weight"),
         (lambda: CrowdLayer(2, 3).loss(torch.zeros(2, 3), torch.zeros(2, 3)), InvalidLabels, "got a tensor of float32"),

@@ -348,9 +348,9 @@ def test_estimators_without_probabilities(crowd):
     [
         ({}, lambda X, y: (X[:-1], y), "599 rows and 600 items"),
         ({"strategy": "mse"}, None, "did you mean 'mmse'"),
-        ({"unlabelled": "skip"}, None, "unlabelled must be one of"),
-        ({"min_weight": 0.7}, None, "min_weight must be a number"),
-        ({"max_copies": 0}, None, "max_copies must be an integer"),
+        ({"unlabelled": "skip"}, None, "`unlabelled` must be one of"),
+        ({"min_weight": 0.7}, None, "`min_weight` must be a number"),
+        ({"max_copies": 0}, None, "`max_copies` must be an integer"),
         ({}, lambda X, y: (X, None), "requires y to be passed"),
         ({"noise": "glad", "strategy": "voting"}, None, "confusion matrix for each labeler"),
     ],

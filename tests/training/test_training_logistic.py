@@ -173,7 +173,7 @@ def test_bad_input(crowd):
     X, labels, *_ = crowd
     with pytest.raises(InvalidParameter, match="joint=True maximises a likelihood"):
         NoisyLogisticRegression(method="mmse", joint=True).fit(X, labels)
-    with pytest.raises(InvalidParameter, match="method must be one of"):
+    with pytest.raises(InvalidParameter, match="`method` must be one of"):
         NoisyLogisticRegression(method="em").fit(X, labels)
     with pytest.raises(InvalidParameter, match="C must be a number"):
         NoisyLogisticRegression(C=0).fit(X, labels)

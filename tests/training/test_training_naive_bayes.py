@@ -109,7 +109,7 @@ def test_bad_input(crowd):
     X, labels, *_ = crowd
     with pytest.raises(InvalidParameter, match="needs counts"):
         NoisyMultinomialNB().fit(X, labels)
-    with pytest.raises(InvalidParameter, match="method must be one of"):
+    with pytest.raises(InvalidParameter, match="`method` must be one of"):
         NoisyGaussianNB(method="em").fit(X, labels)
     with pytest.warns(ConvergenceWarning, match="did not settle"):
         NoisyGaussianNB(max_iter=1).fit(X, labels)

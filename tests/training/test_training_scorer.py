@@ -153,7 +153,7 @@ def test_it_can_be_pickled(fitted):
 
 def test_bad_input(fitted):
     model, sim, test = fitted
-    with pytest.raises(InvalidParameter, match="positive must be one of the classes"):
+    with pytest.raises(InvalidParameter, match="`positive` must be one of the classes"):
         scorer("auc", sim.labels, positive="yes")
     with pytest.raises(InvalidLabels, match="labels must be Labels"):
         scorer("auc", sim.truth)

@@ -116,5 +116,5 @@ def test_bad_input(crowd):
         NoisyLogisticRegression(method="mmse", volume=1.0).fit(X, labels)
     with pytest.raises(InvalidParameter, match="class_shares must be 2 positive numbers that sum to 1"):
         NoisyLogisticRegression(volume=1.0, class_shares=[0.5, 0.6]).fit(X, labels)
-    with pytest.raises(InvalidParameter, match="class_shares must be one of"):
+    with pytest.raises(InvalidParameter, match="`class_shares` must be one of"):
         NoisyLogisticRegression(volume=1.0, class_shares="flat").fit(X, labels)

@@ -36,7 +36,7 @@ class Registry(Generic[Part]):
     >>> coins["dine"]
     Traceback (most recent call last):
     ...
-    trueup.exceptions.InvalidParameter: coin must be one of 'dime', 'nickel', 'penny', got 'dine'; did you mean 'dime'?
+    trueup.exceptions.InvalidParameter: `coin` must be one of 'dime', 'nickel', 'penny', got 'dine'; did you mean 'dime'?
     """
 
     def __init__(

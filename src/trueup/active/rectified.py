@@ -18,7 +18,7 @@ from trueup.active.strategies import draw_shares, share_after, stands_for
 from trueup.core.base import clip_base
 from trueup.core.checks import effective_weights
 from trueup.core.draws import draw_truths
-from trueup.core.features import build_features
+from trueup.core.features import build_features, standard_scores
 from trueup.core.posterior import N_POINTS, Checks, Recalibration, draw_theta, find_mode
 from trueup.core.prior import CrowdPrior
 from trueup.core.rows import Rows
@@ -106,6 +106,7 @@ def model_of(pool: Pool) -> PoolModel:
     base, aligned = clip_base(pool.prior), pool.aligned
     codes = np.empty((0, pool.n_items), dtype=np.int32) if aligned.codes is None else aligned.codes
     scores = aligned.scores if pool.n_classes == 2 and pool.used != "classes" else None
+    scores = None if scores is None else np.stack([standard_scores(row) for row in scores])
     features = build_features(base, codes, scores=scores, positive=pool.positive)
     rows = features.rows(base)
     # How far an item moves the metric depends on what is not known yet; whether it does, on the systems' outputs alone.

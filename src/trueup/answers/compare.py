@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 
 from trueup._base.engines import check_engine, using_engine
-from trueup._base.types import Floats, Target
+from trueup._base.types import Target
 from trueup._base.validation import RandomState, check_choice, refuse_options
 from trueup.answers.build_answers import (
     N_DRAWS,
@@ -30,6 +29,7 @@ from trueup.answers.prepare import (
     check_rankable,
     prepare,
     settle_target,
+    values_given,
     values_on,
 )
 from trueup.answers.scan import prepare_scan
@@ -43,7 +43,6 @@ from trueup.metrics import MetricLike
 from trueup.noise import NoiseModel
 
 _SAMPLING = ("n_chains", "n_warmup")
-_MOST_TOGETHER = 4  # systems whose levels are taken from the model of all
 _OF_SCANS = (
     *("metric", "prior", "target", "level", "positive", "items", "unknown", "n_draws", "check_dependence"),
     *("random_state", "engine"),
@@ -221,7 +220,7 @@ def measure(
     with silenced_warnings():  # what fits would say is in the notes, in one place
         if task.noise is None:
             core = truth_model_of(task, prior, n_draws=n_draws) if core is None else core
-            truth = core.truth
+            truth = core.of_systems([]).truth if core.is_divided else core.truth
             is_refused, notes = contradictions(core, task.outputs.systems.tolist())
             notes = [*notes, *whole_clusters(core), *weak_votes(core, task.outputs.systems.tolist())]
         else:
@@ -238,9 +237,7 @@ def measure(
                 **sampling,
             )
             notes = unused_gold(task.labels)
-        values = values_on(truth, task, metric, rng)
-        if core is not None and len(core.features.systems) > _MOST_TOGETHER:
-            values = _each_as_alone(values, core, task)
+        values = values_on(truth, task, metric, rng) if core is None else values_given(core, task, metric)
         found, _ = notes_on(
             task,
             model,
@@ -250,20 +247,6 @@ def measure(
     if progress is not None:
         progress(1.0)
     return Comparison(task, model, metric, values, truth, found, core, is_refused).with_advice()
-
-
-def _each_as_alone(values: Floats, core: TruthModel, task: Task) -> Floats:
-    """Values of systems, each distributed as if it were the only one, in the order that they have together.
-
-    Where systems are many, hardly any levels that deviate as those of single systems do can be true at once.
-    """
-    values = np.array(values)
-    for k in range(values.shape[1]):
-        alone = replace(task, outputs=task.outputs.of_systems(slice(k, k + 1)))
-        own = values_on(core.of_system(k).truth, alone, task.metric, np.random.default_rng(task.seed))[:, 0]
-        places = (np.arange(len(values)) + 0.5) / len(values)
-        values[np.argsort(values[:, k], kind="stable"), k] = np.quantile(own, places, method="linear")
-    return values
 
 
 def compare_again(comparison: Comparison, labels: Labels, *, random_state: int | None = None) -> Comparison:

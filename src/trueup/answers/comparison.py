@@ -17,7 +17,7 @@ from trueup._base.types import Booleans, Codes, Floats
 from trueup._base.validation import check_level, did_you_mean, kind_hint, preview
 from trueup.answers.answer import Answer
 from trueup.answers.by_slice import BySlice
-from trueup.answers.prepare import Task, values_on
+from trueup.answers.prepare import Task, values_given, values_on
 from trueup.core.truth import TruthModel
 from trueup.data.encoding import Vocabulary
 from trueup.data.frames import make_frame
@@ -111,9 +111,8 @@ class Comparison(Answer, Mapping[Any, Estimate]):
         """What checked items that were drawn at random say of each system by themselves, without any vote."""
         if self.core is None or not self.n_drawn:
             return {}
-        truth = self.core.checks_alone().truth
-        values = values_on(truth, self.task, self.measure, np.random.default_rng(self.seed))
-        alone = replace(self, draws=values, truth=truth, refused=False)
+        core = self.core.checks_alone()
+        alone = replace(self, draws=values_given(core, self.task, self.measure), core=core, refused=False)
         return {name: alone[name] for name in self.ranking}
 
     @cached_property
@@ -126,7 +125,10 @@ class Comparison(Answer, Mapping[Any, Estimate]):
     def on_items(self, members: Booleans) -> Comparison:
         """The comparison on some of the items, on the same draws of the truth."""
         task = replace(self.task, outputs=self.task.outputs.on_items(members), slices=None)
-        values = values_on(self.truth, task, self.measure, np.random.default_rng(self.seed))
+        if self.core is None:
+            values = values_on(self.truth, task, self.measure, np.random.default_rng(self.seed))
+        else:
+            values = values_given(self.core, task, self.measure)
         return replace(self, task=task, draws=values)
 
     @property
@@ -162,10 +164,13 @@ class Comparison(Answer, Mapping[Any, Estimate]):
         """Where two systems predict different classes, and who is right there."""
         both, different = self._where_apart(a, b)
         assert self.codes is not None
-        at = np.flatnonzero(self.truth.at_drawn(different))
-        times = np.ones(len(at)) if self.truth.times is None else self.truth.times[at]
-        said = self.truth.at_drawn(self.codes)[:, at]
-        first, second = ((self.truth.truths[:, at] == said[self._at(one)]) @ times for one in (a, b))
+        pair = [self._at(a), self._at(b)]
+        is_divided = self.core is not None and self.core.is_divided
+        truth = self.core.of_systems(pair).truth if self.core is not None and is_divided else self.truth
+        at = np.flatnonzero(truth.at_drawn(different))
+        times = np.ones(len(at)) if truth.times is None else truth.times[at]
+        named = truth.at_drawn(self.codes[pair])[:, at]
+        first, second = ((truth.truths[:, at] == row) @ times for row in named)
         return Disagreement.of_draws(a, b, (int(both.sum()), int(different.sum())), (first, second))
 
     @property

@@ -312,7 +312,7 @@ def check_bound(metric: Metric, bound: float, *, name: str) -> None:
     >>> check_bound(get_metric("accuracy", [0, 1]), 90, name="at_least")
     Traceback (most recent call last):
     ...
-    trueup.exceptions.InvalidParameter: at_least must be a value that accuracy can have, 0 to 1, got 90; name such a one
+    trueup.exceptions.InvalidParameter: `at_least` must be a value that accuracy can have, 0 to 1, got 90; name such a one
     """
     check_number(bound, name=name)
     low, high = metric.bounds

@@ -13,6 +13,7 @@ import numpy as np
 
 from trueup._base.types import Booleans, Codes, Floats, Target
 from trueup._base.validation import RandomState, check_choice, check_level, preview, seed_of
+from trueup.core.truth import TruthModel
 from trueup.data.aligned import AlignedPredictions, OutputKind, Policy
 from trueup.data.labels import Labels
 from trueup.data.predictions import Predictions, are_in_votes, as_predictions
@@ -381,6 +382,29 @@ def fewer_draws(truth: TruthDraws, metric: Metric) -> Codes:
     if metric.needs != "labels":
         return truth.truths
     return truth.truths[:: max(1, truth.n_draws // FUNCTION_DRAWS)]
+
+
+def values_given(core: TruthModel, task: Task, metric: Metric) -> Floats:
+    """The metric of every system on draws of a core, shape (n_draws, n_systems).
+
+    Of many systems each has the distribution that it has alone, in the order that draws of the items alone give: what
+    two systems err on together is on these as it is everywhere.
+    """
+    if not core.is_divided:
+        return values_on(core.truth, task, metric, np.random.default_rng(task.seed))
+    rng = np.random.default_rng([task.seed, 4])
+    values = values_on(core.of_systems([]).truth, task, metric, np.random.default_rng(task.seed))
+    copies = {row.tobytes(): k for k, row in reversed(list(enumerate(core.codes)))}
+    for k, row in enumerate(core.codes):
+        first = copies[row.tobytes()]
+        if first < k:
+            values[:, k] = values[:, first]
+            continue
+        alone = replace(task, outputs=task.outputs.of_systems(slice(k, k + 1)))
+        own = np.sort(values_on(core.of_system(k).draw(), alone, metric, np.random.default_rng(task.seed))[:, 0])
+        order = np.lexsort((rng.random(len(values)), values[:, k]))
+        values[order, k] = own[(np.arange(len(values)) * len(own)) // len(values)]
+    return values
 
 
 def values_on(truth: TruthDraws, task: Task, metric: Metric, rng: np.random.Generator) -> Floats:

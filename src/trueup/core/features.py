@@ -94,7 +94,7 @@ def build_features(
     codes : integer array of shape (n_systems, n_items)
         The class that each system names, -1 for none. Equal systems count once.
     scores : array of shape (n_scorers, n_items), optional
-        Scores of the positive class, NaN for none.
+        Of the positive class, as `standard_scores` gives them.
     positive : int, optional
     slices : integer array of shape (n_items,), optional
         -1 for none.
@@ -116,8 +116,7 @@ def features_of(
     slices: Codes | None = None,
 ) -> Features:
     """Features that were chosen, for some items."""
-    standard = None if scores is None else np.stack([standard_scores(row) for row in scores])
-    columns = [feature.of(codes, standard, slices) for feature in chosen]
+    columns = [feature.of(codes, scores, slices) for feature in chosen]
     n_items = codes.shape[1]
     targets = np.array([target for target, _ in columns], dtype=np.int64).reshape(len(columns), n_items)
     values = np.array([value for _, value in columns], dtype=float).reshape(len(columns), n_items)

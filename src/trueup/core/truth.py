@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -14,7 +15,7 @@ from trueup._base.types import Codes, Floats
 from trueup.core.base import MOST_MATRIX_CLASSES, base_of, clip_base
 from trueup.core.checks import Surprise, check_weights, design_effect, surprises
 from trueup.core.draws import draw_truths
-from trueup.core.features import Features, build_features, features_of, first_of_equals
+from trueup.core.features import Features, build_features, features_of, first_of_equals, standard_scores
 from trueup.core.posterior import N_POINTS, Checks, Recalibration, ThetaDraws, draw_theta
 from trueup.core.prior import CrowdPrior
 from trueup.core.rows import Rows
@@ -30,6 +31,7 @@ from trueup.noise.base import as_table
 # Nearly even on the scale of angles, as Jeffreys' prior of a share is.
 _ANYTHING = CrowdPrior(level_scale=0.6, slope=1.0, slope_scale=1e-3, part_share=1.0, degrees=50.0)
 _MOST_TRUTHS = 400_000_000  # classes of items drawn in all, one byte each
+MOST_TOGETHER = 4  # systems in one model: hardly any more levels that deviate as real ones do can be true at once
 _MEAN_POINTS = 64  # θ that the mean of millions of items is taken over
 _BLOCK_OF_ITEMS = 20_000
 
@@ -129,12 +131,17 @@ class TruthModel:
         return table if items is None else table[..., items]
 
     @cached_property
+    def _standard_scores(self) -> Floats | None:
+        """The scores as `standard_scores` has them, of all items together."""
+        return None if self.scores is None else np.stack([standard_scores(row) for row in self.scores])
+
+    @cached_property
     def features(self) -> Features:
         """What corrects the base."""
         return build_features(
             self._at_sampled(self.base.T).T,
             self._at_sampled(self.codes),
-            scores=None if self.scores is None else self._at_sampled(self.scores),
+            scores=None if self._standard_scores is None else self._at_sampled(self._standard_scores),
             positive=self.positive,
             slices=None if self.slices is None else self._at_sampled(self.slices),
         )
@@ -190,6 +197,10 @@ class TruthModel:
     @cached_property
     def truth(self) -> TruthDraws:
         """Draws of the truth of all items, or of some that stand for all."""
+        return self.draw()
+
+    def draw(self) -> TruthDraws:
+        """The same, not kept."""
         items, times = self._sampled
         known = self._at_sampled(self.known)
         each = max(1, min(self.n_draws, _MOST_TRUTHS // max(len(known), 1)) // len(self.theta.beta))
@@ -208,7 +219,7 @@ class TruthModel:
         posterior = np.empty_like(self.base)
         for first in range(0, len(posterior), _BLOCK_OF_ITEMS):
             block = slice(first, first + _BLOCK_OF_ITEMS)
-            scores = None if self.scores is None else self.scores[:, block]
+            scores = None if self._standard_scores is None else self._standard_scores[:, block]
             slices = None if self.slices is None else self.slices[block]
             features = features_of(self.features.chosen, 0, self.codes[:, block], scores=scores, slices=slices)
             slots = _slots_of(features, self.base[block], self.known[block])
@@ -243,20 +254,42 @@ class TruthModel:
         model = replace(self, labels=labels, seed=self.seed if seed is None else seed)
         if not np.array_equal(chosen_gold(labels), chosen_gold(self.labels)):
             return replace(model, base=base_of(labels_of_base(labels)))
+        if "_parts" in self.__dict__:
+            model.__dict__["_parts"] = {k: part.with_labels(labels, seed) for k, part in self._parts.items()}
         if self._sampled[0] is None and self.slots is None:
-            for name in ("features", "rows", "recalibration", "prior_theta"):
-                model.__dict__[name] = getattr(self, name)
+            for name in ("_standard_scores", "features", "rows", "recalibration", "prior_theta"):
+                if name in self.__dict__:
+                    model.__dict__[name] = self.__dict__[name]
         return model
+
+    @property
+    def is_divided(self) -> bool:
+        """Whether systems are too many for one model, so that each has its own."""
+        return len(self.features.systems) > MOST_TOGETHER
+
+    @cached_property
+    def _parts(self) -> dict[int, TruthModel]:
+        """The models of single systems that were asked for, by the place of the system."""
+        return {}
 
     def of_system(self, k: int) -> TruthModel:
         """The model of one of the systems, as if the others did not exist."""
-        scores = None if self.scores is None else self.scores[k : k + 1]
-        model = replace(self, codes=self.codes[k : k + 1], scores=scores, centres=None)
+        if k not in self._parts:
+            self._parts[k] = self.of_systems([k])
+        return self._parts[k]
+
+    def of_systems(self, places: Sequence[int]) -> TruthModel:
+        """The model of some of the systems, as if the others did not exist; of none, of the items alone."""
+        at = np.array(places, dtype=np.int64)
+        model = replace(
+            self, codes=self.codes[at], scores=None if self.scores is None else self.scores[at], centres=None
+        )
         if self.centres is None:
             return model
         levels = [feature.system for feature in self.features.chosen[: len(self.centres)]]
-        same = next(n for n, s in enumerate(levels) if s >= 0 and np.array_equal(self.codes[s], self.codes[k]))
-        centres = self.centres[[same, *(n for n, s in enumerate(levels) if s < 0)]]
+        systems = [place for n, place in enumerate(levels) if place >= 0]
+        same = [next(n for n, s in enumerate(systems) if np.array_equal(self.codes[s], row)) for row in model.codes]
+        centres = self.centres[[*dict.fromkeys(same), *range(len(systems), len(levels))]]
         return replace(model, centres=centres) if len(centres) == model.features.n_levels else model
 
     def checks_alone(self) -> TruthModel:
@@ -272,7 +305,13 @@ class TruthModel:
 
     def surprises(self) -> tuple[list[Surprise], list[Surprise]]:
         """How checked items fit what votes let expect: those drawn by chance, and those that somebody chose."""
-        of_drawn, of_chosen = [], []
+        of_drawn: list[Surprise] = []
+        of_chosen: list[Surprise] = []
+        if self.is_divided and ((self.known >= 0) | (self.chosen >= 0)).any():
+            for k in self.features.systems:
+                for found, more in zip((of_drawn, of_chosen), self.of_system(k).surprises(), strict=True):
+                    found += [replace(one, system=k) for one in more]
+            return of_drawn, of_chosen
         at = np.flatnonzero(self.drawn >= 0)
         if len(at):
             of_drawn = surprises(*self.rows_at(at, self.drawn[at]), self.features.systems, self.prior_theta)

@@ -671,11 +671,11 @@ def _positive_sentences(
 def _beside_votes(labels: Labels | LabelScan[Labels]) -> dict[str, Any]:
     """What is known of items and of their vetting; files of a scan have no columns of items."""
     if isinstance(labels, LabelScan):
-        return {"n_gold_drawn": len(labels.reader.drawn), "item_columns": [], "remarks": []}
+        return {"n_gold_drawn": len(labels.reader.drawn), "item_columns": [], "notes": []}
     return {
         "n_gold_drawn": len(labels.drawn_gold),
         "item_columns": [text(name) for name in labels.item_columns],
-        "remarks": list(labels.reading_notes),
+        "notes": list(labels.reading_notes),
     }
 
 

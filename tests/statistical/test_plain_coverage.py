@@ -1,0 +1,114 @@
+"""Do plain 95% intervals hold the truth 95% of the time where crowds err as the prior says?
+
+Coefficients are drawn from the prior, truths given these, and items to check at random: the right interval of such
+worlds holds exactly. `fewest` and `TOO_NARROW` are as in test_coverage.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from coverage_runs import TOO_NARROW, Cases, fewest
+
+import trueup as tu
+from trueup.answers.build_answers import evaluate_again
+from trueup.answers.compare import compare_again
+from trueup.core import truth as truth_of_core
+from trueup.core.draws import draw_truths
+from trueup.core.posterior import draw_theta
+
+N_ITEMS = 300
+N_CASES = 75
+
+
+def worlds(core, seed):
+    """Truths of all items, one for each θ of the prior."""
+    rng = np.random.default_rng(seed)
+    theta = draw_theta(core.recalibration, None, n_points=128, rng=rng)
+    truths, _ = draw_truths(core.rows, theta, np.full(len(core.base), -1), each=1, rng=rng)
+    return rng.permutation(truths)
+
+
+def with_checks(labels, truth, n_checks, seed):
+    """Labels with some random items checked."""
+    at = np.random.default_rng(seed).choice(len(truth), n_checks, replace=False)
+    names, classes = labels.items.tolist(), labels.classes.tolist()
+    return labels.with_gold({names[i]: classes[truth[i]] for i in at}, drawn="random")
+
+
+def crowd(n_classes):
+    return tu.simulate.dawid_skene(
+        n_items=N_ITEMS, n_classes=n_classes, n_labelers=5, accuracy=0.75, random_state=n_classes
+    )
+
+
+def of_one(n_classes, metric, n_checks, seed):
+    sim = crowd(n_classes)
+    first = tu.evaluate(sim.predictions, sim.labels, metrics=[metric], check_dependence=False)
+    cases, outputs = Cases(), first.core.codes[0]
+    for k, truth in enumerate(worlds(first.core, seed)[:N_CASES]):
+        again = evaluate_again(first, with_checks(sim.labels, truth, n_checks, [seed, k]), random_state=k)
+        asked = truth == 1 if metric == "recall" else np.ones(N_ITEMS, dtype=bool)
+        cases.add(float((outputs[asked] == truth[asked]).mean()), again[metric])
+    return cases
+
+
+def of_differences(n_systems, n_checks, seed):
+    """The first minus the second of some systems, in worlds of these two."""
+    sim, rng = crowd(2), np.random.default_rng(seed)
+    flipped = rng.random((n_systems - 1, N_ITEMS)) < np.linspace(0.25, 0.1, n_systems - 1)[:, None]
+    systems = {"s0": sim.predictions}
+    systems |= {
+        f"s{k}": np.where(row, 1 - np.asarray(sim.predictions), sim.predictions) for k, row in enumerate(flipped, 1)
+    }
+    first = tu.compare(systems, sim.labels, check_dependence=False)
+    cases, (one, other) = Cases(), first.core.codes[:2]
+    for k, truth in enumerate(worlds(first.core.of_systems([0, 1]), seed)[:N_CASES]):
+        again = compare_again(first, with_checks(sim.labels, truth, n_checks, [seed, k]), random_state=k)
+        cases.add(float((one == truth).mean() - (other == truth).mean()), again.difference("s0", "s1"))
+    return cases
+
+
+@cache
+def all_cases():
+    return {
+        "accuracy, 5 checks": of_one(2, "accuracy", 5, 1),
+        "recall, 20 checks": of_one(2, "recall", 20, 2),
+        "four classes, 20 checks": of_one(4, "accuracy", 20, 3),
+        "difference, 20 checks": of_differences(2, 20, 4),
+    }
+
+
+def together():
+    return sum(all_cases().values(), Cases())
+
+
+def test_plain_intervals_cover():
+    assert together().hits() >= fewest(len(together()))
+    for name, cases in all_cases().items():
+        assert cases.hits() >= fewest(len(cases)), name
+    assert together().coverage() < 0.99
+
+
+def test_narrower_intervals_would_be_found_on_these_runs():
+    assert together().hits(shrunk=TOO_NARROW) < fewest(len(together()))
+
+
+def test_some_items_for_all_cover(monkeypatch):
+    """Pools so large that some items stand for all: the interval is that of all items."""
+    monkeypatch.setattr(truth_of_core, "MOST_ITEMS", N_ITEMS // 2)
+    monkeypatch.setattr("trueup.core.sampling._OF_ALL", N_ITEMS // 3)
+    monkeypatch.setattr("trueup.core.sampling._OF_A_GROUPING", N_ITEMS // 6)
+    sim = crowd(2)
+    core = tu.evaluate(sim.predictions, sim.labels, check_dependence=False).core
+    assert core.truth.times.sum() == pytest.approx(N_ITEMS)
+    cases = of_one(2, "accuracy", 20, 5)
+    assert cases.hits() >= fewest(len(cases))
+
+
+def test_differences_of_two_among_many_systems_cover():
+    cases = of_differences(7, 20, 6)
+    assert cases.hits() >= fewest(len(cases))
+    assert cases.coverage() < 1.0
