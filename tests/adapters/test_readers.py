@@ -41,7 +41,7 @@ def test_a_plain_table_stays_one(tmp_path):
     assert tu.read_labels(path).n_votes == 2
     with pytest.raises(InvalidParameter, match="`question` is for exports"):
         tu.read_labels(path, question="x")
-    with pytest.raises(InvalidParameter, match="keep_names is for exports"):
+    with pytest.raises(InvalidParameter, match="`keep_names` is for exports"):
         tu.read_labels(path, keep_names=True)
 
 
@@ -56,7 +56,7 @@ def test_columns_are_not_named_of_exports(tmp_path):
     path = write_json(tmp_path / "export.json", label_studio_tasks())
     with pytest.raises(InvalidParameter, match="`label` names a column of plain tables"):
         tu.read_labels(path, label="mood")
-    with pytest.raises(InvalidParameter, match="system names a column"):
+    with pytest.raises(InvalidParameter, match="`system` names a column"):
         tu.read_predictions(path, system="system")
 
 

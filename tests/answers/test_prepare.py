@@ -100,14 +100,14 @@ def test_a_door_for_one_metric_refuses_two(scored):
     labels, scores = scored
     with pytest.raises(InvalidParameter, match="ActiveTest takes one `metric`, got 2"):
         tu.ActiveTest(scores, labels, metric=["accuracy", "f1"])
-    with pytest.raises(InvalidParameter, match="compare takes one metric, got 2"):
+    with pytest.raises(InvalidParameter, match="compare takes one `metric`, got 2"):
         tu.compare({"a": scores, "b": scores}, labels, metric={"a": "accuracy", "b": "f1"})
 
 
 @pytest.mark.parametrize("extra", [{"noise": "glad"}, {"target": "population"}, {"n_warmup": 10}])
 def test_views_of_a_paper_take_no_keywords_of_the_posterior(scored, extra):
     labels, scores = scored
-    with pytest.raises(InvalidParameter, match=f'{next(iter(extra))} goes with view="bayes"'):
+    with pytest.raises(InvalidParameter, match=f'`{next(iter(extra))}` goes with `view="bayes"`'):
         tu.auc(scores, labels, view="probabilistic", **extra)
 
 

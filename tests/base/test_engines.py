@@ -76,7 +76,7 @@ def test_threads_use_the_engine_that_was_named():
 def test_errors_say_what_to_do(without):
     with pytest.raises(InvalidParameter, match=r"`engine` must be one of .* got 'numbat'; did you mean 'numba'"):
         choose_engine("numbat")
-    with pytest.raises(InvalidParameter, match=r"engine of noise\.fit must be one of 'scipy', 'numba', got 'torch'"):
+    with pytest.raises(InvalidParameter, match=r"`engine` of noise\.fit must be one of 'scipy', 'numba', got 'torch'"):
         choose_engine("torch", purpose="noise.fit")
     without("torch", "distributed")
     with pytest.raises(MissingExtra, match=r"engine='torch' needs torch, .*: pip install 'trueup\[torch\]'"):

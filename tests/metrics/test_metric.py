@@ -47,7 +47,7 @@ class TestOfOutputs:
         auc, brier = get_metric("auc", BINARY), get_metric("brier", BINARY)
         with pytest.raises(InvalidParameter, match="needs `positive`, the code of a class, got None"):
             auc.of_outputs([[0, 1]], [0.1, 0.2])
-        with pytest.raises(InvalidParameter, match="positive must be an integer of at least 0, got -1"):
+        with pytest.raises(InvalidParameter, match="`positive` must be an integer of at least 0, got -1"):
             auc.of_outputs([[0, 1]], [0.1, 0.2], positive=-1)
         with pytest.raises(InvalidParameter, match="class codes"):
             auc.of_outputs([[0.5, 1]], [0.1, 0.2], positive=1)

@@ -128,7 +128,7 @@ class TestEveryKindAgreesWithBeta:
             same.interval(0.9, kind="hdii")
         with pytest.raises(InvalidParameter, match="q must lie in"):
             same.ppf([0.5, 1.1])
-        with pytest.raises(InvalidParameter, match="n must be"):
+        with pytest.raises(InvalidParameter, match="`n` must be"):
             same.draws(-1)
         with pytest.raises(InvalidParameter, match="random_state"):
             same.draws(3, random_state="x")

@@ -111,7 +111,7 @@ def test_far_outside_the_bounds_ends_at_the_bound():
 def test_bad_input():
     with pytest.raises(InvalidParameter, match="`rho` must be"):
         normal_ratio(0.1, 0.1, 0.2, 0.1, 1.5)
-    with pytest.raises(InvalidParameter, match="sd_z must be"):
+    with pytest.raises(InvalidParameter, match="`sd_z` must be"):
         normal_ratio(0.1, -0.1, 0.2, 0.1)
     with pytest.raises(InvalidParameter, match="always be zero"):
         normal_ratio(0.1, 0.1, 0.0, 0.0)

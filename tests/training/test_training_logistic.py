@@ -175,7 +175,7 @@ def test_bad_input(crowd):
         NoisyLogisticRegression(method="mmse", joint=True).fit(X, labels)
     with pytest.raises(InvalidParameter, match="`method` must be one of"):
         NoisyLogisticRegression(method="em").fit(X, labels)
-    with pytest.raises(InvalidParameter, match="C must be a number"):
+    with pytest.raises(InvalidParameter, match="`C` must be a number"):
         NoisyLogisticRegression(C=0).fit(X, labels)
     with pytest.warns(ConvergenceWarning, match="did not settle in 1 iterations"):
         NoisyLogisticRegression(max_iter=1).fit(X, labels)

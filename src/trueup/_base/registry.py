@@ -33,10 +33,10 @@ class Registry(Generic[Part]):
     (1, 1, ['nickel', 'penny'])
     >>> coins.register("dime", 10)
     10
-    >>> coins["dine"]
+    >>> coins["dim"]
     Traceback (most recent call last):
     ...
-    trueup.exceptions.InvalidParameter: `coin` must be one of 'dime', 'nickel', 'penny', got 'dine'; did you mean 'dime'?
+    trueup.exceptions.InvalidParameter: `coin` must be one of 'dime', 'nickel', 'penny', got 'dim'; did you mean 'dime'?
     """
 
     def __init__(

@@ -309,10 +309,10 @@ def check_bound(metric: Metric, bound: float, *, name: str) -> None:
     Examples
     --------
     >>> from trueup.metrics import get_metric
-    >>> check_bound(get_metric("accuracy", [0, 1]), 90, name="at_least")
+    >>> check_bound(get_metric("accuracy", [0, 1]), 9, name="at_least")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    trueup.exceptions.InvalidParameter: `at_least` must be a value that accuracy can have, 0 to 1, got 90; name such a one
+    trueup.exceptions.InvalidParameter: `at_least` must be a value ..., got 9; name such a one
     """
     check_number(bound, name=name)
     low, high = metric.bounds

@@ -211,7 +211,7 @@ def page_context(services: Services, person: Person) -> dict[str, Any]:
     )
     is_owner = person.role == "owner"
     return {
-        "status": facts,
+        "session_status": facts,
         "chart": None if snapshot is None else chart(snapshot.history, snapshot.bounds),
         "recent": recent_answers(services.journal, services.cards.words, time.time()) if is_owner else [],
         "choices": services.cards.choices() if is_owner else [],
