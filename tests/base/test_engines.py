@@ -79,7 +79,7 @@ def test_errors_say_what_to_do(without):
     with pytest.raises(InvalidParameter, match=r"`engine` of noise\.fit must be one of 'scipy', 'numba', got 'torch'"):
         choose_engine("torch", purpose="noise.fit")
     without("torch", "distributed")
-    with pytest.raises(MissingExtra, match=r"engine='torch' needs torch, .*: pip install 'trueup\[torch\]'"):
+    with pytest.raises(MissingExtra, match=r"`engine='torch'` needs torch, .*: pip install 'trueup\[torch\]'"):
         choose_engine("torch", offers=ENGINES)
     with pytest.raises(MissingExtra, match=r"engine='dask' needs distributed, .*: pip install 'trueup\[dask\]'"):
         choose_engine("dask", offers=ENGINES)

@@ -117,5 +117,5 @@ def test_bad_input():
         normal_ratio(0.1, 0.1, 0.0, 0.0)
     with pytest.raises(InvalidParameter, match="bounds must be finite"):
         normal_ratio(0.1, 0.1, 0.2, 0.1, bounds=(0, np.inf))
-    with pytest.raises(InvalidParameter, match="method must be one of"):
+    with pytest.raises(InvalidParameter, match="`method` must be one of"):
         normal_ratio_mean(0.1, 0.1, 0.2, 0.1, method="exact")
