@@ -85,7 +85,6 @@ bench: $(STAMP)
 	$(BIN)/python -m benchmarks.core
 	$(BIN)/python -m benchmarks.aggregation
 	$(BIN)/python -m benchmarks.coverage
-	$(BIN)/python -m benchmarks.ranking_speed
 	$(BIN)/python -m benchmarks.rates
 	$(BIN)/python -m benchmarks.unbiased
 	$(BIN)/python -m benchmarks.vetting

@@ -172,19 +172,15 @@ def _measured(row: Row, texts: Mapping[str, str], results: Mapping[str, Result])
     return value if result.is_of_this_version else f"{value} (version {result.versions['trueup']})"
 
 
-def output_of(command: str, text: str | None, result: Result | None, why_not: str) -> str:
-    """What stands between the markers of a figure: how it was measured and, folded, what was printed."""
-    if text is None or result is None:
-        return f"`{command}`: {NOT_RUN}. {why_not}\n"
-    age = "" if result.is_of_this_version else f"**Older: version {result.versions['trueup']}.** "
-    seeds = f"; seeds {result.seeds[0]} to {result.seeds[1]}" if result.seeds else ""
-    repeated = f"; {', '.join(result.repetitions[:4])}" if result.repetitions else ""
-    recorded = "" if result.modules else "; modules not recorded"
-    return (
-        f"{age}Measured on {result.processor}{repeated}{seeds}{recorded}.{_changes_since(result)}\n\n"
-        f'<details markdown="1">\n<summary>Output of <code>{command}</code></summary>\n\n'
-        f"```text\n{text}```\n\n</details>\n"
-    )
+def output_of(command: str, file: str, result: Result | None, why_not: str) -> str:
+    """One line on a figure: its command, how it was measured, and the file of what was printed."""
+    if result is None:
+        return f"- `{command}`: {NOT_RUN}. {why_not}"
+    age = "" if result.is_of_this_version else f"**older, version {result.versions['trueup']}**, "
+    seeds = f", seeds {result.seeds[0]} to {result.seeds[1]}" if result.seeds else ""
+    repeated = f", {', '.join(result.repetitions[:4])}" if result.repetitions else ""
+    changed = f"{_changes_since(result)}" if result.modules else " Modules not recorded."
+    return f"- `{command}`: {age}`benchmarks/results/{file}`, {result.processor}{repeated}{seeds}.{changed}"
 
 
 def _changes_since(result: Result) -> str:

@@ -21,7 +21,7 @@ from benchmarks._peers import peak_bytes
 from benchmarks._results import processor
 from benchmarks._scale_votes import VOTES_PER_ITEM, write_votes
 
-__all__ = ["crowdkit", "evaluation", "files", "growth", "kernels", "measure_files"]
+__all__ = ["crowdkit", "evaluation", "files", "measure_files"]
 
 _ITERATIONS = 20
 
@@ -161,92 +161,3 @@ def _seconds(work: Callable[[], Any]) -> float:
     started = time.perf_counter()
     work()
     return time.perf_counter() - started
-
-
-def kernels(quick: bool) -> Section:
-    """The hand-made vectors against the best plain loops of numba, in turns, on one core."""
-    from benchmarks import _scale_plain as plain
-    from trueup.noise.kernels import _padded, compiled, prepare
-
-    rows, numbers = ["classes  votes an item  hand-made ns/vote  plain ns/vote  ratio"], {}
-    for n_classes, per_item in ((2, 5), (3, 5), (5, 5), (10, 5), (10, 20), (16, 5)):
-        size = Size((2_000 if quick else 500_000) // per_item, 1000, n_classes, per_item)
-        votes = prepare(tu.Labels.from_frame(make_votes(size)).votes)
-        rng = np.random.default_rng(0)
-        table = rng.dirichlet(np.ones(n_classes), size=1000 * n_classes)
-        weights, states = np.full(n_classes, 1 / n_classes), np.arange(n_classes)
-        gold = np.full(size.n_items, -1, dtype=np.int32)
-        width, exact = compiled.width_for(n_classes), (0,) * n_classes
-        arrays = (0, size.n_items, votes.indptr, votes.indices)
-
-        def by_hand(table=table, weights=weights, states=states, gold=gold, width=width, arrays=arrays, d=votes.data):  # type: ignore[no-untyped-def]
-            padded, starts = _padded(table, weights, states, len(width))
-            counts, totals = np.zeros(padded.size), np.zeros(starts.shape[1])
-            none = np.empty((0, len(weights)))
-            rest = (padded.reshape(-1), starts.reshape(-1), gold, counts, totals, none, width)
-            return compiled.em_block(*arrays, d, *rest)
-
-        def by_loops(table=table, weights=weights, states=states, gold=gold, width=exact, arrays=arrays):  # type: ignore[no-untyped-def]
-            padded, starts = _padded(table, weights, states, len(width))
-            counts, totals = np.zeros(padded.size), np.zeros(len(width))
-            return plain.em_block(*arrays, padded.reshape(-1), starts.reshape(-1), gold, counts, totals, width)
-
-        if not np.isclose(by_hand(), by_loops(), rtol=1e-10):
-            raise AssertionError("the two kernels must give the same log-likelihood")
-        best = np.full(2, np.inf)
-        for _ in range(3 if quick else 25):
-            best = np.minimum(best, [_cpu_seconds(by_hand), _cpu_seconds(by_loops)])
-        each = best / size.n_votes * 1e9
-        rows.append(f"{n_classes:7d}  {per_item:13d}  {each[0]:17.2f}  {each[1]:13.2f}  {each[1] / each[0]:5.2f}")
-        numbers[f"{n_classes} classes, {per_item} votes"] = float(each[1] / each[0])
-    return Section("\n".join([f"processor: {processor()}", *rows]), numbers)
-
-
-def _cpu_seconds(work: Callable[[], Any]) -> float:
-    started = time.process_time()
-    work()
-    return time.process_time() - started
-
-
-def growth(quick: bool) -> Section:
-    """Fitted exponents of the time of an iteration in votes, items, labelers and classes, and of draws."""
-    unit = 0.1 if quick else 1.0
-    sizes: dict[str, list[tuple[float, Size]]] = {
-        "votes": [(k, Size(int(40_000 * unit), 500, 3, 5 * k)) for k in (1, 2, 4, 8)],
-        "items": [(k, Size(int(50_000 * unit) * k, 500, 3, 5)) for k in (1, 2, 4, 8)],
-        "labelers": [(k, Size(int(100_000 * unit), 500 * k, 3, 5)) for k in (1, 2, 4, 8)],
-        "classes": [(k, Size(int(50_000 * unit), 500, 2 * k, 5)) for k in (1, 2, 4, 8)],
-    }
-    lines, numbers = [], {}
-    for what, several in sizes.items():
-        times = []
-        for _, size in several:
-            labels = tu.Labels.from_frame(make_votes(size))
-            _fit_seconds(labels, 1)
-            one = min(_cpu_fit(labels, 1) for _ in range(3))
-            times.append(max(min(_cpu_fit(labels, 11) for _ in range(3)) - one, 1e-6) / 10)
-        numbers[what] = _exponent([k for k, _ in several], times)
-    labels = tu.Labels.from_frame(make_votes(Size(int(4_000 * unit), 50, 2)))
-    draws = [200, 400, 800, 1600]
-    _cpu_draws(labels, 100)
-    base = _cpu_draws(labels, 4)
-    numbers["draws"] = _exponent(draws, [max(_cpu_draws(labels, n) - base, 1e-6) for n in draws])
-    for what, exponent in numbers.items():
-        asked = 2.05 if what == "classes" else 1.05
-        lines.append(f"{what:9s} exponent {exponent:5.2f} (asked: at most {asked})")
-    return Section("\n".join(lines), numbers)
-
-
-def _cpu_fit(labels: tu.Labels, n_iter: int) -> float:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return _cpu_seconds(lambda: tu.noise.fit(labels, "dawid-skene", max_iter=n_iter, tol=0.0))
-
-
-def _cpu_draws(labels: tu.Labels, n_draws: int) -> float:
-    how: dict[str, Any] = {"n_chains": 1, "n_warmup": 50, "random_state": 0, "warn": False}
-    return _cpu_seconds(lambda: tu.noise.sample(labels, "dawid-skene", n_draws=n_draws, **how))
-
-
-def _exponent(sizes: list[Any], times: list[float]) -> float:
-    return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])

@@ -1,8 +1,7 @@
 """Do the intervals hold the truth? Coverage on simulated and real data, beside what is common today.
 
 Run ``python -m benchmarks.coverage [section ...] [--quick] [--json out.json]``; without names all sections are run.
-Simulations and samplers are seeded. Real data are found through TRUEUP_DATA (see `benchmarks._data`) and their
-sections are skipped, with a sentence, where the folder is absent. Truth is used for measuring only. ``±`` is one
+Simulations and samplers are seeded. Truth is used for measuring only. ``±`` is one
 binomial standard error.
 """
 
@@ -10,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from benchmarks import _coverage_cifar as cifar
 from benchmarks import _coverage_known as known
 from benchmarks import _coverage_learned as learned
 from benchmarks._coverage_tally import Section
@@ -22,7 +20,6 @@ SECTIONS: dict[str, Callable[[bool], Section]] = {
     "multiclass": known.multiclass,
     "learned": learned.learned,
     "baseline": learned.baseline,
-    "cifar": cifar.cifar,
 }
 
 

@@ -31,7 +31,7 @@ from benchmarks import _figure_pages as pages
 from benchmarks._data import data_folder
 from benchmarks._results import Result
 
-__all__ = ["FIGURES", "PAGES", "Figure", "block", "clean", "header", "main", "page_with", "stored", "write_pages"]
+__all__ = ["FIGURES", "PAGES", "Figure", "clean", "header", "main", "outputs", "page_with", "stored", "write_pages"]
 
 ROOT = Path(__file__).parents[1]
 FIRST_PAGE = ROOT / "docs" / "figures.md"
@@ -139,15 +139,11 @@ FIGURES: dict[str, Figure] = {
             _module(f"real-crowds-{part}", "experiments.real_crowds", _REAL, part, quick=None)
             for part in ("fit", "systems", "pairs", "auc", "active")
         ),
-        _module("coverage-cifar", "benchmarks.coverage", _REAL, "cifar"),
         _module("core-pairs", "benchmarks.core", _COMPARING, "pairs"),
         _module("rates", "benchmarks.rates", _RATES),
         _module("unbiased", "benchmarks.unbiased", _RATES),
         Figure("labeler-ranking", ("tests/labelers/ranking_runs.py",), _RATES, None),
         _module("vetting", "benchmarks.vetting", _ACTIVE, "crowd"),
-        _module("vetting-known", "benchmarks.vetting", _ACTIVE, "judge", "cifar", "speed"),
-        _module("vetting-needed", "benchmarks.vetting", _ACTIVE, "needed"),
-        _module("vetting-sampling", "benchmarks.vetting", _ACTIVE, "sampling"),
         _module("vetting-rare", "benchmarks.vetting", _ACTIVE, "rare"),
         _module("aggregation", "benchmarks.aggregation", _TRUTH),
         _module("cleaning", "benchmarks.cleaning", _CLEANING, "fast", "decisions", "memory", "replay"),
@@ -165,15 +161,12 @@ FIGURES: dict[str, Figure] = {
         _module("scale-crowdkit", "benchmarks.scale", _SCALE, "crowdkit"),
         _module("scale-files", "benchmarks.scale", _SCALE, "files"),
         _module("scale-evaluate", "benchmarks.scale", _SCALE, "evaluate"),
-        _module("scale-kernels", "benchmarks.scale", _SCALE, "kernels"),
-        _module("scale-growth", "benchmarks.scale", _SCALE, "growth"),
         _module("scale-cluster", "benchmarks.scale", _SCALE, "cluster"),
         _module("scale-kills", "benchmarks.scale", _SCALE, "kills"),
         _module("scale-paper", "benchmarks.scale", _SCALE, "paper"),
         _module("adapters", "benchmarks.adapters", _EXPORTS),
         _module("serve-kills", "benchmarks.serve", _SHARED, "kills"),
         _module("serve-sessions", "benchmarks.serve", _SHARED, "sessions"),
-        _module("serve-early", "benchmarks.serve", _SHARED, "early"),
         _module("serve-load", "benchmarks.serve", _SHARED, "load"),
         _module("serve-memory", "benchmarks.serve", _SHARED, "memory"),
         _module("serve-fuzz", "benchmarks.serve", _SHARED, "fuzz"),
@@ -190,9 +183,7 @@ FIGURES: dict[str, Figure] = {
         _module("peers-labels", "benchmarks.peers", _PEERS, "labels"),
         _module("peers-intervals", "benchmarks.peers", _PEERS, "intervals"),
         _module("structure", "benchmarks.structure", _STRUCTURE, quick=None),
-        _module("ranking-speed", "benchmarks.ranking_speed", _SPEED),
         _module("command-line", "benchmarks.command_line", _SPEED),
-        _module("first-report", "benchmarks.first_report", _SPEED, quick=None),
         _module("lamstork2003", "experiments.lamstork2003", _PAPERS),
         _module("nguyen2018", "experiments.nguyen2018", _PAPERS, "figure5", "figure6"),
         _module("nguyen2018-tags", "experiments.nguyen2018", _PAPERS, "figure8-tags"),
@@ -252,9 +243,11 @@ def is_current(figure: Figure) -> bool:
     return result is not None and (stored(figure) or "").startswith(header(figure)) and result.changed_modules == []
 
 
-def block(figure: Figure) -> str:
-    """What stands between the markers of a figure."""
-    return pages.output_of(figure.line, stored(figure), result_of(figure), figure.why_not)
+def outputs(page: str) -> str:
+    """What stands between the markers of the outputs of a page."""
+    figures = [figure for figure in FIGURES.values() if PAGES[figure.section] == page]
+    lines = [pages.output_of(one.line, one.file.name, stored(one) and result_of(one), one.why_not) for one in figures]
+    return "\n".join(lines) + "\n"
 
 
 def table(name: str) -> str:
@@ -267,16 +260,16 @@ def table(name: str) -> str:
 
 def page_with(page: str) -> str:
     """The page with every block and every table as it should be; an unknown name is an error."""
-    known = {"begin": FIGURES.keys(), "table": pages.asked_rows().keys() | {"headlines"}}
+    known = {"begin": set(PAGES.values()), "table": pages.asked_rows().keys() | {"headlines"}}
     unknown = sorted({name for _, kind, name, _ in BLOCK.findall(page) if name not in known[kind]})
     if unknown:
-        raise ValueError(f"the page has blocks of unknown figures {', '.join(unknown)}; there are {', '.join(FIGURES)}")
+        raise ValueError(f"the page has blocks of unknown names {', '.join(unknown)}; there are {', '.join(PAGES)}")
     return BLOCK.sub(lambda m: f"{m[1]}{_made(m[2], m[3])}{m[4]}", page)
 
 
 def _made(kind: str, name: str) -> str:
     if kind == "begin":
-        return block(FIGURES[name])
+        return outputs(name)
     return _headline_lines() if name == "headlines" else table(name)
 
 

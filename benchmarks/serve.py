@@ -2,7 +2,7 @@
 
 Run ``python -m benchmarks.serve [section ...] [--quick] [--json out.json]``; without names all sections are run.
 Sections: kills (processes and the server of the database killed at random while experts answer), sessions (20 experts
-at once: do the intervals hold at every look and at the stop), early (the first looks, when few draws count), load (many
+at once: do the intervals hold at every look and at the stop), load (many
 experts: the wait for the next card), memory (of the server, and how soon it begins), fuzz (requests that make no
 sense). Attempts to get in are tests (tests/serve/test_intrusions.py).
 """
@@ -13,7 +13,6 @@ from collections.abc import Sequence
 
 from benchmarks._sections import run_sections
 from benchmarks._serve_app import fuzz, load, memory
-from benchmarks._serve_early import early
 from benchmarks._serve_kills import kills
 from benchmarks._serve_sessions import sessions
 
@@ -28,7 +27,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         {
             "kills": kills,
             "sessions": sessions,
-            "early": early,
             "load": load,
             "memory": memory,
             "fuzz": fuzz,

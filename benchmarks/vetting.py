@@ -1,9 +1,8 @@
 """What answers of an expert are worth: active testing beside random vetting, PPI++, importance sampling and LURE.
 
 Run ``python -m benchmarks.vetting [section ...] [--quick] [--repetitions n] [--json out.json]``; without names all
-sections are run. Sections: crowd (50 truths for a labeler of a crowd), judge (a mean from a noisy judge), cifar (100
-truths for the error of a network), needed (answers for a half-width), sampling (beside OASIS and LURE), rare (the same
-with 5% positives), speed (a million items). ``--repetitions`` is for each pool, and for all of "rare"; every section
+sections are run. Sections: crowd (50 truths for a labeler of a crowd), rare (beside OASIS and LURE where 5% are
+positive). ``--repetitions`` is for each pool, and for all of "rare"; every section
 has its own default. TRUEUP_PEERS names a Python that has ppi-python, which is left out without it. Real data are found
 through TRUEUP_DATA. Truth answers what is asked, and measures; nothing else.
 """
@@ -16,19 +15,12 @@ from functools import partial
 
 from benchmarks._coverage_tally import Section
 from benchmarks._sections import run_sections
-from benchmarks._vetting_crowd import crowd, needed
-from benchmarks._vetting_known import cifar, judge, speed
+from benchmarks._vetting_crowd import crowd
 from benchmarks._vetting_rare import rare
-from benchmarks._vetting_sampling import sampling
 
 SECTIONS: dict[str, Callable[..., Section]] = {
     "crowd": crowd,
-    "judge": judge,
-    "cifar": cifar,
-    "needed": needed,
-    "sampling": sampling,
     "rare": rare,
-    "speed": speed,
 }
 
 

@@ -29,14 +29,14 @@ def test_the_pictures_are_those_of_the_stored_results():
     assert there == figures.pictures(), MAKE
 
 
-def test_every_figure_has_its_block_on_its_page_once():
+def test_every_page_lists_its_outputs_once():
     blocks = [
         (page, name)
         for page, text in PAGES.items()
         for _, kind, name, _ in figures.BLOCK.findall(text)
         if kind == "begin"
     ]
-    assert sorted(blocks) == sorted((figures.PAGES[figure.section], name) for name, figure in figures.FIGURES.items())
+    assert sorted(blocks) == sorted((page, page) for page in figures.PAGES.values())
 
 
 def test_every_table_of_what_is_asked_stands_on_a_page_once():
@@ -185,8 +185,9 @@ def test_an_older_result_is_marked():
         result = Result("command", {"trueup": version}, "here", modules={"benchmarks.rates": "other"})
         made = _figure_pages.table_of([row], {"small": "value 7"}, {"small": result}, commands)
         assert f"| 7{mark} |" in made
-        output = _figure_pages.output_of("command", "text\n", result, "")
-        assert ("Older" in output) == bool(mark)
+        output = _figure_pages.output_of("command", "small.txt", result, "")
+        assert ("older" in output) == bool(mark)
+        assert "benchmarks/results/small.txt" in output
         assert "Since then 1 of 1 modules have changed: `benchmarks.rates`." in output
         assert "Since then" not in _figure_pages.without_marks(output)
 
