@@ -12,17 +12,18 @@ INSTALL := -m pip install --disable-pip-version-check --no-compile
 # One thread each: the suite is dominated by short numeric work on small arrays. One worker more than there are cores,
 # since tests of programs and servers wait for a third of their time; few, since each takes up to a gigabyte.
 WORKERS ?= $(shell $(PYTHON) -c "import os; print(min((os.cpu_count() or 1) + 1, 4))")
-MARKERS ?= not slow
+MARKERS ?= not (slow or workshop)
 # What is compiled is kept, also where the variable says otherwise: the tests start hundreds of processes, and each would
 # compile all that it imports, which takes longer than the rest of it.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo test lint types kernels system tests test-slow bench docs figures lock clean
+.PHONY: help setup demo test lint types kernels system tests test-slow test-workshop bench docs figures lock clean
 
 help:
 	@echo "make demo       run the main job on data the project makes itself"
-	@echo "make test       lint, types and the whole test suite"
+	@echo "make test       lint, types and the tests of the library"
 	@echo "make test-slow  the long statistical tests as well"
+	@echo "make test-workshop  the tests of wheels, documentation site, locked versions, release and figures"
 	@echo "make bench      speed, aggregation and coverage tables"
 	@echo "make docs       the documentation site, in site/"
 	@echo "make figures    measure all figures anew and make docs/figures/ from them (hours; resumable)"
@@ -80,6 +81,9 @@ kernels: $(STAMP)
 
 test-slow: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m slow
+
+test-workshop:
+	$(MAKE) tests MARKERS="workshop and not slow"
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks.core

@@ -31,6 +31,10 @@ REQUIREMENTS = {*FOLDERS, "browser", "postgres"}
 # one worker has the whole of these files and builds once, and none is left with them at the end.
 FIRST = ("test_wheel.py", "test_docs_site.py", "test_no_network.py")
 
+# Tests of how the project is built and measured, and not of the library: they run after the others.
+WORKSHOP = {"benchmarks", "test_ci_run.py", "test_docs_site.py", "test_lock.py", "test_release.py", "test_wheel.py"}
+WORKSHOP |= {"test_system_packages.py"}
+
 # Folders whose tests draw as much as users do; see `short_chains`.
 LONG_CHAINS = ("noise", "estimators", "statistical", "examples", "benchmarks", "experiments")
 
@@ -66,6 +70,9 @@ def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if WORKSHOP & set(item.path.relative_to(item.config.rootpath).parts):
+            item.add_marker("workshop")
     items.sort(key=lambda item: FIRST.index(item.path.name) if item.path.name in FIRST else len(FIRST))
 
 

@@ -9,7 +9,7 @@ import pytest
 
 SCRIPT = Path(__file__).parents[1] / ".ci" / "run"
 MAKEFILE = """
-test tests:
+test tests test-workshop:
 	@echo "$@ of $$(cat version) with [$(MARKERS)] in $$(pwd)"
 	@echo "data [$$TRUEUP_DATA] adapters [$$TRUEUP_ADAPTERS] required [$$TRUEUP_REQUIRE] engine [$$TRUEUP_ENGINE]"
 	@echo "beside: $$(ls ..)"
@@ -55,8 +55,9 @@ def run(checkout: Path) -> subprocess.CompletedProcess[str]:
 def test_the_commit_is_tested_in_a_folder_of_its_own(checkout):
     ran = run(checkout)
     assert ran.returncode == 0, ran.stderr
-    first, variables, beside = ran.stdout.splitlines()
+    first, variables, beside, then, *_ = ran.stdout.splitlines()
     assert first.startswith("test of whole with []")
+    assert then.startswith("test-workshop of whole with []")
     assert str(checkout.parent / "tmp") in first
     assert variables == "data [] adapters [] required [] engine []"
     assert beside == "beside: trueup"
@@ -68,9 +69,9 @@ def test_what_a_machine_may_lack_is_required_where_the_data_are(checkout):
     ran = run(checkout)
     assert ran.returncode == 0, ran.stderr
     first, without, _, second, variables, _ = ran.stdout.splitlines()
-    assert first.startswith("test of whole with [not (slow or browser or postgres)]")
+    assert first.startswith("test of whole with [not (slow or browser or postgres or workshop)]")
     assert without == "data [] adapters [] required [] engine []"
-    assert second.startswith("tests of whole with [(data or adapters or browser or postgres) and not slow]")
+    assert second.startswith("tests of whole with [(data or adapters or browser or postgres or workshop) and not slow]")
     shared = checkout.parent / "shared"
     assert variables == f"data [{shared}/data] adapters [{shared}/adapters] required [browser,data,postgres] engine []"
 
