@@ -237,7 +237,7 @@ def test_the_report_is_there_when_the_reader_of_the_pipe_has_gone(
     def gone(data):
         raise BrokenPipeError
 
-    monkeypatch.setattr(f"trueup.cli.{command}.print_json", gone)
+    monkeypatch.setattr("trueup.cli._command.print_json", gone)
     report = tmp_path / "r.md"
     ran = run_main(command, votes_csv, systems_csv, "-m", "accuracy", "--json", "--report", report, *QUICK)
     assert ran.code == 141, ran.err

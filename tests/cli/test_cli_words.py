@@ -1,7 +1,6 @@
 """Every sentence on the command line speaks its language: options in place of parameters, rows as a file has them."""
 
 import ast
-import inspect
 import json
 import re
 from pathlib import Path
@@ -10,12 +9,11 @@ import pytest
 from cli_helpers import QUICK, assert_one_sentence, write_csv
 
 import trueup
-from trueup.cli._app import options_by_parameter
 from trueup.cli._console import option_names, to_cli_terms
 from trueup.cli.evaluate import evaluate
 from trueup.exceptions import DataWarning, InvalidLabels
 
-_OPTIONS = options_by_parameter(list(inspect.signature(evaluate).parameters.values()))
+_OPTIONS = evaluate.options
 
 
 @pytest.mark.parametrize(

@@ -9,63 +9,26 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from trueup._base.locking import locked
 from trueup._base.writing import write_text_safely
-from trueup.cli._app import STANDARD_INPUT
-from trueup.cli._files import fingerprint, is_pipe
-from trueup.cli._options import option
+from trueup.cli._files import STANDARD_INPUT, fingerprint, is_pipe
+from trueup.cli._options import opt
 from trueup.exceptions import InvalidFile, InvalidParameter, MissingFile, SessionMissing
 
 if TYPE_CHECKING:
     from trueup.storage import Storage
 
-_PANEL = "Where the session is kept, in place of a session file"
+_FORMAT, _VERSION = "trueup vet", 1
 
 
 @dataclass(frozen=True)
 class StorageOptions:
-    """A session in a storage; None where it is in a file."""
+    """Where the session is kept, in place of a session file."""
 
-    storage: Annotated[
-        str | None,
-        option(
-            "--storage", "URL of a database, such as sqlite:///test.db; then no SESSION.", metavar="URL", panel=_PANEL
-        ),
-    ] = None
-    name: Annotated[str | None, option("--name", "Of the session in the storage.", metavar="NAME", panel=_PANEL)] = None
-
-
-class Place(Protocol):
-    """Where a session is kept."""
-
-    @property
-    def words(self) -> str: ...
-
-    @property
-    def folder(self) -> Path | None: ...
-
-    @property
-    def made_with(self) -> dict[str, Any]: ...
-
-    @property
-    def notes(self) -> tuple[str, ...]: ...
-
-    def __str__(self) -> str:
-        """As sentences name it."""
-
-    def turn(self) -> AbstractContextManager[None]:
-        """Hold the session for as long as it is read, changed and written."""
-
-    def exists(self) -> bool:
-        """Whether a session has begun."""
-
-    def load(self) -> SessionFile:
-        """What it rests on and was made with; its log too where that is in the same file."""
-
-    def save(self, session: SessionFile) -> None:
-        """Keep it."""
+    storage: str | None = opt(None, "URL of a database, such as sqlite:///test.db; then no SESSION.", "URL")
+    name: str | None = opt(None, "Of the session in the storage.", "NAME")
 
 
 @dataclass(frozen=True)
@@ -73,40 +36,36 @@ class FilePlace:
     """A session in a file of its own."""
 
     path: Path
+    notes: tuple[str, ...] = ()
 
     @property
     def words(self) -> str:
-        """The path."""
+        """How a command names it."""
         return str(self.path)
 
     @property
-    def folder(self) -> Path:
-        """Files are seen from the session's folder, so that it can be moved."""
+    def folder(self) -> Path | None:
+        """Where other files are seen from: the session's folder, so that it can be moved."""
         return self.path.resolve().parent
 
     @property
     def made_with(self) -> dict[str, Any]:
-        """Nothing: the log is in memory until it is saved."""
+        """What a session is made with beside its data: nothing, its log is in memory until it is saved."""
         return {}
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """A file is a file."""
-        return ()
 
     def __str__(self) -> str:
         return repr(str(self.path))
 
     def turn(self) -> AbstractContextManager[None]:
-        """Another command waits."""
+        """Hold the session for as long as it is read, changed and written; another command waits."""
         return locked(self.path)
 
     def exists(self) -> bool:
-        """Whether there is a file."""
+        """Whether a session has begun."""
         return self.path.exists()
 
     def load(self) -> SessionFile:
-        """Read the file."""
+        """What it rests on and was made with, and its log."""
         return SessionFile.load(self.path)
 
     def save(self, session: SessionFile) -> None:
@@ -131,13 +90,13 @@ class StoredPlace:
 
     @property
     def words(self) -> str:
-        """The two options."""
+        """How a command names it: the two options."""
         return f"--storage {self.url} --name {self.name}"
 
     @property
-    def folder(self) -> None:
-        """A database is seen from anywhere."""
-        return
+    def folder(self) -> Path | None:
+        """None: a database is seen from anywhere."""
+        return None
 
     @property
     def made_with(self) -> dict[str, Any]:
@@ -153,7 +112,7 @@ class StoredPlace:
         return f"{self.name!r} in {self.storage.url}"
 
     def turn(self) -> AbstractContextManager[None]:
-        """The database lets everyone have their turn."""
+        """The database keeps several writers apart."""
         return nullcontext()
 
     def exists(self) -> bool:
@@ -164,18 +123,18 @@ class StoredPlace:
     def load(self) -> SessionFile:
         """What it rests on and was made with; the log stays in the storage."""
         record = self.storage.open(self.name)
-        if record.kind != "active test" or not _is_whole({**record.source, "test": {}}):
+        test = {"format": 1, "settings": record.settings, "options": record.options, "log": []}
+        found = SessionFile.of({**record.source, "test": test}) if record.kind == "active test" else None
+        if found is None:
             raise SessionMissing(
                 f"the session {self} did not begin on the command line, got no files that it rests on; open it as it "
                 "was made"
             )
-        files = {role: KnownFile(one["path"], one["sha256"]) for role, one in record.source["files"].items()}
-        test = {"format": 1, "settings": record.settings, "options": record.options, "log": []}
-        return SessionFile(files, record.source["reading"], test)
+        return found
 
     def save(self, session: SessionFile) -> None:
         """Keep the files that it rests on; everything else is kept already."""
-        source = {"files": {role: asdict(one) for role, one in session.files.items()}, "reading": session.reading}
+        source = {name: asdict(session)[name] for name in ("files", "reading")}
         if self.storage.open(self.name).source != source:
             self.storage.change(self.name, source=source)
 
@@ -184,7 +143,7 @@ class StoredPlace:
 class ImportedPlace(FilePlace):
     """A file whose log is read into a storage, where the session goes on."""
 
-    into: StoredPlace
+    into: StoredPlace = field(kw_only=True)
 
     @property
     def made_with(self) -> dict[str, Any]:
@@ -194,6 +153,9 @@ class ImportedPlace(FilePlace):
     def save(self, session: SessionFile) -> None:
         """Keep it in the storage; the file stays as it is."""
         self.into.save(session.seen_from(self, self.into))
+
+
+Place = FilePlace | StoredPlace
 
 
 def place_of(
@@ -211,19 +173,13 @@ def place_of(
     ('--storage sqlite:///test.db --name q3', ['votes.csv', 'predictions.csv'])
     """
     words = [word for word in (session, *rest) if word is not None]
-    if kept.storage is None and kept.name is None:
-        if not words:
-            raise InvalidParameter(
-                "a session is named by its file or by --storage and --name, got neither; name the file"
-            )
-        return FilePlace(Path(words[0])), words[1:]
-    if kept.storage is None or kept.name is None:
+    if kept.storage is not None and kept.name is not None:
+        return StoredPlace(kept.storage, kept.name, create), words
+    if kept.storage is not None or kept.name is not None:
         raise InvalidParameter("a session in a storage needs both --storage and --name, got one of them; give both")
-    return StoredPlace(kept.storage, kept.name, create), words
-
-
-_FORMAT = "trueup vet"
-_VERSION = 1
+    if not words:
+        raise InvalidParameter("a session is named by its file or by --storage and --name, got neither; name the file")
+    return FilePlace(Path(words[0])), words[1:]
 
 
 @dataclass(frozen=True)
@@ -261,28 +217,39 @@ class SessionFile:
     """What the file holds."""
 
     files: dict[str, KnownFile]  # by role: "votes", "predictions", "predictions 2", …, and "gold" where there is one
-    reading: dict[str, Any]  # how the files are read: columns and what else was said about them
+    reading: dict[str, Any]  # how the files are read: columns and other options
     test: dict[str, Any]  # what `ActiveTest.to_json` gave
     reasons: list[list[Any]] = field(default_factory=list)  # of the items that wait for an answer
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> SessionFile | None:
+        """What a record holds; None where it is no session."""
+        files, reasons = record.get("files"), record.get("reasons", [])
+        is_whole = (
+            isinstance(files, dict)
+            and "votes" in files
+            and all(isinstance(known, dict) for known in files.values())
+            and all(isinstance(known.get(part), str) for known in files.values() for part in ("path", "sha256"))
+            and all(isinstance(record.get(part), dict) for part in ("reading", "test"))
+            and isinstance(reasons, list)
+            and all(isinstance(pair, list) and len(pair) == 2 for pair in reasons)
+        )
+        if not is_whole:
+            return None
+        known_files = {role: KnownFile(known["path"], known["sha256"]) for role, known in record["files"].items()}
+        return cls(known_files, record["reading"], record["test"], reasons)
 
     def seen_from(self, place: Place, other: Place) -> SessionFile:
         """The same with its files seen from another place."""
         files = {
-            role: KnownFile(_seen_from((place.folder or Path()) / one.path, other.folder), one.sha256)
-            for role, one in self.files.items()
+            role: replace(known, path=_seen_from((place.folder or Path()) / known.path, other.folder))
+            for role, known in self.files.items()
         }
         return replace(self, files=files)
 
     def save(self, path: Path) -> None:
         """Write it whole or not at all."""
-        record = {
-            "format": _FORMAT,
-            "version": _VERSION,
-            "files": {role: {"path": one.path, "sha256": one.sha256} for role, one in self.files.items()},
-            "reading": self.reading,
-            "reasons": self.reasons,
-            "test": self.test,
-        }
+        record = {"format": _FORMAT, "version": _VERSION, **asdict(self)}
         write_text_safely(path, json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
     @classmethod
@@ -299,28 +266,15 @@ class SessionFile:
             raise InvalidFile(f"{str(path)!r} cannot be read, got {error!s:.100}; name a session file") from error
         except (ValueError, RecursionError) as error:
             raise InvalidFile(f"{str(path)!r} is no session, got {error!s:.100}; name a session file") from error
-        if not isinstance(record, dict) or record.get("format") != _FORMAT or not _is_whole(record):
+        session = cls.of(record) if isinstance(record, dict) and record.get("format") == _FORMAT else None
+        if session is None:
             raise InvalidFile(f"{str(path)!r} is no session of `trueup vet`, got other JSON; name a session file")
         if record.get("version") != _VERSION:
             raise InvalidFile(
                 f"{str(path)!r} must be of version {_VERSION}, got {record.get('version')!r}; use the trueup that "
                 "wrote it"
             )
-        files = {role: KnownFile(one["path"], one["sha256"]) for role, one in record["files"].items()}
-        return cls(files, record["reading"], record["test"], record.get("reasons", []))
-
-
-def _is_whole(record: Mapping[str, Any]) -> bool:
-    files, reasons = record.get("files"), record.get("reasons", [])
-    return (
-        isinstance(files, dict)
-        and "votes" in files
-        and all(isinstance(one, dict) for one in files.values())
-        and all(isinstance(one.get(part), str) for one in files.values() for part in ("path", "sha256"))
-        and all(isinstance(record.get(part), dict) for part in ("reading", "test"))
-        and isinstance(reasons, list)
-        and all(isinstance(pair, list) and len(pair) == 2 for pair in reasons)
-    )
+        return session
 
 
 def _seen_from(path: Path, folder: Path | None) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from trueup._base.optional import require
-from trueup.cli._options import InputFile, PredictionOptions, VoteOptions, option
+from trueup.cli._options import PredictionOptions, VoteOptions, given, opt
 from trueup.cli._vetting import SessionOptions
 from trueup.exceptions import InvalidFile, InvalidParameter
 
@@ -19,71 +19,31 @@ if TYPE_CHECKING:
 
 SUFFIX = ".vetting.db"
 TILES_SUFFIX = ".json"
-_PANEL = "The server"
-Bundle = TypeVar("Bundle")
 
 
 @dataclass(frozen=True)
 class ServeOptions:
-    """Where the session is kept, where the server listens, who gets a link and what cards show."""
+    """The server."""
 
-    storage: Annotated[
-        str | None,
-        option("--storage", f"URL of the database; by default a file NAME{SUFFIX} here.", metavar="URL", panel=_PANEL),
-    ] = None
-    name: Annotated[
-        str | None,
-        option("--name", "Of the session; by default as the file of votes.", metavar="NAME", panel=_PANEL),
-    ] = None
-    host: Annotated[
-        str | None, option("--host", "Address to listen at; 127.0.0.1 by default.", metavar="HOST", panel=_PANEL)
-    ] = None
-    port: Annotated[
-        int | None, option("--port", "Port; 8000 by default, 0 for a free one.", metavar="N", panel=_PANEL)
-    ] = None
-    public_url: Annotated[
-        str | None,
-        option(
-            "--public-url",
-            "The address that people open, where a proxy with https stands in front.",
-            metavar="URL",
-            panel=_PANEL,
-        ),
-    ] = None
-    lease: Annotated[
-        float | None,
-        option("--lease", "Seconds a card is held for; 300 by default.", metavar="SECONDS", panel=_PANEL),
-    ] = None
-    owner: Annotated[str | None, option("--owner", "Name of the owner.", metavar="NAME", panel=_PANEL)] = None
-    experts: Annotated[
-        list[str] | None,
-        option("--expert", "Who gets a link at the start; once for each.", metavar="NAME", panel=_PANEL),
-    ] = None
-    images: Annotated[
-        str | None,
-        option("--images", "Folder of the images that the items name.", metavar="FOLDER", panel=_PANEL),
-    ] = None
-    texts: Annotated[
-        str | None,
-        option("--texts", "TOML file with other words for the pages.", metavar="FILE", panel=_PANEL),
-        InputFile(),
-    ] = None
-    show_predictions: Annotated[
-        bool,
-        option(
-            "--show-predictions",
-            "Cards say what the system says. Such answers are kept out of the valid interval.",
-            panel=_PANEL,
-        ),
-    ] = False
-    experts_see_estimate: Annotated[
-        bool, option("--experts-see-estimate", "Experts may open the overview, too.", panel=_PANEL)
-    ] = False
+    storage: str | None = opt(None, f"URL of the database; by default a file NAME{SUFFIX} here.", "URL")
+    name: str | None = opt(None, "Of the session; by default as the file of votes.", "NAME")
+    host: str | None = opt(None, "Address to listen at; 127.0.0.1 by default.", "HOST")
+    port: int | None = opt(None, "Port; 8000 by default, 0 for a free one.", "N")
+    public_url: str | None = opt(None, "The address that people open, where a proxy with https stands in front.", "URL")
+    lease: float | None = opt(None, "Seconds a card is held for; 300 by default.", "SECONDS")
+    owner: str | None = opt(None, "Name of the owner.", "NAME")
+    experts: list[str] | None = opt(None, "Who gets a link at the start; once for each.", "NAME", "--expert")
+    images: str | None = opt(None, "Folder of the images that the items name.", "FOLDER")
+    texts: str | None = opt(None, "TOML file with other words for the pages.", "FILE", reads=True)
+    show_predictions: bool = opt(
+        False, "Cards show what the system predicts. Such answers are kept out of the valid interval."
+    )
+    experts_see_estimate: bool = opt(False, "Experts may open the overview, too.")
 
 
 @dataclass(frozen=True)
 class Served:
-    """All that was said about a session to serve; one about tiles has their file in place of votes."""
+    """The settings of a session to serve; one about tiles has their file in place of votes."""
 
     votes: str
     predictions: tuple[str, ...]
@@ -109,18 +69,12 @@ class Served:
         return not self.predictions
 
     def server_settings(self) -> ServerSettings:
-        """As the server takes them; what was not said is left to it."""
+        """As the server takes them; what was not given is left to it."""
         from trueup.serve.running import ServerSettings
 
-        said: dict[str, Any] = {
-            "host": self.server.host,
-            "port": self.server.port,
-            "public_url": self.server.public_url,
-            "lease": self.server.lease,
-            "owner": self.server.owner,
-            "experts": None if self.server.experts is None else tuple(self.server.experts),
-        }
-        return ServerSettings(**{name: value for name, value in said.items() if value is not None})
+        names = ("host", "port", "public_url", "lease", "owner")
+        experts = None if self.server.experts is None else tuple(self.server.experts)
+        return ServerSettings(**given(**{name: getattr(self.server, name) for name in names}, experts=experts))
 
     def look(self, suggestions: list[str] | None) -> Look:
         """How cards look."""
@@ -145,15 +99,15 @@ _CARD_KEYS: dict[str, Any] = {
 
 
 def layout_of(card: Mapping[str, Any]) -> Any:
-    """The layout that the table [card] describes; None where it says nothing of it."""
+    """The layout that the table [card] describes; None where it describes none."""
     from trueup.serve.cards import Layout
 
-    said = {name: value for name, value in card.items() if name != "class_names"}
-    if not said:
+    keys = {name: value for name, value in card.items() if name != "class_names"}
+    if not keys:
         return None
-    lists: dict[str, Any] = {name: tuple(said.pop(name)) for name in ("show", "left", "right") if name in said}
-    answers = tuple(dict(said.pop("answers", {})).items())
-    return Layout(**lists, answers=answers, **said)
+    lists: dict[str, Any] = {name: tuple(keys.pop(name)) for name in ("show", "left", "right") if name in keys}
+    answers = tuple(dict(keys.pop("answers", {})).items())
+    return Layout(**lists, answers=answers, **keys)
 
 
 def read_settings(path: Path) -> Served:
@@ -175,42 +129,35 @@ def read_settings(path: Path) -> Served:
     if not isinstance(record.get("votes"), str) or "predictions" not in record:
         raise InvalidFile(f"{str(path)!r} must name votes and predictions, got {sorted(record)}; add their paths")
     paths = _checked(record["predictions"], str | list[str], "predictions", path)
-    reading = record.get("reading", {})
-    hints = _hints(VoteOptions) | _hints(PredictionOptions)
-    _check_keys(reading, hints, "[reading]", path)
+    reading, card = record.get("reading", {}), record.get("card", {})
+    hints = _hints(VoteOptions)
+    _check_keys(reading, hints | _hints(PredictionOptions), "[reading]", path)
     reading = {name: place(value) if name in ("gold", "items") else value for name, value in reading.items()}
-    how = _hints(VoteOptions)
-    test = _filled(SessionOptions, record.get("test", {}), "[test]", path)
-    server = _filled(ServeOptions, record.get("server", {}), "[server]", path)
-    server = replace(
-        server,
-        name=server.name or path.stem,
-        storage=_storage(server.storage or f"sqlite:///{server.name or path.stem}{SUFFIX}", folder),
-        images=None if server.images is None else place(server.images),
-        texts=None if server.texts is None else place(server.texts),
-    )
-    card = record.get("card", {})
+    test: dict[str, Any] = record.get("test", {})
+    server: dict[str, Any] = record.get("server", {})
+    _check_keys(test, _hints(SessionOptions), "[test]", path)
+    _check_keys(server, _hints(ServeOptions), "[server]", path)
     _check_keys(card, _CARD_KEYS, "[card]", path)
+    server = {name: place(value) if name in ("images", "texts") else value for name, value in server.items()}
+    if "categories" in test:
+        test["categories"] = place(test["categories"])
+    name = server.setdefault("name", path.stem)
+    server["storage"] = _storage(server.get("storage", f"sqlite:///{name}{SUFFIX}"), folder)
     return Served(
         place(record["votes"]),
         tuple(place(name) for name in ([paths] if isinstance(paths, str) else paths)),
-        VoteOptions(**{name: value for name, value in reading.items() if name in how}),
-        PredictionOptions(**{name: value for name, value in reading.items() if name not in how}),
-        test if test.categories is None else replace(test, categories=place(test.categories)),
-        server,
+        VoteOptions(**{name: value for name, value in reading.items() if name in hints}),
+        PredictionOptions(**{name: value for name, value in reading.items() if name not in hints}),
+        SessionOptions(**test),
+        ServeOptions(**server),
         card,
     )
-
-
-def _filled(bundle: type[Bundle], table: Any, called: str, path: Path) -> Bundle:
-    _check_keys(table, _hints(bundle), called, path)
-    return bundle(**table)
 
 
 def _hints(bundle: type[Any]) -> dict[str, Any]:
     """The keys of a bundle of options, and what each may hold."""
     hints = get_type_hints(bundle)
-    return {one.name: hints[one.name] for one in fields(bundle)}
+    return {name: hints[name] for name in bundle.__dataclass_fields__}
 
 
 def _check_keys(table: Any, known: Mapping[str, Any], called: str, path: Path) -> None:
@@ -267,13 +214,3 @@ def find_session(server: ServeOptions) -> tuple[str, str]:
     if len(chosen) != 1:
         raise InvalidParameter(f"the session must be named, got {names} in {url!r}; pass --name NAME")
     return url, chosen[0]
-
-
-def given_files(files: Sequence[str]) -> tuple[str, ...]:
-    """The files after the command: one of settings, one of tiles, or votes and predictions."""
-    if len(files) == 1 and not files[0].lower().endswith((".toml", TILES_SUFFIX)):
-        raise InvalidParameter(
-            "'serve' takes VOTES and PREDICTIONS, one SESSION.toml, or the TILES.json of 'detect vet', got "
-            f"{files[0]!r} alone; name the other, too"
-        )
-    return tuple(files)

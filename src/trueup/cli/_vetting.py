@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from trueup._base.cells import plain_cell
-from trueup.cli._files import by_name, class_named, read_systems, read_votes, source_of
-from trueup.cli._options import InputFile, PredictionOptions, VoteOptions, option, parse_pairs
+from trueup.cli._files import by_name, read_both, source_of
+from trueup.cli._options import PredictionOptions, VoteOptions, given, opt, parse_pairs
 from trueup.cli._places import KnownFile, Place, SessionFile
 from trueup.exceptions import InvalidFile, InvalidParameter
 
@@ -19,44 +18,39 @@ if TYPE_CHECKING:
     from trueup.active import ActiveTest
     from trueup.data.labels import Labels
 
-
 _BESIDE = ("gold", "items")  # files of `VoteOptions`
-
-
-_option = functools.partial(option, panel="How to test (fixed when the session begins, but for the last three)")
-_STRATEGY = "Which items are asked for, propensity by default; one of STRATEGIES."
-_ESTIMATOR = "What is made of the answers, rectified by default; one of ESTIMATORS."
-_NOISE = "What the votes say before anyone looked; one of NOISE_MODELS."
-_CATEGORIES = "A category for each item (columns: item, category); the metric is their mean."
 
 
 @dataclass(frozen=True)
 class SessionOptions:
-    """The settings of a session; None where nothing was said."""
+    """How to test (fixed when the session begins, but for the last three)."""
 
-    metric: Annotated[str | None, _option("--metric", "What is measured; accuracy by default.", metavar="NAME")] = None
-    strategy: Annotated[str | None, _option("--strategy", _STRATEGY, metavar="NAME", chosen_from="STRATEGIES")] = None
-    estimator: Annotated[str | None, _option("--estimator", _ESTIMATOR, metavar="NAME", chosen_from="ESTIMATORS")] = (
-        None
+    metric: str | None = opt(None, "What is measured; accuracy by default.", "NAME")
+    strategy: str | None = opt(
+        None, "Which items are asked for, propensity by default; one of STRATEGIES.", "NAME", chosen="STRATEGIES"
     )
-    noise: Annotated[str | None, _option("--noise", _NOISE, metavar="NAME", chosen_from="NOISE_MODELS")] = None
-    categories: Annotated[str | None, _option("--categories", _CATEGORIES, metavar="FILE"), InputFile()] = None
-    target: Annotated[str | None, _option("--target", "sample (the default) or population.", metavar="WHAT")] = None
-    level: Annotated[
-        float | None, _option("--level", "Probability of the intervals; 0.95 by default.", metavar="P")
-    ] = None
-    option: Annotated[
-        list[str] | None, _option("--option", "An option of the strategy, e.g. floor=0.5.", metavar="NAME=VALUE")
-    ] = None
-    seed: Annotated[int | None, _option("--seed", "Seed of all chance; 0 by default.", metavar="N")] = None
-    budget: Annotated[int | None, _option("--budget", "Answers that can be paid for.", metavar="N")] = None
-    half_width: Annotated[float | None, _option("--half-width", "Stop once the interval is ± this.", metavar="W")] = (
-        None
+    estimator: str | None = opt(
+        None, "What is made of the answers, rectified by default; one of ESTIMATORS.", "NAME", chosen="ESTIMATORS"
     )
-    prob_better: Annotated[
-        float | None,
-        _option("--prob-better", "Stop once the better of two systems is so surely better.", metavar="P"),
-    ] = None
+    noise: str | None = opt(
+        None, "What the votes say before anyone looked; one of NOISE_MODELS.", "NAME", chosen="NOISE_MODELS"
+    )
+    categories: str | None = opt(
+        None, "A category for each item (columns: item, category); the metric is their mean.", "FILE", reads=True
+    )
+    target: str | None = opt(None, "sample (the default) or population.", "WHAT")
+    level: float | None = opt(None, "Probability of the intervals; 0.95 by default.", "P")
+    option: list[str] | None = opt(None, "An option of the strategy, e.g. floor=0.5.", "NAME=VALUE")
+    seed: int | None = opt(None, "Seed of all chance; 0 by default.", "N")
+    budget: int | None = opt(None, "Answers that can be paid for.", "N")
+    half_width: float | None = opt(None, "Stop once the interval is ± this.", "W")
+    prob_better: float | None = opt(None, "Stop once the better of two systems is so surely better.", "P")
+
+    @property
+    def named(self) -> dict[str, Any]:
+        """What was given, as `ActiveTest` names it; categories and options of the strategy apart."""
+        named = {name: value for name, value in vars(self).items() if name not in ("categories", "option", "seed")}
+        return given(**named, random_state=self.seed)
 
 
 @dataclass
@@ -74,24 +68,6 @@ class Vetting:
         """Keep the session where it is kept."""
         waiting = [[item, why] for item, why in self.waiting()]
         self.place.save(replace(self.file, test=json.loads(self.test.to_json()), reasons=waiting))
-
-    def ask(self, n: int) -> list[tuple[Hashable, str]]:
-        """New items to vet, and why."""
-        return [(one.item, one.why) for one in self.test.ask(n).details]
-
-    def tell(
-        self, answers: Mapping[Hashable, Hashable], *, who: str | None, correct: bool, blind: bool | None = None
-    ) -> int:
-        """Take answers; returns how many are new."""
-        before = self.test.n_vetted
-        self.test.tell(answers, who=who, correct=correct, blind=blind)
-        return self.test.n_vetted - before
-
-    def outside(self, texts: Sequence[str]) -> dict[Hashable, Hashable]:
-        """Answers that these items are none of the classes."""
-        from trueup.active import NONE_OF_THESE
-
-        return dict.fromkeys([self.item(text) for text in texts], NONE_OF_THESE)
 
     def waiting(self) -> list[tuple[Hashable, str]]:
         """The items that wait for an answer, and why they were asked."""
@@ -128,14 +104,13 @@ class Vetting:
         answers: Mapping[Hashable, Hashable]
         if tool is not None:
             answers = read_export(source, file_format=tool, question=question).vetted()
+            empty = f"an export of {tool} that nobody answered; check the tasks"
         else:
-            answers = read_gold(
-                source_of(source), item=item, label=truth, drawn="chosen", missing=[None], labels=self.labels
-            )
-        if not answers and tool is not None:
-            raise InvalidFile(f"{source!r} has no answers, got an export of {tool} that nobody answered; vet the tasks")
+            how: dict[str, Any] = {"drawn": "chosen", "missing": [None], "labels": self.labels}
+            answers = read_gold(source_of(source), item=item, label=truth, **how)
+            empty = f"an empty column {truth!r}; fill it in and save the file"
         if not answers:
-            raise InvalidFile(f"{source!r} has no answers, got an empty column {truth!r}; fill it in and save the file")
+            raise InvalidFile(f"{source!r} has no answers, got {empty}")
         items, classes = by_name(self.labels.items.tolist()), by_name(self.labels.classes.tolist())
         found = {}
         for name, answer in answers.items():
@@ -186,25 +161,27 @@ def begin(
     roles = {"votes": votes} | {role: path for role in _BESIDE if (path := getattr(how, role)) is not None}
     roles |= {f"predictions {k + 1}": path for k, path in enumerate(predictions)}
     files = {role: KnownFile.of(Path(path), place) for role, path in roles.items()}
-    reading = {"votes": asdict(how), "predictions": asdict(how_predicted)}
-    labels = read_votes(votes, how)
-    systems = read_systems(list(predictions), labels, how_predicted, how)
+    labels, systems, positive = read_both(votes, predictions, how, how_predicted)
     _check_names(labels)
-    test = ActiveTest(systems, labels, **all_settings(settings, labels, how, how_predicted), **place.made_with)
+    test = ActiveTest(systems, labels, **all_settings(settings, labels, how, positive), **place.made_with)
+    reading = {"votes": asdict(how), "predictions": asdict(how_predicted)}
     file = SessionFile(files, reading, json.loads(test.to_json()))
     return Vetting(place, file, labels, list(systems.systems.tolist()), test)
 
 
 def all_settings(
-    settings: SessionOptions, labels: Labels, how: VoteOptions, how_predicted: PredictionOptions
+    settings: SessionOptions, labels: Labels, how: VoteOptions, positive: Hashable | None
 ) -> dict[str, Any]:
-    """What was said of a new session, as `ActiveTest` takes it."""
-    given = _given(settings)
+    """The settings of a new session, as `ActiveTest` takes them."""
+    named = settings.named | given(positive=positive)
     if settings.categories is not None:
-        given["categories"] = _categories(settings.categories, labels, how.item)
-    if how_predicted.positive is not None:
-        given["positive"] = class_named(labels, how_predicted.positive)
-    return {**given, **parse_pairs(settings.option or [], option="--option")}
+        from trueup.data.gold import read_gold
+
+        source = source_of(settings.categories)
+        categories = read_gold(source, item=how.item, label="category", drawn="chosen", labels=labels)
+        # As text, and kept in the session file itself.
+        named["categories"] = {name: str(category) for name, category in categories.items()}
+    return {**named, **parse_pairs(settings.option or [], option="--option")}
 
 
 def _check_names(labels: Labels) -> None:
@@ -223,32 +200,36 @@ def resume(
     how: VoteOptions | None = None,
     how_predicted: PredictionOptions | None = None,
     *,
-    votes: str | None = None,
-    predictions: Sequence[str] | None = None,
+    files: Sequence[str] = (),
 ) -> Vetting:
     """A session as it was left; its files must be as they were.
 
-    What is said again about files and settings must be what was said first, but for the rules of stopping.
+    What is given again, files and settings, must be as it was first, but for the rules of stopping.
     """
     from trueup.active import ActiveTest
 
     file = place.load()
-    paths_now = {role: known.find(place) for role, known in file.files.items()}
-    _check_same_files(place, file, votes, list(predictions or []))
+    paths = {role: str(known.find(place)) for role, known in file.files.items()}
+    roles = [role for role in paths if role.startswith("predictions")]
+    again = [KnownFile.of(Path(path), place).sha256 for path in files]
+    known = [file.files[role].sha256 for role in ("votes", *roles)]
+    if again not in ([], known[:1], known):
+        raise InvalidParameter(
+            f"the files of a session are fixed when it begins, got others for {place}; leave them out, or "
+            "name a new session"
+        )
     try:
         stored = VoteOptions(**file.reading["votes"]), PredictionOptions(**file.reading["predictions"])
     except (KeyError, TypeError) as error:
         raise InvalidFile(f"{place} is damaged, got no way to read its files; begin a new one") from error
-    for said, was in zip((how, how_predicted), stored, strict=True):
-        if said is not None and said not in (type(said)(), was):
+    for now, before in zip((how, how_predicted), stored, strict=True):
+        if now is not None and now not in (type(now)(), before):
             raise InvalidParameter(
                 f"how files are read is fixed when a session begins, got other options for {place}; begin a new session"
             )
-    beside: dict[str, Any] = {role: str(paths_now[role]) for role in _BESIDE if role in paths_now}
+    beside: dict[str, Any] = {role: paths[role] for role in _BESIDE if role in paths}
     read_as = replace(stored[0], **beside)
-    labels = read_votes(str(paths_now["votes"]), read_as)
-    paths = [str(paths_now[role]) for role in file.files if role.startswith("predictions")]
-    systems = read_systems(paths, labels, stored[1], read_as)
+    labels, systems, _ = read_both(paths["votes"], [paths[role] for role in roles], read_as, stored[1])
     changed = {} if settings is None else _changed(place, settings, file.test.get("settings", {}))
     try:
         test = ActiveTest.from_json(json.dumps(file.test), systems, labels, **changed, **place.made_with)
@@ -258,42 +239,14 @@ def resume(
     return Vetting(place, file, labels, list(systems.systems.tolist()), test, reasons)
 
 
-def _check_same_files(place: Place, file: SessionFile, votes: str | None, predictions: Sequence[str]) -> None:
-    """Files that are named again must be those of the session."""
-    known = [one.sha256 for role, one in file.files.items() if role.startswith("predictions")]
-    named = [KnownFile.of(Path(path), place).sha256 for path in predictions]
-    same = not named or named == known
-    if votes is not None:
-        same = same and KnownFile.of(Path(votes), place).sha256 == file.files["votes"].sha256
-    if not same:
-        raise InvalidParameter(
-            f"the files of a session are fixed when it begins, got others for {place}; leave them out, or "
-            "name a new session"
-        )
-
-
-def _given(settings: SessionOptions) -> dict[str, Any]:
-    """What was said, as `ActiveTest` names it; categories and options of the strategy apart."""
-    named = {name: value for name, value in asdict(settings).items() if name not in ("categories", "option", "seed")}
-    given = {name: value for name, value in named.items() if value is not None}
-    return given if settings.seed is None else {**given, "random_state": settings.seed}
-
-
 def _changed(place: Place, settings: SessionOptions, was: Mapping[str, Any]) -> dict[str, Any]:
+    """The rules of stopping that are new; an error where another setting differs."""
     from trueup.active.session import STOPPING
 
-    given = _given(settings)
-    fixed = [name for name, value in given.items() if name not in STOPPING and was.get(name) != value]
+    named = settings.named
+    fixed = [name for name, value in named.items() if name not in STOPPING and was.get(name) != value]
     fixed += [name for name in ("categories", "option") if getattr(settings, name)]
     if fixed:
         flag = "--seed" if fixed[0] == "random_state" else "--" + fixed[0].replace("_", "-")
         raise InvalidParameter(f"{flag} is fixed when a session begins, got another for {place}; begin a new session")
-    return {name: value for name, value in given.items() if name in STOPPING}
-
-
-def _categories(path: str, labels: Labels, item: str) -> dict[Hashable, Hashable]:
-    """The category of each item, as text; kept in the session file itself."""
-    from trueup.data.gold import read_gold
-
-    categories = read_gold(source_of(path), item=item, label="category", drawn="chosen", labels=labels)
-    return {name: str(category) for name, category in categories.items()}
+    return {name: value for name, value in named.items() if name in STOPPING}

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from trueup._base.wording import percent
 from trueup.cli import _options as options
-from trueup.cli._app import as_command
-from trueup.cli._console import BAD_INPUT, complain, fail_on, json_head, print_json, print_table, say, shown, silenced
-from trueup.cli._files import about_files, read_systems, read_votes
+from trueup.cli._command import Answer, as_command
+from trueup.cli._console import print_records, print_table, say, shown, silenced
+from trueup.cli._files import read_systems, read_votes
 from trueup.cli.evaluate import about_independence
 from trueup.exceptions import InvalidPredictions
 
@@ -20,6 +18,9 @@ if TYPE_CHECKING:
     from trueup.data.labels import Labels
     from trueup.data.predictions import Predictions
     from trueup.data.systems import System
+
+_MOST_CLASSES = 20
+_MOST_VOTES = 60_000  # dependence is looked for in this many votes at most, of items chosen by chance
 
 
 @as_command
@@ -29,47 +30,29 @@ def check(
     predictions_how: options.PredictionOptions,
     fit: options.FitOptions,
     predictions: options.OptionalPredictionsFile = None,
-    dependence: Annotated[
-        bool, options.option("--dependence/--no-dependence", "Check whether labelers err together; takes seconds.")
-    ] = True,
-    as_json: options.AsJson = False,
+    dependence: bool = options.opt(
+        True, "Check whether labelers err together; takes seconds.", None, "--dependence/--no-dependence"
+    ),
     fail_if_dependent: options.FailIfDependent = False,
-) -> None:
+) -> Answer:
     """Validate the files and say what is in them; exit code 2 if `trueup evaluate` would refuse them."""
     labels = read_votes(votes, votes_how)
-    counts = labels.summary()
-    systems: list[dict[str, Any]] = []
-    problems: list[str] = []
+    systems, problems = [], []
     if predictions is not None:
         read = read_systems(predictions, labels, predictions_how, votes_how)
-        systems = about_systems(read, labels)
-        problems = problems_with(read, labels, fit.policies)
-    about = about_dependence(labels) if dependence or fail_if_dependent else None
-    check = None if about is None else about["independence"]
+        systems = [_about_system(part, labels) for part in read.parts]
+        problems = _problems_with(read, labels, vars(fit))
+    about: dict[str, Any] = {"independence": None, "effective_labelers": None}
+    if dependence or fail_if_dependent:
+        about = _about_dependence(labels)
+    found = about["independence"]
     findings = []
-    if fail_if_dependent and check is not None and check["dependent"]:
-        findings = [f"{shown(check['sentence'])} {shown(check['advice'])}"]
+    if fail_if_dependent and found is not None and found["dependent"]:
+        findings = [f"{found['sentence']} {found['advice']}"]
     notes = [*labels.notes(), *_about_gold(labels)]
-    if as_json:
-        files = about_files(votes=votes, predictions=predictions, gold=votes_how.gold, items=votes_how.items)
-        print_json(
-            {
-                **json_head(seed=None, files=files),
-                "votes": counts,
-                "notes": notes,
-                "systems": systems,
-                **(about or {"independence": None, "effective_labelers": None}),
-                "problems": problems,
-                "findings": findings,
-            }
-        )
-    else:
-        _show(labels, counts, systems, about, notes)
-    for sentence in problems:
-        complain(sentence)
-    if problems:
-        raise typer.Exit(BAD_INPUT)
-    fail_on(findings)
+    body = {"votes": labels.summary(), "notes": notes, "systems": systems, **about, "problems": problems}
+
+    return Answer(body, lambda body: _show(labels, body), findings=findings, problems=problems)
 
 
 def _about_gold(labels: Labels) -> list[str]:
@@ -81,51 +64,33 @@ def _about_gold(labels: Labels) -> list[str]:
     return [*design_doubts(labels), *sampling_unknown(labels)]
 
 
-def _show(
-    labels: Labels,
-    counts: dict[str, Any],
-    systems: list[dict[str, Any]],
-    about: dict[str, Any] | None,
-    notes: list[str],
-) -> None:
+def _show(labels: Labels, body: Mapping[str, Any]) -> None:
+    counts = body["votes"]
     per_item, per_labeler, drawn = counts["votes_per_item"], counts["votes_per_labeler"], counts["drawn_gold"]
-    rows: list[tuple[str, str]] = [
-        ("votes", f"{counts['votes']:,}"),
-        ("items", f"{counts['items']:,}"),
-        ("labelers", f"{counts['labelers']:,}"),
+    rows: list[tuple[str, object]] = [
+        ("votes", counts["votes"]),
+        ("items", counts["items"]),
+        ("labelers", counts["labelers"]),
         ("votes an item", f"{per_item['min']} to {per_item['max']}, {per_item['mean']:.1f} on average"),
         ("votes a labeler", f"{per_labeler['min']} to {per_labeler['max']}, median {per_labeler['median']:.0f}"),
-        ("repeated votes", f"{counts['repeated_votes']:,}"),
-        ("rows without a vote", f"{counts['missing']:,}"),
-        ("abstentions", f"{counts['abstentions']:,}"),
-        ("vetted truths", f"{counts['gold']:,}" + (f", {drawn:,} of them drawn" if drawn else "")),
-        ("known of the items", ", ".join(labels.item_columns) or "nothing"),
+        ("repeated votes", counts["repeated_votes"]),
+        ("rows without a vote", counts["missing"]),
+        ("abstentions", counts["abstentions"]),
+        ("checked items", f"{counts['gold']:,}" + (f", {drawn:,} of them drawn" if drawn else "")),
+        ("columns of the items", ", ".join(labels.item_columns) or "none"),
     ]
     print_table(("the votes", ("", "left")), rows)
-    shares = class_shares(labels)
-    print_table(("class", "share of votes"), [(shown(name), percent(share, 1)) for name, share in shares])
-    if systems:
-        columns = (
-            "system",
-            ("gives", "left"),
-            "rows",
-            "items with votes",
-            "without",
-            "unknown items",
-            "unknown classes",
-        )
-        keys = ("system", "gives", "rows", "items", "missing", "unknown_items", "unknown_classes")
-        print_table(columns, [[shown(one[key]) for key in keys] for one in systems])
-    for sentence in notes:
+    print_table(("class", "share of votes"), [(name, percent(share, 1)) for name, share in class_shares(labels)])
+    if body["systems"]:
+        columns: dict[Any, Any] = {"system": "system", ("gives", "left"): "gives", "rows": "rows"}
+        columns |= {"items with votes": "items", "without": "missing"}
+        columns |= {"unknown items": "unknown_items", "unknown classes": "unknown_classes"}
+        print_records(columns, body["systems"])
+    for sentence in body["notes"]:
         say(f"- {shown(sentence)}")
-    if about is not None:
-        for part in (about["independence"], about["effective_labelers"]):
-            if part is not None:
-                say(f"- {shown(part['sentence'])} {shown(part.get('advice', ''))}".rstrip())
-
-
-_MOST_CLASSES = 20
-_MOST_VOTES = 60_000  # dependence is looked for in this many votes at most, of items chosen by chance
+    for part in (body["independence"], body["effective_labelers"]):
+        if part is not None:
+            say(f"- {shown(part['sentence'])} {shown(part.get('advice', ''))}".rstrip())
 
 
 def class_shares(labels: Labels) -> list[tuple[Hashable, float]]:
@@ -136,58 +101,41 @@ def class_shares(labels: Labels) -> list[tuple[Hashable, float]]:
     return [(names[k], float(totals[k] / max(totals.sum(), 1))) for k in order]
 
 
-def about_systems(predictions: Predictions, labels: Labels) -> list[dict[str, Any]]:
-    """Counts for each system: rows, items of the votes predicted and not, items and classes the votes do not have."""
-    return [_about(part, labels) for part in predictions.parts]
-
-
-def _about(system: System, labels: Labels) -> dict[str, Any]:
-    gives = [
-        what
-        for what, values in (
-            ("classes", system.codes),
-            ("scores", system.scores),
-            ("probabilities", system.probabilities),
-        )
-        if values is not None
-    ]
-    known = None if system.items is None else labels.find_items(system.items) >= 0
-    n_known = system.n if known is None else int(known.sum())
-    strange: list[str] = []
-    n_strange = 0
+def _about_system(system: System, labels: Labels) -> dict[str, Any]:
+    """Rows, items of the votes predicted and not, items and classes that the votes do not have."""
+    outputs = {"classes": system.codes, "scores": system.scores, "probabilities": system.probabilities}
+    n_found = system.n if system.items is None else int((labels.find_items(system.items) >= 0).sum())
+    others: list[Hashable] = []
     if system.codes is not None and system.classes is not None:
-        classes = set(labels.classes.tolist())
-        odd = {k: name for k, name in enumerate(system.classes.tolist()) if name not in classes}
-        used = [odd[code] for code in system.codes.tolist() if code in odd]
-        n_strange, strange = len(used), sorted({str(name) for name in used})
+        names, classes = system.classes.tolist(), set(labels.classes.tolist())
+        others = [names[code] for code in system.codes.tolist() if code >= 0 and names[code] not in classes]
     return {
         "system": str(system.name),
-        "gives": ", ".join(gives),
+        "gives": ", ".join(name for name, values in outputs.items() if values is not None),
         "rows": system.n,
-        "items": n_known,
-        "missing": labels.n_items - n_known,
-        "unknown_items": system.n - n_known,
-        "unknown_classes": n_strange,
-        "classes_nobody_voted_for": strange,
+        "items": n_found,
+        "missing": labels.n_items - n_found,
+        "unknown_items": system.n - n_found,
+        "unknown_classes": len(others),
+        "classes_nobody_voted_for": sorted({str(name) for name in others}),
     }
 
 
-def problems_with(predictions: Predictions, labels: Labels, policies: Mapping[str, Any]) -> list[str]:
+def _problems_with(predictions: Predictions, labels: Labels, policies: Mapping[str, Any]) -> list[str]:
     """A sentence for each reason why an evaluation would refuse the files."""
     problems: list[str] = []
     ignoring: dict[str, Any] = dict.fromkeys(policies, "ignore")
     for name in predictions.systems.tolist():
-        one = predictions[name]
-        # One policy at a time, so that each reason is told, not only the first.
+        # One policy at a time, so that each reason is found, not only the first.
         for policy, value in policies.items():
             try:
-                one.align(labels, **{**ignoring, policy: value})
+                predictions[name].align(labels, **{**ignoring, policy: value})
             except InvalidPredictions as error:
                 problems.append(error.sentence)
     return list(dict.fromkeys(problems))
 
 
-def about_dependence(labels: Labels) -> dict[str, Any]:
+def _about_dependence(labels: Labels) -> dict[str, Any]:
     """Whether labelers err together, and how many independent ones the votes are worth."""
     import numpy as np
 

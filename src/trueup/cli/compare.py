@@ -5,33 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from trueup._base.wording import chance, interval, level_words, number
+from trueup._base.wording import chance, level_words
 from trueup.cli import _options as options
-from trueup.cli._app import as_command, command_line
-from trueup.cli._console import (
-    json_head,
-    option_names,
-    print_json,
-    print_table,
-    progress_bar,
-    say,
-    shown,
-    to_cli_terms,
-    warn_once,
-)
-from trueup.cli._files import (
-    about_files,
-    check_overlap,
-    check_report_path,
-    class_named,
-    read_systems,
-    read_votes,
-    write_report,
-)
-from trueup.cli._gates import GateOptions, PairGateOptions, about_gates, check_gates, end_by, gates_of, write_junit
-from trueup.cli.evaluate import dependence, evaluate_each
+from trueup.cli._command import Answer, as_command
+from trueup.cli._console import interval_head, name_options, print_records, progress_bar, say, shown, with_cli_terms
+from trueup.cli._files import check_overlap, read_both
+from trueup.cli._gates import GateOptions, Gates, PairGateOptions
+from trueup.cli.evaluate import dependence, dependence_findings, evaluate_each, write_report
 
 if TYPE_CHECKING:
     from trueup.answers.comparison import Comparison
@@ -60,203 +42,120 @@ def compare(
     by: options.By = None,
     cluster: options.Cluster = None,
     weights: options.Weights = None,
-    judged_on: Annotated[
-        str | None,
-        options.option(
-            "--judged-on",
-            "Judge all systems on the items that all have predicted (common, the default), or each on its own.",
-            metavar="WHICH",
-        ),
-    ] = None,
-    unknown: Annotated[
-        str, options.option("--unknown", "Predictions for items that have no votes: error or ignore.")
-    ] = "ignore",
-    unknown_class: Annotated[
-        str, options.option("--unknown-class", "Predictions of classes nobody voted for: error or ignore.")
-    ] = "error",
-    as_json: options.AsJson = False,
+    judged_on: str | None = options.opt(
+        None,
+        "Judge all systems on the items that all have predicted (common, the default), or each on its own.",
+        "WHICH",
+    ),
+    unknown: str = options.opt("ignore", "Predictions for items that have no votes: error or ignore."),
+    unknown_class: str = options.opt("error", "Predictions of classes nobody voted for: error or ignore."),
     report: options.Report = None,
     with_text: options.WithText = False,
     seed: options.Seed = 0,
     fail_if_dependent: options.FailIfDependent = False,
-) -> None:
+) -> Answer:
     """Which of several systems is better, and how sure is that?"""
     from trueup.answers.compare import compare as judge_all
 
-    has_gate = check_gates(gates, pair_gates)
-    bounds = gates.bounds
-    check_report_path(report)
-    labels = read_votes(votes, votes_how)
-    systems = read_systems(predictions, labels, predictions_how, votes_how)
-    pairs = pair_gates.named_as(systems.systems.tolist())
+    gate = Gates(gates, pair_gates)
+    labels, systems, positive = read_both(votes, predictions, votes_how, predictions_how)
+    gate.find(systems.systems.tolist())
     check_overlap(systems, labels)
-    positive = None if predictions_how.positive is None else class_named(labels, predictions_how.positive)
-    asked: dict[str, Any] = {
-        "noise": noise,
-        "level": level,
-        "cluster": cluster,
-        "weights": weights,
-        "positive": positive,
-        "random_state": seed,
-        **sampler.named,
-    }
-    settings = {name: value for name, value in {**asked, "by": by, "target": target}.items() if value is not None}
-    with progress_bar(f"comparing {systems.n_systems} systems") as hear, option_names(items="--judged-on"):
+    settings: dict[str, Any] = {"noise": noise, "level": level, "cluster": cluster, "weights": weights}
+    settings |= {"positive": positive, "random_state": seed, **sampler.named}
+    name_options(items="--judged-on")
+    with progress_bar(f"comparing {systems.n_systems} systems") as progress:
         comparison = judge_all(
             systems,
             labels,
             metric=metric,
-            items=judged_on,  # type: ignore[arg-type]  # these are checked by the callee, with a sentence
-            unknown=unknown,  # type: ignore[arg-type]
+            unknown=unknown,  # type: ignore[arg-type]  # these are checked by the callee, with a sentence
             unknown_class=unknown_class,  # type: ignore[arg-type]
-            progress=hear,
-            **settings,
+            progress=progress,
+            **options.given(**settings, by=by, target=target, items=judged_on),
         )
-        comparison = replace(comparison, warnings=tuple(map(to_cli_terms, comparison.warnings)))
-    verdicts = gates_of(comparison, gates, bounds, pairs) if has_gate else None
-    findings = []
-    if fail_if_dependent:
-        check = dependence(labels)
-        findings += [check.sentence] if check is not None and check.dependent else []
+    comparison = with_cli_terms(comparison)
+    verdicts = gate.on(comparison)
+    findings = dependence_findings(dependence(labels) if fail_if_dependent else None, wanted=fail_if_dependent)
     predicted = items_predicted(systems, labels)
-    head = json_head(
-        seed=seed, files=about_files(votes=votes, predictions=predictions, gold=votes_how.gold, items=votes_how.items)
-    )
     if report is not None:
-        said = options.options_said(
-            votes_how,
-            predictions_how,
-            sampler,
-            metric=(metric, "accuracy"),
-            target=(target, None),
-            noise=(noise, None),
-            level=(level, 0.95),
-            by=(by, None),
-            cluster=(cluster, None),
-            weights=(weights, None),
-            judged_on=(judged_on, None),
-            unknown=(unknown, "ignore"),
-            unknown_class=(unknown_class, "error"),
-        )
-        about = {**head["files"], "command": command_line(), "items_predicted": predicted, **said}
+        # The report shows each system by itself as well: the best are evaluated, on the items compared on.
         judged = systems if judged_on == "own" else on_judged_items(systems, comparison)
-        # Before anything is printed: the reader of a pipe may go away.
-        _report(report, comparison, judged, labels, asked, metric, about, with_text)
-    write_junit(verdicts, gates.junit, name="compare")
-    if as_json:
-        body = {**comparison.to_dict(), "items_predicted": predicted, "pairs": about_pairs(comparison)}
+        best = {name: judged[name] for name in comparison.ranking[:_MOST_IN_REPORT]}
+        settings |= {"metrics": list(dict.fromkeys([metric, "accuracy"]))}
+        settings |= dict.fromkeys(("missing", "unknown", "unknown_class"), "ignore")
+        each = evaluate_each(type(judged).stack(best), labels, **settings)
+        about: dict[str, Any] = {
+            "comparison": comparison,
+            "seed": seed,
+            "with_text": with_text,
+            "items_predicted": predicted,
+        }
+        write_report(report, each, labels, **about)
+
+    def body() -> Mapping[str, Any]:
+        slices = {} if by is None else {"by": about_slices(comparison)}
+        return {**about_comparison(comparison), "items_predicted": predicted, **slices}
+
+    def show(body: Mapping[str, Any]) -> None:
+        show_comparison(comparison, body, predicted)
         if by is not None:
-            body["by"] = about_slices(comparison)
-        print_json({**head, **body, **about_gates(verdicts), "findings": findings})
-    else:
-        show_comparison(comparison, predicted)
-        if by is not None:
-            show_slices(comparison)
-    warn_once([comparison.warnings])
-    end_by(verdicts, findings)
+            _show_slices(body["by"], level)
+
+    return Answer(body, show, findings=findings, warnings=comparison.warnings, verdicts=verdicts)
 
 
-def _report(
-    path: str,
-    comparison: Comparison,
-    systems: Predictions,
-    labels: Labels,
-    settings: Mapping[str, Any],
-    metric: str,
-    about: Mapping[str, Any],
-    with_text: bool,
-) -> None:
-    """The report shows each system by itself as well, so the best of them are evaluated, on the items compared on."""
-    from trueup.data.predictions import Predictions
-
-    best = {name: systems[name] for name in comparison.ranking[:_MOST_IN_REPORT]}
-    each = evaluate_each(
-        Predictions.stack(best),
-        labels,
-        metrics=list(dict.fromkeys([metric, "accuracy"])),
-        missing="ignore",
-        unknown="ignore",
-        unknown_class="ignore",
-        **settings,
-    )
-    write_report(
-        path,
-        each,
-        labels,
-        comparison=comparison,
-        seed=settings["random_state"],
-        settings=about,
-        with_text=with_text,
-    )
-
-
-def _pairs(comparison: Comparison) -> list[tuple[Any, Any]]:
-    """Each system with the next of the ranking, and the best with all others, as far as there is room."""
-    ranking = comparison.ranking
-    pairs = [(ranking[0], other) for other in ranking[1:]]
-    pairs += pairwise(ranking[1:])
-    return pairs[:_MOST_PAIRS]
-
-
-def about_pairs(comparison: Comparison) -> list[dict[str, Any]]:
-    """The differences for JSON."""
-    return [
+def about_comparison(comparison: Comparison) -> dict[str, Any]:
+    """The ranking, and each system beside the next and the best, as far as there is room, for JSON."""
+    ranking, level = comparison.ranking, comparison.level
+    pairs = [*((ranking[0], other) for other in ranking[1:]), *pairwise(ranking[1:])][:_MOST_PAIRS]
+    records = [
         {
             "a": str(a),
             "b": str(b),
             "prob_a_better": comparison.prob_better(a, b),
             "told_apart": comparison.is_significant(a, b),
-            "difference": comparison.difference(a, b).to_dict(comparison.level),
+            "difference": comparison.difference(a, b).to_dict(level),
         }
-        for a, b in _pairs(comparison)
+        for a, b in pairs
     ]
+    return {**comparison.to_dict(), "pairs": records}
 
 
 def about_slices(comparison: Comparison) -> dict[str, Any]:
     """Each system in each slice, and the first two of the ranking beside each other there, for JSON."""
     first, second = comparison.ranking[:2]
     slicing = comparison.by.slicing
-    slices = []
-    for (name, part), size in zip(comparison.by.items(), slicing.sizes.tolist(), strict=True):
-        slices.append(
-            {
-                "slice": str(name),
-                "n_items": size,
-                "systems": {str(system): part[system].to_dict(comparison.level) for system in comparison.ranking},
-                "prob_first_better": part.prob_better(first, second),
-                "difference": part.difference(first, second).to_dict(comparison.level),
-            }
-        )
+    slices = [
+        {
+            "slice": str(name),
+            "n_items": size,
+            "systems": {str(system): part[system].to_dict(comparison.level) for system in comparison.ranking},
+            "prob_first_better": part.prob_better(first, second),
+            "difference": part.difference(first, second).to_dict(comparison.level),
+        }
+        for (name, part), size in zip(comparison.by.items(), slicing.sizes.tolist(), strict=True)
+    ]
     return {"column": slicing.column, "first": str(first), "second": str(second), "slices": slices}
 
 
-def show_slices(comparison: Comparison) -> None:
-    """The first two of the ranking beside each other in each slice, for people."""
-    about = about_slices(comparison)
-    rows = [
-        (
-            one["slice"],
-            f"{one['n_items']:,}",
-            number(one["difference"]["mean"]),
-            interval(one["difference"]["low"], one["difference"]["high"]),
-            chance(one["prob_first_better"]),
-        )
-        for one in about["slices"]
-    ]
-    heading = f"{shown(about['first'])} minus {shown(about['second'])} by {about['column']}"
-    print_table((heading, "items", "mean", f"{level_words(comparison.level)} interval", "first is better"), rows)
+def _show_slices(slices: Mapping[str, Any], level: float) -> None:
+    heading = f"{slices['first']} minus {slices['second']} by {slices['column']}"
+    columns: dict[Any, Any] = {heading: "slice", "items": "n_items", "mean": "mean", interval_head(level): "interval"}
+    rows = [{**row, **row["difference"]} for row in slices["slices"]]
+    print_records({**columns, "first is better": "prob_first_better"}, rows)
 
 
 def items_predicted(systems: Predictions, labels: Labels) -> dict[str, int]:
     """How many items of the votes each system has predicted."""
     return {
-        str(one.name): one.n if one.items is None else int((labels.find_items(one.items) >= 0).sum())
-        for one in systems.parts
+        str(part.name): part.n if part.items is None else int((labels.find_items(part.items) >= 0).sum())
+        for part in systems.parts
     }
 
 
 def on_judged_items(systems: Predictions, comparison: Comparison) -> Predictions:
-    """The systems on the items that all were compared on, so that what is said of each fits the comparison."""
+    """The systems on the items that all were compared on, so that a report says of each what fits the comparison."""
     import numpy as np
 
     if comparison.codes is None:
@@ -264,53 +163,50 @@ def on_judged_items(systems: Predictions, comparison: Comparison) -> Predictions
     labels = comparison.labels
     judged = np.asarray((comparison.codes >= 0).all(axis=0))
 
-    def kept(one: System) -> System:
-        if one.items is None:
-            return one
-        where = labels.find_items(one.items)
+    def kept(system: System) -> System:
+        if system.items is None:
+            return system
+        where = labels.find_items(system.items)
         rows = np.flatnonzero((where >= 0) & judged[where])
-        columns = {
-            name: values[rows]
-            for name in ("items", "codes", "probabilities", "scores")
-            if (values := getattr(one, name)) is not None
-        }
-        return replace(one, n=len(rows), **columns)
+        names = ("items", "codes", "probabilities", "scores")
+        columns = {name: values[rows] for name in names if (values := getattr(system, name)) is not None}
+        return replace(system, n=len(rows), **columns)
 
-    return replace(systems, parts=tuple(kept(one) for one in systems.parts))
+    return replace(systems, parts=tuple(map(kept, systems.parts)))
 
 
-def show_comparison(comparison: Comparison, predicted: Mapping[str, int]) -> None:
+def show_comparison(comparison: Comparison, body: Mapping[str, Any], predicted: Mapping[str, int]) -> None:
     """The ranking and the differences for people."""
-    ranking, level = comparison.ranking, comparison.level
-    first, second = ranking[0], ranking[1]
-    sure = "and is better than" if comparison.is_significant(first, second) else "but may be no better than"
-    if comparison.refused:
-        say(f"{shown(first)} comes first of {len(ranking)} by {comparison.metric}, but checked items contradict that.")
-    else:
-        say(
-            f"{shown(first)} is the best of {len(ranking)} by {comparison.metric} with probability "
-            f"{chance(comparison.prob_best[first])}, {sure} "
-            f"{shown(second)} ({level_words(level)} interval)."
+    (first, second, *_), level = comparison.ranking, comparison.level
+    best = f"{shown(first)} comes first of {len(comparison)} by {comparison.metric}, but checked items contradict that."
+    if not comparison.refused:
+        sure = "and is better than" if comparison.is_significant(first, second) else "but may be no better than"
+        best = (
+            f"{shown(first)} is the best of {len(comparison)} by {comparison.metric} with probability "
+            f"{chance(comparison.prob_best[first])}, {sure} {shown(second)} ({level_words(level)} interval)."
         )
-    ranks = []
-    for rank, system in enumerate(ranking, start=1):
-        estimate = comparison[system]
-        bounds = interval(*estimate.interval(level))
-        best = "–" if comparison.refused else chance(comparison.prob_best[system])
-        ranks.append((rank, system, number(estimate.mean), bounds, best))
+    say(best)
     say(f"This rests on {comparison.answer_in_words()}.")
-    columns = (("rank", "right"), ("system", "left"), comparison.metric, f"{level_words(level)} interval", "best with")
-    print_table(columns, ranks)
-    rows = []
-    for a, b in _pairs(comparison):
-        difference = comparison.difference(a, b)
-        bounds = interval(*difference.interval(level))
-        better = "–" if comparison.refused else chance(comparison.prob_better(a, b))
-        rows.append((f"{shown(a)} minus {shown(b)}", number(difference.mean), bounds, better))
-    print_table(("difference", "mean", f"{level_words(level)} interval", "first is better"), rows)
+    ends = interval_head(level)
+
+    def if_sure(key: str) -> Any:
+        return (lambda row: None) if comparison.refused else key
+
+    ranks = [{"rank": rank, **row} for rank, row in enumerate(body["systems"], start=1)]
+    print_records(
+        {
+            ("rank", "right"): "rank",
+            ("system", "left"): "system",
+            comparison.metric: "mean",
+            ends: "interval",
+            "best with": if_sure("prob_best"),
+        },
+        ranks,
+    )
+    rows = [{**row, **row["difference"], "pair": f"{row['a']} minus {row['b']}"} for row in body["pairs"]]
+    columns = {"difference": "pair", "mean": "mean", ends: "interval", "first is better": if_sure("prob_a_better")}
+    print_records(columns, rows)
     say(f"{comparison.n_items:,} items; noise {comparison.noise}, target {comparison.target}.")
     if set(predicted.values()) != {comparison.n_items}:
-        some = [f"{shown(system)} {predicted[str(system)]:,}" for system in ranking[:_MOST_PAIRS]]
-        say(
-            f"Items with votes that each has predicted: {', '.join(some)}{', …' if len(ranking) > _MOST_PAIRS else ''}."
-        )
+        listed = ", ".join(f"{shown(system)} {n:,}" for system, n in list(predicted.items())[:_MOST_PAIRS])
+        say(f"Items with votes that each has predicted: {listed}{', …' if len(predicted) > _MOST_PAIRS else ''}.")

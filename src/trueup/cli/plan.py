@@ -1,39 +1,44 @@
-"""`trueup plan`: how to spend money on labels, what a precision costs, and which items or contests to vet."""
+"""`trueup plan`: how to spend money on labels, what a precision costs, and which items or contests to check."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import typer
+from typer.core import TyperGroup
 
-from trueup._base.wording import level_words, number
+from trueup._base.wording import level_words
 from trueup.cli import _options as options
-from trueup.cli._app import GroupWithDefault, add_to
-from trueup.cli._console import fail_on, json_head, note, print_json, print_table, say, to_cli_terms
-from trueup.cli._files import Plot, about_files, check_picture, read_systems, read_votes, save_plot
+from trueup.cli._command import Answer, add_to
+from trueup.cli._console import note, print_records, say
+from trueup.cli._files import read_systems, read_votes, save_plot
 from trueup.cli.draw import draw, draw_pairs
 from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions
 
 if TYPE_CHECKING:
     from trueup.labelers.planning import Design, Plan
 
-
 _SHOWN = 5  # other budgets in the table, about
 _LEAST_CORRELATION = 0.01  # below it votes are as good as independent
 _START, _MOST_STEP, _TRIES = 100.0, 1000.0, 12  # the budget tried first, the largest step from it, and how many
 _EXACT = 1.01  # the least budget is found to within a hundredth
 
-OptionalVotesFile = Annotated[
-    str | None,
-    typer.Argument(metavar="VOTES", show_default=False, help="Votes to learn how labelers err from; - is stdin."),
-    options.InputFile(),
-]
+
+class GroupWithDefault(TyperGroup):
+    """A group whose first command is meant where none is named: ``plan votes.csv`` is ``plan spend votes.csv``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Name the first command unless a command, or the help of all, is asked for."""
+        names = self.list_commands(ctx)
+        if not args or args[0] not in (*names, *ctx.help_option_names):
+            args = [names[0], *args]
+        return super().parse_args(ctx, args)
 
 
 app = typer.Typer(
     cls=GroupWithDefault,
-    help="How to spend money on labels, and which items to vet. Without a command it is 'spend'.",
+    help="How to spend money on labels, and which items to check. Without a command it is 'spend'.",
     add_completion=False,
 )
 
@@ -42,81 +47,46 @@ app = typer.Typer(
 def spend(
     how: options.VoteOptions,
     how_predicted: options.PredictionOptions,
-    votes: OptionalVotesFile = None,
+    votes: str | None = options.arg(
+        None, "VOTES", "Votes to learn how labelers err from; - is stdin.", reads=True, show=False
+    ),
     predictions: options.OptionalPredictionsFile = None,
-    budget: Annotated[float | None, options.option("--budget", "What may be spent.", metavar="MONEY")] = None,
-    half_width: Annotated[
-        float | None,
-        options.option("--half-width", "In place of a budget: the precision to be paid for.", metavar="WIDTH"),
-    ] = None,
-    vote_price: Annotated[float | None, options.option("--vote-price", "Of a vote.", metavar="MONEY")] = None,
-    expert_price: Annotated[
-        float | None, options.option("--expert-price", "Of an item vetted by an expert.", metavar="MONEY")
-    ] = None,
-    item_price: Annotated[
-        float,
-        options.option(
-            "--item-price", "Of an item itself, beyond votes and vettings.", metavar="MONEY", show_default=True
-        ),
-    ] = 0.0,
-    labeler_accuracy: Annotated[
-        float | None,
-        options.option("--labeler-accuracy", "Rough accuracy of a labeler; learned from VOTES.", metavar="RATE"),
-    ] = None,
-    error: Annotated[
-        float | None,
-        options.option("--error", "The model's rough error; learned from VOTES and PREDICTIONS.", metavar="RATE"),
-    ] = None,
-    correlation: Annotated[
-        float | None,
-        options.option(
-            "--correlation", "Of the errors of two votes on an item; learned from VOTES, otherwise 0.", metavar="RHO"
-        ),
-    ] = None,
-    classes: Annotated[
-        int | None, options.option("--classes", "Number of classes; that of VOTES, otherwise 2.", metavar="C")
-    ] = None,
-    noise_known: Annotated[
-        bool, options.option("--noise-known", "The labelers' error is known from elsewhere.")
-    ] = False,
-    max_items: Annotated[int | None, options.option("--max-items", "The items there are.", metavar="N")] = None,
-    max_votes: Annotated[
-        int, options.option("--max-votes", "The most votes on an item.", metavar="K", show_default=True)
-    ] = 15,
-    design: Annotated[
-        list[str] | None,
-        options.option(
-            "--design", "Choose from this kind: votes, vetted, both. May be given several times.", metavar="KIND"
-        ),
-    ] = None,
+    budget: float | None = options.opt(None, "What may be spent.", "MONEY"),
+    half_width: float | None = options.opt(None, "In place of a budget: the precision to be paid for.", "WIDTH"),
+    vote_price: float | None = options.opt(None, "Of a vote.", "MONEY"),
+    expert_price: float | None = options.opt(None, "Of an item checked by an expert.", "MONEY"),
+    item_price: float = options.opt(0.0, "Of an item itself, beyond votes and checks.", "MONEY", show=True),
+    labeler_accuracy: float | None = options.opt(None, "Rough accuracy of a labeler; learned from VOTES.", "RATE"),
+    error: float | None = options.opt(None, "The model's rough error; learned from VOTES and PREDICTIONS.", "RATE"),
+    correlation: float | None = options.opt(
+        None, "Of the errors of two votes on an item; learned from VOTES, otherwise 0.", "RHO"
+    ),
+    classes: int | None = options.opt(None, "Number of classes; that of VOTES, otherwise 2.", "C"),
+    noise_known: bool = options.opt(False, "The labelers' error is known from elsewhere."),
+    max_items: int | None = options.opt(None, "The items there are.", "N"),
+    max_votes: int = options.opt(15, "The most votes on an item.", "K", show=True),
+    design: list[str] = options.opt(
+        [], "Choose from this kind: votes, vetted, both. May be given several times.", "KIND"
+    ),
     level: options.Level = 0.95,
-    fail_above: Annotated[
-        float | None,
-        options.option("--fail-above", "Exit with 1 if the half-width that is bought is wider.", metavar="WIDTH"),
-    ] = None,
-    plot: Plot = None,
-    as_json: options.AsJson = False,
-) -> None:
-    """How many items, votes and vettings give the narrowest interval of a model's accuracy for the money."""
+    fail_above: float | None = options.opt(None, "Exit with 1 if the half-width that is bought is wider.", "WIDTH"),
+    plot: options.Plot = None,
+) -> Answer:
+    """How many items, votes and checks give the narrowest interval of a model's accuracy for the money."""
     from trueup.labelers import planning
 
     if (budget is None) == (half_width is None):
         raise InvalidParameter("one of --budget and --half-width is needed, got both or none; give one")
     if predictions is not None and votes is None:
         raise InvalidParameter("predictions need votes, got none; name the votes first")
-    picture = check_picture(plot)
     learned = {} if votes is None else _learned(votes, predictions, how, how_predicted)
-    asked: dict[str, Any] = {
-        "labeler_accuracy": labeler_accuracy,
-        "error": error,
-        "correlation": correlation,
-        "n_classes": classes,
-    }
-    known = {**learned, **{name: value for name, value in asked.items() if value is not None}}
-    if known.get("n_classes") != learned.get("n_classes"):
-        known.pop("prior", None)  # of the votes' classes, which were not asked about
-    for name, flag in (("labeler_accuracy", "--labeler-accuracy"), ("error", "--error")):
-        if name not in known:
+    asked = {"labeler_accuracy": labeler_accuracy, "error": error, "correlation": correlation, "n_classes": classes}
+    assumed = learned | options.given(**asked)
+    if assumed.get("n_classes") != learned.get("n_classes"):
+        assumed.pop("prior", None)  # of the votes' classes, which were not asked about
+    for name in ("labeler_accuracy", "error"):
+        if name not in assumed:
+            flag = f"--{name.replace('_', '-')}"
             raise InvalidParameter(f"{flag} is needed, got none; give it, or the votes and predictions to learn it")
 
     def buy(money: float) -> Plan:
@@ -128,23 +98,28 @@ def spend(
             noise_known=noise_known,
             max_items=max_items,
             max_votes=max_votes,
-            designs=design,  # type: ignore[arg-type]  # checked by the callee, with a sentence
+            designs=design or None,  # type: ignore[arg-type]  # checked by the callee, with a sentence
             level=level,
-            **known,
+            **assumed,
         )
 
     chosen = buy(float(budget)) if budget is not None else _cheapest(buy, float(half_width or 0.0))
-    if picture is not None:
-        save_plot(chosen.plot(), picture)
+    if plot is not None:
+        save_plot(chosen.plot(), plot)
     findings = []
     if fail_above is not None and chosen.half_width > fail_above:
         findings.append(f"the half-width is {chosen.half_width:.4f}, wider than {fail_above:g}")
-    if as_json:
-        files = about_files(votes=votes, predictions=predictions, gold=how.gold, items=how.items)
-        print_json({**json_head(seed=None, files=files), **_record(chosen, known, learned), "findings": findings})
-    else:
-        _print(chosen, known, learned)
-    fail_on(findings)
+    body = {
+        **_about(chosen.design),
+        "budget": chosen.budget,
+        "level": chosen.level,
+        "notes": chosen.notes,
+        "assumed": assumed,
+        "learned": sorted(learned),
+        "alternatives": [_about(design) for design in chosen.alternatives],
+        "frontier": [_about(design) for design in chosen.frontier.best()],
+    }
+    return Answer(body, _show, findings=findings)
 
 
 add_to(app)(draw)
@@ -165,23 +140,22 @@ def _learned(
         )
     model = DawidSkene().fit(labels)
     posterior = model.posterior(labels)
-    item, _, answer, times = labels.vote_table()
+    item, _, answer, counts = labels.vote_table()
     named = answer < labels.n_classes
-    right = posterior[item[named], answer[named]] @ times[named] / max(times[named].sum(), 1)
-    rho = effective_labelers(labels, model).correlation
+    right = posterior[item[named], answer[named]] @ counts[named] / max(counts[named].sum(), 1)
+    correlation = effective_labelers(labels, model).correlation
     found: dict[str, Any] = {
         "labeler_accuracy": float(right),
-        "correlation": rho if rho >= _LEAST_CORRELATION else 0.0,
+        "correlation": correlation if correlation >= _LEAST_CORRELATION else 0.0,
         "n_classes": labels.n_classes,
         "prior": [float(share) for share in posterior.mean(axis=0)],
     }
     if predictions is not None:
-        systems = read_systems(predictions, labels, how_predicted, how)
-        codes = systems.align(labels).codes
+        codes = read_systems(predictions, labels, how_predicted, how).align(labels).codes
         if codes is None:
             raise InvalidPredictions("predictions must name classes, got scores alone; add a column 'prediction'")
         right_of = [posterior[there, row[there]] for row in codes if (there := row >= 0).any()]
-        errors = [1 - float(one.mean()) for one in right_of]
+        errors = [1 - float(chances.mean()) for chances in right_of]
         found["error"] = min(max(sum(errors) / max(len(errors), 1), 1e-3), 0.999)
         if len(errors) > 1:
             note(f"the mean error of {len(errors)} systems is taken")
@@ -244,51 +218,32 @@ def _around(chosen: Plan, half_width: float) -> tuple[float | None, float | None
     return below, None
 
 
-def _print(chosen: Plan, known: dict[str, Any], learned: dict[str, Any]) -> None:
-    if learned:
-        names = {"labeler_accuracy": "labelers' accuracy", "error": "model's error", "correlation": "correlation"}
-        from_votes = ", ".join(f"{label} {known[name]:.3f}" for name, label in names.items() if name in learned)
+def _show(body: Mapping[str, Any]) -> None:
+    assumed, learned = body["assumed"], body["learned"]
+    names = {"labeler_accuracy": "labelers' accuracy", "error": "model's error", "correlation": "correlation"}
+    from_votes = ", ".join(f"{label} {assumed[name]:.3f}" for name, label in names.items() if name in learned)
+    if from_votes:
         say(f"From the votes: {from_votes} (options of these names overrule them).")
-    d = chosen.design
-    parts = [f"{d.n_items:,} items"]
-    parts += [f"{d.votes_per_item} votes on each"] if d.votes_per_item else []
-    parts += [f"{d.n_vettings:,} vetted by the expert"] if d.n_vettings else []
+    parts = [f"{body['n_items']:,} items"]
+    parts += [f"{body['votes_per_item']} votes on each"] if body["votes_per_item"] else []
+    parts += [f"{body['n_vettings']:,} checked by the expert"] if body["n_vettings"] else []
     say(
-        f"Buy {', '.join(parts)}: accuracy ± {d.half_width:.4f} at {level_words(chosen.level)}, for {d.cost:,.6g} of "
-        f"{chosen.budget:,.6g}."
+        f"Buy {', '.join(parts)}: accuracy ± {body['half_width']:.4f} at {level_words(body['level'])}, for "
+        f"{body['cost']:,.6g} of {body['budget']:,.6g}."
     )
-    for sentence in chosen.notes:
-        say(f"! {to_cli_terms(sentence)}")
-    best = {d.kind: d for d in reversed(chosen.alternatives)}
-    _table("The best of each kind at this budget", sorted(best.values(), key=lambda d: d.half_width))
-    others = chosen.frontier.best()
-    _table("What other budgets buy", others[:: max(len(others) // _SHOWN, 1)])
+    for sentence in body["notes"]:
+        say(f"! {sentence}")
+    best = {design["kind"]: design for design in reversed(body["alternatives"])}
+    others = body["frontier"]
+    for title, designs in (
+        ("The best of each kind at this budget", sorted(best.values(), key=lambda design: design["half_width"])),
+        ("What other budgets buy", others[:: max(len(others) // _SHOWN, 1)]),
+    ):
+        columns: dict[Any, Any] = {"kind": "kind", "items": "n_items", "votes each": "votes_per_item"}
+        columns |= {"checked": "n_vettings", "half-width": "half_width", "cost": lambda row: f"{row['cost']:,.6g}"}
+        print_records(columns, designs, title=title, places=4)
 
 
-def _table(title: str, designs: Sequence[Design]) -> None:
-    print_table(
-        ("kind", "items", "votes each", "vetted", "half-width", "cost"),
-        [
-            (d.kind, f"{d.n_items:,}", d.votes_per_item, f"{d.n_vettings:,}", number(d.half_width, 4), f"{d.cost:,.6g}")
-            for d in designs
-        ],
-        title=title,
-    )
-
-
-def _record(chosen: Plan, known: dict[str, Any], learned: dict[str, Any]) -> dict[str, Any]:
-    return {
-        **_design(chosen.design),
-        "budget": chosen.budget,
-        "level": chosen.level,
-        "notes": chosen.notes,
-        "assumed": known,
-        "learned": sorted(learned),
-        "alternatives": [_design(d) for d in chosen.alternatives],
-        "frontier": [_design(d) for d in chosen.frontier.best()],
-    }
-
-
-def _design(d: Design) -> dict[str, Any]:
+def _about(design: Design) -> dict[str, Any]:
     names = ("kind", "n_items", "votes_per_item", "n_vettings", "half_width", "cost")
-    return {name: getattr(d, name) for name in names}
+    return {name: getattr(design, name) for name in names}
