@@ -93,22 +93,6 @@ def test_drawn_contests_that_are_judged_are_gold(run_main, pairs_csv, tmp_path):
     assert "rests on votes and 30 checked items" in judged.out
 
 
-def test_names_like_formulas_come_back(run_main, tmp_path):
-    rows = [(f"={k}", "j", "1b", "=a", "=a") for k in range(25)]
-    pairs = write_csv(tmp_path / "pairs.csv", HEAD, rows)
-    sheet = tmp_path / "draw.csv"
-    assert run_main("plan", "draw-pairs", pairs, "--n", "22", "--out", sheet).code == 0
-    with sheet.open(encoding="utf-8", newline="") as file:
-        head, *listed = csv.reader(file)
-    assert all(row[0].startswith("'=") for row in listed)  # a spreadsheet does not run them
-    write_csv(sheet, head, [[*row[:3], "'=a"] for row in listed])
-    ran = run_main("preferences", pairs, "--noise", "mirrored", "--gold", sheet, "--gold-drawn", "random", *CHAINS)
-    assert ran.code == 0, ran.err
-    vetted = tu.read_pairs(pairs).with_gold(tu.read_pairs(sheet), drawn="random")
-    assert set(vetted.gold.values()) == {"second"}  # '=a' comes after '1b' by name
-    assert len(vetted.labels.drawn_gold) == 22
-
-
 def test_the_list_of_contests_on_standard_output_and_as_json(run_main, pairs_csv):
     listed = run_main("plan", "draw-pairs", pairs_csv, "--n", "5")
     assert len(listed.out.splitlines()) == 6
@@ -120,11 +104,7 @@ def test_the_list_of_contests_on_standard_output_and_as_json(run_main, pairs_csv
 
 @pytest.mark.parametrize(
     ("more", "words"),
-    [
-        (("--ties", "third"), "half"),
-        (("--gold-drawn", "random"), "no --gold"),
-        (("--target", "items"), "population"),
-    ],
+    [(("--ties", "third"), "half"), (("--gold-drawn", "random"), "no --gold"), (("--target", "items"), "population")],
 )
 def test_bad_input_gets_a_sentence(run_main, pairs_csv, more, words):
     ran = run_main("preferences", pairs_csv, *more)

@@ -38,29 +38,6 @@ def test_vetted_items_and_clusters(run_main, votes_csv, items_csv, tmp_path):
     assert "alpha" in ran.out
 
 
-@pytest.mark.parametrize(
-    ("more", "words"),
-    [
-        (("--of", "maybe"), "maybe"),
-        (("--of", "yes", "--by", "topic"), "no item column 'topic'"),
-        (("--of", "yes", "--weights", "system"), "numbers"),
-        (("--of", "yes", "--cluster", "prompt", "--target", "sample"), "these items alone"),
-    ],
-)
-def test_bad_input_gets_a_sentence(run_main, votes_csv, items_csv, more, words):
-    ran = run_main("share", votes_csv, "--items", items_csv, *more)
-    assert_one_sentence(ran)
-    assert words in ran.err
-
-
-def test_wrong_names_stop_before_the_work(run_main, votes_csv, items_csv):
-    ran = run_main("share", votes_csv, "--items", items_csv, "--of", "yes", "--by", "system", "--better-than", "alfa")
-    assert_one_sentence(ran)
-    assert "did you mean 'alpha'" in ran.err
-    alone = run_main("share", votes_csv, "--items", items_csv, "--of", "yes", "--better-than", "alpha")
-    assert "there are no groups to judge here, got 'alpha'; name their column by --by" in alone.err
-
-
 def test_the_mean_of_ratings(run_main, tmp_path):
     sim = tu.simulate.ratings(n_items=40, n_labelers=3, random_state=0)
     tu.write_labels(sim.labels, tmp_path / "ratings.csv")
@@ -113,25 +90,3 @@ def test_the_share_of_ratings_above_a_cut(run_main, tmp_path):
     ran = run_main("share", tmp_path / "ratings.csv", "--at-least", "3", "--noise", "ordinal", *CHAINS)
     assert "noise model ordinal" in ran.out
     assert_one_sentence(run_main("share", tmp_path / "ratings.csv"))
-
-
-def rating_files(tmp_path, ratings):
-    """Ratings of 20 items by three labelers, a rating for each item, and two systems in turn."""
-    rows = [(f"i{i}", f"r{r}", ratings[i % len(ratings)]) for i in range(20) for r in range(3)]
-    votes = write_csv(tmp_path / "ratings.csv", ("item", "labeler", "label"), rows)
-    return votes, write_csv(tmp_path / "of.csv", ("item", "system"), [(f"i{i}", "ab"[i % 2]) for i in range(20)])
-
-
-def test_the_width_that_vetting_is_about_is_a_tenth_of_the_scale(run_main, tmp_path):
-    votes, items = rating_files(tmp_path, ["1", "2", "5", "4"])
-    ran = run_main("mean-score", votes, "--by", "system", "--items", items, *FEW)
-    assert ran.code == 0, ran.err
-    assert "to check for ±0.2" in ran.out
-
-
-@pytest.mark.parametrize("stray", ["good", "NaN"])
-def test_what_is_no_rating_is_named(run_main, tmp_path, stray):
-    votes, items = rating_files(tmp_path, ["1", "2", stray, "5"])
-    ran = run_main("mean-score", votes, "--by", "system", "--items", items)
-    assert_one_sentence(ran)
-    assert f"got none for [{stray!r}]" in ran.err

@@ -104,28 +104,3 @@ def test_an_interrupt_leaves_whole_files_only(tmp_path, run_main, monkeypatch):
     assert ran.code == 130
     assert "Traceback" not in ran.err
     assert {path.name: path.read_bytes() for path in (tmp_path / "made").iterdir()} == before
-
-
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ((), "see 'trueup simulate --list'"),
-        (("reality", "--out", "x"), "the simulator must be one of"),
-        (("baseline",), "--out DIR"),
-        (("baseline", "--out", "x", "--set", "n_itmes=5"), "n_items"),
-        (("baseline", "--out", "x", "--set", "n_items"), "NAME=VALUE"),
-        (("baseline", "--out", "x", "--set", "n_items=1", "--set", "n-items=2"), "twice"),
-        (("baseline", "--out", "x", "--set", "n_items=many"), "n_items"),
-        (("baseline", "--out", "x", "--set", "random_state=1"), "--seed"),
-        (("baseline", "--out", "x", "--seed", "-1"), "seed"),
-        (("dawid-skene", "--out", "x", "--set", "classifier_accuracy=none"), "classifier"),
-        (("baseline", "--out", "/dev/null/x"), "cannot be made"),
-        (("baseline", "--out", "/dev/null"), "must be a folder"),
-    ],
-)
-def test_bad_options_are_one_sentence(options, sentence, tmp_path, monkeypatch, run_main):
-    monkeypatch.chdir(tmp_path)
-    ran = run_main("simulate", *options)
-    assert_one_sentence(ran)
-    assert sentence in ran.err
-    assert not (tmp_path / "x").exists()

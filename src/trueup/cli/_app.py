@@ -61,7 +61,8 @@ _JUDGE, _LABELERS, _TOOLS, _TRY, _OTHERS = _PANELS = (
     "Of other packages",
 )
 _MODULES = {
-    _JUDGE: "auc check compare detect evaluate mean-score=share metrics=lists monitor preferences share",
+    _JUDGE: "auc=judge check=judge compare=judge detect evaluate=judge mean-score=share metrics=lists monitor "
+    "preferences share",
     _LABELERS: "labelers plan rates serve storage vet",
     _TOOLS: "convert formats=lists",
     _TRY: "demo simulate",

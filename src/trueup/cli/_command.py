@@ -17,17 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from trueup._base.writing import check_readable, check_writable
-from trueup.cli._console import (
-    BAD_INPUT,
-    FINDING,
-    FINE,
-    UNDECIDED,
-    complain,
-    json_head,
-    note,
-    option_names,
-    print_json,
-)
+from trueup.cli._console import BAD_INPUT, FINDING, FINE, UNDECIDED, complain, json_head, note, option_names, print_json
 from trueup.cli._files import STANDARD_INPUT, about_files, pipes
 from trueup.cli._options import Command, Option
 from trueup.exceptions import InvalidFile

@@ -40,8 +40,6 @@ AnyAnswer = TypeVar("AnyAnswer", bound=Any)
 _PIECE = 8192
 _WIDE = 10_000  # no line of a table is cut in a pipe
 
-# Terms of the command line ------------------------------------------------------------------------------------------
-
 # Texts of the library in a result; strings elsewhere may be names that users gave.
 _KEYS_OF_SENTENCES = {"advice", "findings", "notes", "panel_sentence", "reading_notes", "sentence", "warnings"}
 _PARAMETER = re.compile(r"`((?:[^\W\d]\w*\.)*[^\W\d]\w*(?:\(\))?)(?:([= ])([^`]*))?`")
@@ -287,10 +285,7 @@ def progress_bar(what: str) -> Iterator[Callable[[float], None] | None]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
-    with (
-        Progress(*columns, console=_console(stderr=True), transient=True) as bar,
-        _leaving_on_interrupt(bar.stop),
-    ):
+    with Progress(*columns, console=_console(stderr=True), transient=True) as bar, _leaving_on_interrupt(bar.stop):
         task = bar.add_task(shown(what), total=1.0)
         yield lambda share: bar.update(task, completed=share)
 

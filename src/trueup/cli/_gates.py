@@ -24,15 +24,9 @@ if TYPE_CHECKING:
 class VerdictOptions:
     """Gates: exit with 0 if passed, 1 if failed, 5 if undecided."""
 
-    probability: float = opt(
-        0.95, "How probable a condition must be to pass, and its contrary to fail; in between it is undecided."
-    )
-    require_gold: bool = opt(
-        False, "Leave undecided what rests on votes alone, or on fewer than 20 checked items of the group or pair."
-    )
-    junit: str | None = opt(
-        None, "Also write the verdicts as JUnit XML, which GitLab and Jenkins show.", "PATH", writes=True
-    )
+    probability: float = opt(0.95, "How probable a condition must be to pass, and its contrary to fail.")
+    require_gold: bool = opt(False, "Leave undecided what rests on fewer than 20 checked items.")
+    junit: str | None = opt(None, "Also write JUnit XML, which GitLab and Jenkins show.", "PATH", writes=True)
 
     @property
     def bounds(self) -> dict[str, dict[str, float]]:
@@ -61,9 +55,7 @@ class PairGateOptions:
     not_worse_than: str | None = opt(None, "The candidate must not be worse than this one, but for --margin.", "NAME")
     margin: float = opt(0.0, "How much worse --not-worse-than allows, in the units of the metric.", min=0.0)
     better_than: str | None = opt(None, "The candidate must be better than this one.", "NAME")
-    candidate: str | None = opt(
-        None, "Whom the gates are about; by default all but those they are held against.", "NAME"
-    )
+    candidate: str | None = opt(None, "Whom the gates are about; by default all others.", "NAME")
 
 
 class Gates:

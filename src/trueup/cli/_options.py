@@ -144,11 +144,7 @@ Noise = Annotated[
     Option("How labelers err, by this model alone; one of NOISE_MODELS.", chosen="NOISE_MODELS", show="none"),
 ]
 Target = Annotated[
-    str | None,
-    Option(
-        "sample: these very items; population: where they came from.",
-        show="sample, unless a method knows the population only",
-    ),
+    str | None, Option("sample: these very items (the default where possible); population: where they came from.")
 ]
 OnlySystem = Annotated[str | None, Option("Of several systems in the file, this one.", "NAME")]
 Level = Annotated[float, Option("Probability of the intervals that are shown.")]
@@ -163,13 +159,25 @@ WithText = Annotated[
 Force = Annotated[bool, Option("Replace files that are there.")]
 Metric = Annotated[str, Option("The metric to judge by; see 'trueup metrics'.", flags=("-m",), chosen="METRICS")]
 Metrics = Annotated[
-    list[str],
-    Option("A metric; may be given several times. See 'trueup metrics'.", flags=("-m",), chosen="METRICS"),
+    list[str], Option("A metric; may be given several times. See 'trueup metrics'.", flags=("-m",), chosen="METRICS")
 ]
 FailIfDependent = Annotated[bool, Option("Exit with 1 if labelers surely err together.")]
 By = Annotated[str | None, Option("A column of the items: an answer for each of its values.", "COLUMN")]
 Cluster = Annotated[str | None, Option("A column of the items: those with the same value came together.", "COLUMN")]
 Weights = Annotated[str | None, Option("A column of the items: what each counts for.", "COLUMN")]
+
+
+@dataclass(frozen=True)
+class AnswerOptions:
+    """What is asked for."""
+
+    target: Target = None
+    noise: Noise = None
+    level: Level = 0.95
+    by: By = None
+    cluster: Cluster = None
+    weights: Weights = None
+
 
 _FORMAT = (
     "The tool that exported the votes, see 'trueup formats', where the file does not tell; or the format of what has "
@@ -189,45 +197,24 @@ class VoteOptions:
     item: str = _column("item", "Column of the items; several with commas: prompt,system.")
     labeler: str = _column("labeler", "Column of the labelers.")
     label: str = _column("label", "Column of the labels.")
-    run: str | None = opt(
-        None, "Column that tells several verdicts of a labeler on an item apart (epochs, temperatures).", "COLUMN"
-    )
+    run: str | None = opt(None, "Column that numbers several verdicts of a labeler on an item.", "COLUMN")
     wide: bool | None = opt(
-        None,
-        "A row an item and a column a labeler, named by it, in place of a row a vote.",
-        None,
-        "--wide/--no-wide",
-        show="as the table looks",
+        None, "A row an item and a column a labeler.", None, "--wide/--no-wide", show="as the table looks"
     )
-    no_vote: list[str] = opt(
-        [], "A label that means no vote, e.g. NA; '' is an empty cell. May be given several times.", "VALUE"
-    )
-    abstain: list[str] = opt(
-        [], "A label that means the labeler looked and did not decide. May be given several times.", "VALUE"
-    )
+    no_vote: list[str] = opt([], "A label that means no vote, e.g. NA; '' is an empty cell. Repeatable.", "VALUE")
+    abstain: list[str] = opt([], "A label that means: looked and did not decide. Repeatable.", "VALUE")
     abstain_policy: str = opt("ignore", "Leave abstentions out, or keep each as an answer: ignore or answer.")
-    class_names: list[str] = opt(
-        [], "A class that could be chosen; once for each, where nobody voted for some of them.", "NAME", "--class"
-    )
+    class_names: list[str] = opt([], "A class; once for each, where some have no vote.", "NAME", "--class")
     duplicates: str = opt("keep", "Several votes of a labeler on an item: keep, first, last or error.")
-    gold: str | None = opt(
-        None, "Checked classes, a row each; its columns are named as those of the votes.", "FILE", reads=True
-    )
+    gold: str | None = opt(None, "Checked classes, a row each; columns as of the votes.", "FILE", reads=True)
     gold_column: str | None = opt(None, "Column of the classes in the gold file; by default as --label.", "COLUMN")
     gold_drawn: str | None = opt(
-        None,
-        "How the items of the gold file were drawn from all items: random or chosen.",
-        "HOW",
-        show="what the file says, else chosen",
+        None, "How the items of --gold were drawn: random or chosen.", "HOW", show="what the file says, else chosen"
     )
-    items: str | None = opt(
-        None, "Columns of the items, a row each: a column as --item, and any others.", "FILE", reads=True
-    )
+    items: str | None = opt(None, "Columns of the items, a row each: one as --item, and others.", "FILE", reads=True)
     file_format: str | None = opt(None, _FORMAT, "FORMAT", "--format", chosen="FORMATS")
     question: str | None = opt(None, "Of an export that asks several questions, this one.", "NAME")
-    keep_names: bool = opt(
-        False, "Keep mails, names and addresses of people in an export; else they are called annotator-1 and so on."
-    )
+    keep_names: bool = opt(False, "Keep mails and names of people in an export; else they become annotator-1 etc.")
     exclude_prelabeled: bool = opt(False, "Leave out answers in an export that began with what a model had filled in.")
 
 
@@ -250,12 +237,8 @@ class PredictionOptions:
     prediction: str = _column("prediction", "Column of the predicted classes.")
     score: str = _column("score", "Column of the scores, if any.")
     class_probability: list[str] = opt([], "The column with the probability of a class; once for each.", "CLASS=COLUMN")
-    system: str | None = opt(
-        None, "Column of the systems' names, where a file holds several; 'system' is found by itself.", "COLUMN"
-    )
-    positive: str | None = opt(
-        None, "The positive class of two, to which scores belong; by default the second.", "CLASS"
-    )
+    system: str | None = opt(None, "Column of the systems, if any; 'system' is found by itself.", "COLUMN")
+    positive: str | None = opt(None, "The positive class of two, for scores; by default the second.", "CLASS")
     threshold: float = opt(0.5, "Scores from here on mean the positive class, where only scores are given.")
 
 
@@ -273,9 +256,7 @@ class SamplerOptions:
     """How long to compute."""
 
     draws: int | None = opt(None, "Draws of the posterior; fewer are rougher.", "N", min=1, max=10**7, show=_LIBRARY)
-    warmup: int | None = opt(
-        None, "Steps of each chain that are thrown away first.", "N", min=1, max=10**7, show=_LIBRARY
-    )
+    warmup: int | None = opt(None, "First steps of each chain to discard.", "N", min=1, max=10**7, show=_LIBRARY)
 
     @property
     def named(self) -> dict[str, Any]:

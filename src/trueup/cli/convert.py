@@ -38,7 +38,7 @@ def convert(
     target: str = options.arg(..., "TARGET", "The file to write.", writes=True),
     to: str | None = options.opt(
         None,
-        "Write what the votes say of each item, with its probability, for a tool or as a table: one of WRITABLE.",
+        "Write what the votes say of each item, with its probability: one of WRITABLE.",
         "FORMAT",
         chosen="WRITABLE",
     ),

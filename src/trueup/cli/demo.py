@@ -11,7 +11,7 @@ from trueup._base.wording import chance
 from trueup.cli._command import Answer, as_command
 from trueup.cli._console import interval_head, note, print_records, progress_bar, say
 from trueup.cli._options import Report, Seed, opt
-from trueup.cli.evaluate import write_report
+from trueup.cli.judge import write_report
 
 if TYPE_CHECKING:
     import numpy as np

@@ -27,7 +27,7 @@ from trueup.cli._console import (
 )
 from trueup.cli._files import about_files, is_pipe
 from trueup.cli._options import Command, Option, given, opt
-from trueup.cli.compare import about_comparison, show_comparison
+from trueup.cli.judge import about_comparison, show_comparison
 from trueup.exceptions import InvalidFile, InvalidParameter
 
 if TYPE_CHECKING:
@@ -90,17 +90,9 @@ class ShapeOptions:
     """How to read the files."""
 
     annotators: list[str] = opt([], f"What annotators drew: {_FILES}; a file for each, or NAME=FILE.", "FILES…")
-    labeler: str | None = opt(
-        None, "The field or column that names the annotator, where a file holds several.", "COLUMN"
-    )
+    labeler: str | None = opt(None, "The column that names the annotator, where a file holds several.", "COLUMN")
     system: str | None = opt(None, "The column that names the system in a table of detections.", "COLUMN")
-    seen: str = opt(
-        "all",
-        "Who looked at which image, where not drawing is a vote: all (of their file), none (nobody knows), or a table "
-        "with the columns labeler and image.",
-        "WHO",
-        show=True,
-    )
+    seen: str = opt("all", "Who looked where: all (of their file), none, or a table: labeler, image.", "WHO", show=True)
     image: str = opt("image", "The column of tables that names the image.", "COLUMN", show=True)
     class_names: list[str] = opt([], "A class of YOLO's texts; once for each, in order.", "NAME", "--class")
     sizes: str | None = opt(None, "A table of all images where files do not tell: image, width, height.", "FILE")
@@ -112,9 +104,7 @@ class MatchOptions:
     """When shapes are one thing."""
 
     iou: float = opt(0.5, "The overlap from which on a detection is at a candidate.")
-    join: float | None = opt(
-        None, "The mean overlap from which on shapes of annotators are one candidate.", "IOU", show="as --iou"
-    )
+    join: float | None = opt(None, "The same for shapes of annotators, on average.", "IOU", show="as --iou")
     shape: str | None = opt(None, "What is compared: box or mask.", "SHAPE", show="masks where all have them")
     any_class: bool = opt(False, "Shapes of different classes can be one thing; it has the class that most drew.")
     by_centre: bool = opt(False, "For small things: shapes whose centres lie in each other are one thing.")
@@ -265,12 +255,7 @@ def match(
     checked: CheckedOptions,
     detections: OptionalDetections = None,
     votes: str | None = opt(None, "Also write the votes on candidates: item, labeler, label.", "FILE", writes=True),
-    coco: str | None = opt(
-        None,
-        "Also write candidates that most drew, or that were checked to be objects, as COCO.",
-        "FILE",
-        writes=True,
-    ),
+    coco: str | None = opt(None, "Also write what most drew, or is checked, as COCO.", "FILE", writes=True),
 ) -> Answer:
     """Join what annotators drew and systems found into candidate objects, and show how they agree."""
     from trueup.data.reading import write_labels
@@ -298,9 +283,7 @@ def evaluate(
     by_class: bool = opt(False, "Each metric for each class, too."),
     cuts: bool = opt(False, "How the answer moves where shapes are one thing from .4, .5 or .6 on."),
     only_system: options.OnlySystem = None,
-    coco: str | None = opt(
-        None, "Also write what is probably an object as COCO, with its probability.", "FILE", writes=True
-    ),
+    coco: str | None = opt(None, "Also write probable objects as COCO, with probabilities.", "FILE", writes=True),
     noise: options.Noise = None,
     level: options.Level = 0.95,
     report: options.Report = None,
@@ -400,29 +383,17 @@ def vet(
     how: MatchOptions,
     detections: OptionalDetections = None,
     out: str | None = opt(
-        None,
-        "Write the cards as one HTML page, which saves the answers.",
-        "PATH",
-        "-o",
-        writes=(".html", ".htm"),
+        None, "Write the cards as one HTML page, which saves the answers.", "PATH", "-o", writes=(".html", ".htm")
     ),
     for_app: str | None = opt(None, "Write votes, predictions, cards and pictures for 'trueup serve'.", "FOLDER"),
     n: int = opt(60, "How many candidates, drawn at random.", None, "--number", "-n", min=1),
     tiles: int = opt(20, "How many tiles to search for objects that nobody drew.", min=0),
     split: int = opt(2, "Each image has so many tiles in each direction.", min=1),
     planted: int | None = opt(
-        None,
-        "Empty places among the candidates, which measure the expert.",
-        "N",
-        min=0,
-        show="one for ten candidates",
+        None, "Empty places among the candidates, to measure the expert.", "N", min=0, show="one for ten candidates"
     ),
     hidden: int | None = opt(
-        None,
-        "Further tiles without the outline of an object, which measure the expert.",
-        "N",
-        min=0,
-        show="one for five tiles",
+        None, "Tiles without an object's outline, to measure the expert.", "N", min=0, show="one for five tiles"
     ),
     images: str | None = opt(None, "A folder of the photographs; else cards are drawn from shapes.", "FOLDER"),
     title: str = opt("What is there?", "Of the page."),

@@ -10,7 +10,7 @@ from trueup.cli import _options as options
 from trueup.cli._command import Answer, as_command
 from trueup.cli._console import interval_head, print_records, progress_bar, say, shown, silenced
 from trueup.cli._files import read_votes, save_plot
-from trueup.cli.evaluate import about_independence, dependence_findings
+from trueup.cli.judge import about_independence, dependence_findings
 
 if TYPE_CHECKING:
     from trueup.labelers import RankedLabeler
@@ -39,11 +39,7 @@ def labelers(
     spam_prior: float = options.opt(0.1, "Share of labelers expected beforehand not to look at all."),
     fail_if_dependent: options.FailIfDependent = False,
     fail_if_spam: float | None = options.opt(
-        None,
-        "Exit with 1 if more than this share of the votes is by labelers who are more probably spammers than not.",
-        "SHARE",
-        min=0.0,
-        max=1.0,
+        None, "Exit with 1 if more than this share of votes is by probable spammers.", "SHARE", min=0.0, max=1.0
     ),
     by: options.By = None,
     plot: options.Plot = None,

@@ -15,7 +15,7 @@ from trueup.cli._command import Answer, add_to
 from trueup.cli._console import interval_head, note, print_records, progress_bar, say, shown
 from trueup.cli._files import about_files, class_named, one_system, read_systems, read_votes
 from trueup.cli._options import Option, opt
-from trueup.cli._places import FilePlace, Place, StorageOptions, StoredPlace, place_of
+from trueup.cli._vetting import FilePlace, Place, StorageOptions, StoredPlace, place_of
 from trueup.exceptions import InvalidFile, InvalidParameter, MissingFile
 
 if TYPE_CHECKING:

@@ -3,25 +3,145 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
+from trueup._base.cells import csv_text, safe_cell
 from trueup._base.wording import level_words
+from trueup._base.writing import write_text_safely
 from trueup.cli import _options as options
 from trueup.cli._command import Answer, add_to
 from trueup.cli._console import note, print_records, say
-from trueup.cli._files import read_systems, read_votes, save_plot
-from trueup.cli.draw import draw, draw_pairs
+from trueup.cli._files import one_system, predicted_classes, read_systems, read_votes, save_plot, source_of
 from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions
 
 if TYPE_CHECKING:
+    from trueup.data.labels import Labels
+    from trueup.labelers.drawing import Sample
     from trueup.labelers.planning import Design, Plan
+
+_PREDICTION = "prediction"
+
+SheetFile = Annotated[
+    str | None,
+    options.Option("Where to write them (csv); else standard output.", "FILE", ("--out", "-o"), writes=(".csv",)),
+]
+
+
+def draw(
+    votes: options.VotesFile,
+    how: options.VoteOptions,
+    how_predicted: options.PredictionOptions,
+    *,
+    predictions: options.OptionalPredictionsFile = None,
+    n: int = options.opt(..., "How many items.", "N", "-n", "--n", min=1),
+    by: str | None = options.opt(
+        None,
+        "Draw by strata: votes (the class most of them name), prediction (of PREDICTIONS), or a column of --items.",
+        "WHAT",
+    ),
+    allocation: str = options.opt("equal", "Items from each stratum: equal (as many of each) or proportional."),
+    only_system: options.OnlySystem = None,
+    out: SheetFile = None,
+    with_text: bool = options.opt(False, "Write the columns of --items, too."),
+    force: options.Force = False,
+    seed: options.Seed = 0,
+) -> Answer:
+    """Draw items at random for an expert to check, with the chance of each, so that the answers hold for all items.
+
+    The column of the labels is to be filled in; then the file is what --gold takes.
+    """
+    from trueup.labelers.drawing import draw_sample
+
+    if (predictions is not None) != (by == _PREDICTION):
+        got = "none" if predictions is None else "them without it"
+        raise InvalidParameter(f"PREDICTIONS and --by prediction go together, got {got}; give both or neither")
+    labels = read_votes(votes, how)
+    strata: Any = by
+    if predictions is not None:
+        systems = one_system(read_systems(predictions, labels, how_predicted, how), only_system)
+        if systems.n_systems > 1:
+            raise InvalidPredictions(
+                f"one system must divide the items, got {systems.n_systems} in {predictions!r}; name it with "
+                "--only-system"
+            )
+        strata = predicted_classes(systems, labels)
+    sample = draw_sample(
+        labels,
+        n,
+        by=strata,
+        allocation=allocation,  # type: ignore[arg-type]  # checked by the callee, with a sentence
+        random_state=seed,
+    )
+    columns = sample.columns()
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    about = {"n_items": labels.n_items, "n_known": len(sample.known), "by": by, "sample": rows}
+    strata = "" if sample.strata is None else f" from {len(set(sample.strata))} strata"
+    known = f", of which {len(sample.known):,} are known already and filled in" if sample.known else ""
+    drawn = f"drew {len(sample):,} of {labels.n_items:,} items{strata}{known}"
+    sheet = _sheet(sample, labels, how, with_text=with_text)
+    return _answer(about, sheet, out, drawn, f"{how.gold_column or how.label!r}", "pass it as --gold")
+
+
+def draw_pairs(
+    pairs: options.PairsFile,
+    columns: options.PairOptions,
+    *,
+    n: int = options.opt(..., "How many contests.", "N", "-n", "--n", min=1),
+    out: SheetFile = None,
+    force: options.Force = False,
+    seed: options.Seed = 0,
+) -> Answer:
+    """Draw contests of two systems at random for people to judge; which system comes first is by chance, too.
+
+    The column of the winners is to be filled in; then the file is what --gold takes, with --gold-drawn random.
+    """
+    from trueup.adapters import read_pairs
+    from trueup.labelers.drawing import draw_contests
+
+    verdicts = read_pairs(source_of(pairs), **vars(columns))
+    contests = draw_contests(verdicts, n, random_state=seed)
+    names = (columns.item, columns.first, columns.second, columns.winner)
+    sheet = csv_text(list(names), [[safe_cell(cell) for cell in (*contest, None)] for contest in contests])
+    rows = [dict(zip(("item", "first", "second"), contest, strict=True)) for contest in contests]
+    drawn = f"drew {len(contests):,} of {verdicts.n_contests:,} contests"
+    then = "pass it to trueup preferences as --gold with --gold-drawn random"
+    return _answer({"n_contests": verdicts.n_contests, "sample": rows}, sheet, out, drawn, "'winner'", then)
+
+
+def _answer(body: dict[str, Any], sheet: str, out: str | None, drawn: str, column: str, then: str) -> Answer:
+    """What was drawn: in the file, or as it is on standard output, where another program may read it."""
+    if out is not None:
+        write_text_safely(out, sheet)
+
+    def show(_: Any) -> None:
+        if out is None:
+            typer.echo(sheet, nl=False)
+        note(drawn)
+        note(f"fill in the column {column} of {out or 'the file'}, then {then}")
+
+    return Answer(body, show)
+
+
+def _sheet(sample: Sample, labels: Labels, how: options.VoteOptions, *, with_text: bool) -> str:
+    """The items as csv, with the columns named as the gold file is read, and those of the items if asked for."""
+    columns = sample.columns()
+    items, key = columns.pop("item"), [name.strip() for name in how.item.split(",")]
+    is_joint = len(key) > 1 and all(isinstance(name, tuple) for name in items)
+    parts = zip(key, map(list, zip(*items, strict=True)), strict=True) if is_joint else [(how.item, items)]
+    named: dict[str, list[Any]] = dict(parts)
+    named |= {how.gold_column or how.label: columns.pop("label"), **columns}
+    rows = labels.find_items(sample.items)
+    for name in labels.item_table.given if with_text else ():
+        named.setdefault(name, labels.item_column(name)[rows].tolist())
+    return csv_text(list(named), [[safe_cell(cell) for cell in row] for row in zip(*named.values(), strict=True)])
+
 
 _SHOWN = 5  # other budgets in the table, about
 _LEAST_CORRELATION = 0.01  # below it votes are as good as independent
-_START, _MOST_STEP, _TRIES = 100.0, 1000.0, 12  # the budget tried first, the largest step from it, and how many
+_LEAST, _START, _STEP, _MOST = 1e-3, 100.0, 100.0, 1e14  # the budgets that are tried for a half-width
 _EXACT = 1.01  # the least budget is found to within a hundredth
 
 
@@ -47,9 +167,7 @@ app = typer.Typer(
 def spend(
     how: options.VoteOptions,
     how_predicted: options.PredictionOptions,
-    votes: str | None = options.arg(
-        None, "VOTES", "Votes to learn how labelers err from; - is stdin.", reads=True, show=False
-    ),
+    votes: str | None = options.arg(None, "VOTES", "Votes to learn how labelers err from.", reads=True),
     predictions: options.OptionalPredictionsFile = None,
     budget: float | None = options.opt(None, "What may be spent.", "MONEY"),
     half_width: float | None = options.opt(None, "In place of a budget: the precision to be paid for.", "WIDTH"),
@@ -58,16 +176,12 @@ def spend(
     item_price: float = options.opt(0.0, "Of an item itself, beyond votes and checks.", "MONEY", show=True),
     labeler_accuracy: float | None = options.opt(None, "Rough accuracy of a labeler; learned from VOTES.", "RATE"),
     error: float | None = options.opt(None, "The model's rough error; learned from VOTES and PREDICTIONS.", "RATE"),
-    correlation: float | None = options.opt(
-        None, "Of the errors of two votes on an item; learned from VOTES, otherwise 0.", "RHO"
-    ),
+    correlation: float | None = options.opt(None, "Of errors on an item; learned from VOTES, otherwise 0.", "RHO"),
     classes: int | None = options.opt(None, "Number of classes; that of VOTES, otherwise 2.", "C"),
     noise_known: bool = options.opt(False, "The labelers' error is known from elsewhere."),
     max_items: int | None = options.opt(None, "The items there are.", "N"),
     max_votes: int = options.opt(15, "The most votes on an item.", "K", show=True),
-    design: list[str] = options.opt(
-        [], "Choose from this kind: votes, vetted, both. May be given several times.", "KIND"
-    ),
+    design: list[str] = options.opt([], "Choose from this kind: votes, vetted, both. Repeatable.", "KIND"),
     level: options.Level = 0.95,
     fail_above: float | None = options.opt(None, "Exit with 1 if the half-width that is bought is wider.", "WIDTH"),
     plot: options.Plot = None,
@@ -167,55 +281,26 @@ def _cheapest(buy: Callable[[float], Plan], half_width: float) -> Plan:
     if not 0 < half_width < 1:
         raise InvalidParameter(f"--half-width must be between 0 and 1, got {half_width:g}; give e.g. 0.02")
 
-    def tried(money: float) -> Plan | None:
+    def enough(money: float) -> Plan | None:
         try:
-            return buy(money)
+            plan = buy(money)
         except InvalidParameter:
             return None  # less than the least design costs, or another fault, which the last try shows
+        return plan if plan.half_width <= half_width else None
 
-    # Each plan knows what a tenth to ten times its budget would buy. Half-widths fall with the root of the budget, so a
-    # plan also says where to try next.
-    money, low, high, last = _START, None, None, None
-    for _ in range(_TRIES):
-        now = tried(money)
-        if now is None:
-            low = money
-            if high is not None:
-                break
-            money *= _MOST_STEP
-            continue
-        below, enough = _around(now, half_width)
-        low, high, last = below or low, enough or high, now
-        if low is not None and high is not None:
-            break
-        step = (now.half_width / half_width) ** 2
-        money *= min(max(step, 1 / _MOST_STEP), _MOST_STEP)
-    if high is None:
-        least = min(d.half_width for d in (last or buy(money)).frontier.designs)
-        raise InvalidParameter(
-            f"--half-width must be within reach, got {half_width:g} where {least:.4f} is the least; allow more items "
-            "or other designs"
-        )
-    best = buy(high)
-    low = high / _MOST_STEP if low is None else low
+    low, high = _LEAST, _START
+    while (best := enough(high)) is None:
+        low, high = high, high * _STEP
+        if high > _MOST:
+            raise InvalidParameter(
+                f"--half-width must be within reach, got {half_width:g} where {buy(high).half_width:.4f} is the least; "
+                "allow more items or other designs"
+            )
     while high / low > _EXACT:
         middle = (low * high) ** 0.5
-        now = tried(middle)
-        if now is not None and now.half_width <= half_width:
-            high, best = middle, now
-        else:
-            low = middle
+        plan = enough(middle)
+        low, high, best = (middle, high, best) if plan is None else (low, middle, plan)
     return best
-
-
-def _around(chosen: Plan, half_width: float) -> tuple[float | None, float | None]:
-    """The last budget of the frontier that buys too little and the first that buys enough; None where there is none."""
-    below = None
-    for budget, design in zip(sorted(set(chosen.frontier.budgets)), chosen.frontier.best(), strict=True):
-        if design.half_width <= half_width:
-            return below, budget
-        below = budget
-    return below, None
 
 
 def _show(body: Mapping[str, Any]) -> None:

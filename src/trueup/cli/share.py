@@ -21,18 +21,6 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class RateOptions:
-    """Which items, and how it is worked out."""
-
-    by: options.By = None
-    cluster: options.Cluster = None
-    weights: options.Weights = None
-    noise: options.Noise = None
-    target: options.Target = None
-    level: options.Level = 0.95
-
-
-@dataclass(frozen=True)
 class BinOptions:
     """Ratings of which few are equal."""
 
@@ -54,7 +42,7 @@ def share(
     sampler: options.SamplerOptions,
     gates: GateOptions,
     pair_gates: PairGateOptions,
-    rate: RateOptions,
+    asked: options.AnswerOptions,
     bins: BinOptions,
     of: str | None = options.opt(None, "The class whose share is asked for, e.g. pass.", "CLASS"),
     at_least: float | None = options.opt(None, "In place of --of: the least rating that counts.", "NUMBER"),
@@ -71,7 +59,7 @@ def share(
 
     gate = _gates_on(of if of is not None else f"{at_least or 0:g}", gates, pair_gates)
     labels = bins.put(read_votes(votes, votes_how))
-    return _answer(ask, labels, gate, random_state=seed, **vars(rate), **sampler.named)
+    return _answer(ask, labels, gate, random_state=seed, **vars(asked), **sampler.named)
 
 
 @as_command
@@ -81,7 +69,7 @@ def mean_score(
     sampler: options.SamplerOptions,
     gates: GateOptions,
     pair_gates: PairGateOptions,
-    rate: RateOptions,
+    asked: options.AnswerOptions,
     bins: BinOptions,
     values: list[str] = options.opt([], "The score of a class that is no number; once for each.", "CLASS=NUMBER"),
     seed: options.Seed = 0,
@@ -99,7 +87,7 @@ def mean_score(
 
     gate = _gates_on("mean", gates, pair_gates)
     labels = bins.put(read_votes(votes, votes_how))
-    return _answer(ask, labels, gate, random_state=seed, **vars(rate), **sampler.named)
+    return _answer(ask, labels, gate, random_state=seed, **vars(asked), **sampler.named)
 
 
 def _gates_on(what: str, gates: GateOptions, pair_gates: PairGateOptions) -> Gates:

@@ -37,10 +37,7 @@ def simulate(
     name: str | None = arg(None, "NAME", "The simulator; see --list.", autocompletion=lambda: list(SIMULATORS)),
     out: Path | None = opt(None, "The folder to write to.", "DIR", "-o"),
     settings: list[str] = opt(
-        [],
-        "A parameter, e.g. n_items=500 or accuracy='(0.6, 0.9)'. May be given several times.",
-        "NAME=VALUE",
-        "--set",
+        [], "A parameter, e.g. n_items=500 or accuracy='(0.6, 0.9)'. May be given several times.", "NAME=VALUE", "--set"
     ),
     list_them: bool = opt(False, "List the simulators and their parameters.", None, "--list"),
     force: Force = False,

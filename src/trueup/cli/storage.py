@@ -73,8 +73,7 @@ def list_sessions(url: Url) -> Answer:
 
 @add_to(app)
 def upgrade(
-    url: Url,
-    backup: Path | None = opt(None, "Where the backup goes; by default beside the database.", "FILE"),
+    url: Url, backup: Path | None = opt(None, "Where the backup goes; by default beside the database.", "FILE")
 ) -> Answer:
     """Bring a storage that an older trueup made to the schema of this one; a backup is made first."""
     from trueup.storage import upgrade as upgrade_storage
@@ -130,8 +129,7 @@ def forget(url: Url, person: str = arg(..., "PERSON", "As in the log.")) -> Answ
 @add_to(app, "import")
 def import_file(url: Url, file: Path = arg(..., "SESSION", "A file of 'trueup vet'."), *, name: Name) -> Answer:
     """Read a session file of 'trueup vet' into a storage, where it goes on; the file stays as it is."""
-    from trueup.cli._places import ImportedPlace, StoredPlace
-    from trueup.cli._vetting import resume
+    from trueup.cli._vetting import ImportedPlace, StoredPlace, resume
 
     into = StoredPlace(url, name, create=True)
     if into.storage.find(name) is not None:
@@ -152,7 +150,7 @@ def export(url: Url, file: Path = arg(..., "SESSION", "A new file."), *, name: N
     import json
     from dataclasses import replace
 
-    from trueup.cli._places import FilePlace, StoredPlace
+    from trueup.cli._vetting import FilePlace, StoredPlace
     from trueup.sessions.log import session_to_json
 
     stored, place = StoredPlace(url, name, create=False), FilePlace(file)

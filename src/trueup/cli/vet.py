@@ -15,8 +15,7 @@ from trueup.cli._command import Answer, add_to
 from trueup.cli._console import interval_head, note, print_records, say, shown
 from trueup.cli._files import STANDARD_INPUT, save_plot
 from trueup.cli._options import Force, Option, Plot, PredictionOptions, VoteOptions, arg, opt
-from trueup.cli._places import Place, StorageOptions, place_of
-from trueup.cli._vetting import SessionOptions, begin, resume
+from trueup.cli._vetting import Place, SessionOptions, StorageOptions, begin, place_of, resume
 from trueup.exceptions import InvalidFile, InvalidParameter
 
 if TYPE_CHECKING:
@@ -85,18 +84,13 @@ def ask(
     n: int = opt(10, "How many items.", "N", "-n", "--number", show=True, min=1),
     again: bool = opt(False, "No new items: those that wait for an answer."),
     out: Path | None = opt(
-        None,
-        "Also write them for a spreadsheet: csv with the columns item, truth (to be filled in) and why.",
-        "FILE",
-        "-o",
-        writes=True,
+        None, "Also write them for a spreadsheet: item, truth (to be filled in), why.", "FILE", "-o", writes=True
     ),
     to: str | None = opt(
         None,
         "Write the file of --out for a tool, with nothing suggested: one of WRITABLE.",
         "FORMAT",
         chosen="WRITABLE",
-        show="a csv for a spreadsheet",
     ),
     blind: bool = opt(False, "Do not say why: that shows what the votes say, which sways an expert."),
     with_text: bool = opt(False, "Write the columns of --items to the file of --out, too."),
