@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 from cli_helpers import QUICK, assert_one_sentence, write_csv
-from trueup.cli.judge import evaluate
 
 import trueup
 from trueup.cli._console import option_names, to_cli_terms
+from trueup.cli.judge import evaluate
 from trueup.exceptions import InvalidLabels
 
 _OPTIONS = evaluate.options
