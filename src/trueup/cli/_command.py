@@ -282,12 +282,5 @@ def remembered(arguments: Sequence[str]) -> Iterator[None]:
 
 
 def command_line() -> str:
-    """The command as a shell takes it.
-
-    Examples
-    --------
-    >>> with remembered(["evaluate", "my votes.csv", "p.csv"]):
-    ...     command_line()
-    "trueup evaluate 'my votes.csv' p.csv"
-    """
+    """The command as a shell takes it."""
     return shlex.join(["trueup", *_ARGUMENTS.get()])

@@ -65,14 +65,7 @@ _IN_PLACE_OF = {
 
 @contextmanager
 def option_names(**options: str) -> Iterator[None]:
-    """Inside, sentences of the library name these options in place of its parameters; errors come out so.
-
-    Examples
-    --------
-    >>> with option_names(duplicates="--duplicates"):
-    ...     to_cli_terms('`row 0` is a repetition; pass `duplicates="first"`')
-    'row 1 after the header is a repetition; pass --duplicates first'
-    """
+    """Inside, sentences of the library name these options in place of its parameters; errors come out so."""
     token = _OPTIONS.set({**_OPTIONS.get(), **options})
     try:
         yield
@@ -116,13 +109,7 @@ def _spell(match: re.Match[str]) -> str:
 
 
 def shown(value: object) -> str:
-    r"""A name as one line of harmless text: ``[red]`` and ``=cmd()`` as they are, a line break as ``\n``.
-
-    Examples
-    --------
-    >>> shown("a\nb"), shown("[red]"), shown(7), shown("\x1b[31m")
-    ('a\\nb', '[red]', '7', '\\x1b[31m')
-    """
+    r"""A name as one line of harmless text: ``[red]`` and ``=cmd()`` as they are, a line break as ``\n``."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(value))
 
 
@@ -220,13 +207,7 @@ def _written(value: Any, places: int | None) -> object:
 
 
 def as_json(value: Any) -> Any:
-    """What `json.dumps` takes: numpy numbers and arrays as plain ones, names as text where they are keys, NaN as null.
-
-    Examples
-    --------
-    >>> as_json({1: float("nan"), "a": (1, 2)})
-    {'1': None, 'a': [1, 2]}
-    """
+    """What `json.dumps` takes: numpy as plain numbers and lists, names as text where they are keys, NaN as null."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, Mapping):
@@ -272,11 +253,6 @@ def progress_bar(what: str) -> Iterator[Callable[[float], None] | None]:
 
     Inside, Ctrl-C ends the program at once with exit code 130. Compiled chains cannot be stopped, and the interpreter
     would wait for their end. So no file must be written inside.
-
-    Examples
-    --------
-    >>> with progress_bar("evaluating") as progress:
-    ...     pass  # evaluate(..., progress=progress)
     """
     if not sys.stderr.isatty():
         with _leaving_on_interrupt(lambda: None):

@@ -265,13 +265,7 @@ class SamplerOptions:
 
 
 def given(**values: Any) -> dict[str, Any]:
-    """Those that are not None, so that the others have the defaults of the library.
-
-    Examples
-    --------
-    >>> given(noise=None, level=0.9)
-    {'level': 0.9}
-    """
+    """Those that are not None, so that the others have the defaults of the library."""
     return {name: value for name, value in values.items() if value is not None}
 
 
@@ -279,13 +273,7 @@ def given(**values: Any) -> dict[str, Any]:
 
 
 def key_and_value(text: str, *, option: str) -> tuple[str, str]:
-    """The two sides of ``KEY=VALUE``, split at the last equals sign.
-
-    Examples
-    --------
-    >>> key_and_value("accuracy=0.9", option="--fail-below")
-    ('accuracy', '0.9')
-    """
+    """The two sides of ``KEY=VALUE``, split at the last equals sign."""
     key, _, value = text.rpartition("=")
     if not (key and value):
         raise InvalidParameter(f"{option} takes NAME=VALUE, got {text!r}; write e.g. {option} name=value")
@@ -293,13 +281,7 @@ def key_and_value(text: str, *, option: str) -> tuple[str, str]:
 
 
 def parse_pairs(texts: Iterable[str], *, option: str) -> dict[str, Any]:
-    """Values from texts such as "n_items=500": numbers, lists, tuples, None, true and false; all else is text.
-
-    Examples
-    --------
-    >>> parse_pairs(["n=5", "accuracy=(0.6, 0.9)", "case=bad", "strength=inf"], option="--set")
-    {'n': 5, 'accuracy': (0.6, 0.9), 'case': 'bad', 'strength': inf}
-    """
+    """Values from texts such as "n_items=500": numbers, lists, tuples, None, true and false; all else is text."""
     pairs: dict[str, Any] = {}
     for text in texts:
         name, equals, value = text.partition("=")

@@ -164,17 +164,7 @@ Place = FilePlace | StoredPlace
 def place_of(
     session: str | None, kept: StorageOptions, *rest: str | None, create: bool = False
 ) -> tuple[Place, list[str]]:
-    """Where the session is kept, and the words that follow; in a storage there is no session file among them.
-
-    Examples
-    --------
-    >>> place, words = place_of("session.json", StorageOptions(), "votes.csv", None)
-    >>> place.words, words
-    ('session.json', ['votes.csv'])
-    >>> place, words = place_of("votes.csv", StorageOptions("sqlite:///test.db", "q3"), "predictions.csv")
-    >>> place.words, words
-    ('--storage sqlite:///test.db --name q3', ['votes.csv', 'predictions.csv'])
-    """
+    """Where the session is kept, and the words that follow; in a storage there is no session file among them."""
     words = [word for word in (session, *rest) if word is not None]
     if kept.storage is not None and kept.name is not None:
         return StoredPlace(kept.storage, kept.name, create), words

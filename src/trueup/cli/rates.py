@@ -221,13 +221,7 @@ def policy(
 
 
 def parse_rate(text: str, *, option: str) -> tuple[float, int | None]:
-    """A rate such as "0.12", or a count such as "120/1000" with its number.
-
-    Examples
-    --------
-    >>> parse_rate("0.12", option="--apparent"), parse_rate("120/1000", option="--apparent")
-    ((0.12, None), (0.12, 1000))
-    """
+    """A rate such as "0.12", or a count such as "120/1000" with its number."""
     count, slash, whole = text.partition("/")
     try:
         if not slash:
@@ -243,13 +237,7 @@ def parse_rate(text: str, *, option: str) -> tuple[float, int | None]:
 
 
 def parse_matrix(text: str, *, option: str) -> list[list[float]]:
-    """A matrix such as "520,60;80,340", rows apart by semicolons.
-
-    Examples
-    --------
-    >>> parse_matrix("520,60; 80,340", option="--joint")
-    [[520.0, 60.0], [80.0, 340.0]]
-    """
+    """A matrix such as "520,60;80,340", rows apart by semicolons."""
     try:
         rows = [[float(cell) for cell in row.replace(",", " ").split()] for row in text.split(";")]
     except ValueError:

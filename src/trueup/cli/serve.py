@@ -283,7 +283,7 @@ def _served(
 
 def _serve_files(served: Served) -> None:
     from trueup.active import ActiveTest
-    from trueup.serve.running import check_estimator, run_server
+    from trueup.serve.running import check_estimator
 
     settings = served.server_settings()
     if served.test.estimator is not None:
@@ -297,22 +297,19 @@ def _serve_files(served: Served) -> None:
     if not labels.item_table.given:
         note("the cards show only the names of the items; add --items FILE with what experts are to look at")
     note("working out what the votes say …")
-    run_server(
-        functools.partial(ActiveTest, systems, labels, storage=served.url, name=served.name, **given),
-        served.url,
-        served.name,
-        labels,
-        settings=settings,
-        look=served.look(suggestions),
-        seed=given.get("random_state", 0),
-        announce=say,
-    )
+    make = functools.partial(ActiveTest, systems, labels, storage=served.url, name=served.name, **given)
+    _run(make, served, labels, settings=settings, look=served.look(suggestions), seed=given.get("random_state", 0))
+
+
+def _run(make: Any, served: Served, labels: Any, **how: Any) -> None:
+    from trueup.serve.running import run_server
+
+    run_server(make, served.url, served.name, labels, announce=say, **how)
 
 
 def _serve_tiles(served: Served) -> None:
     from trueup.detection import TileSearch, TilesToSearch
     from trueup.serve.cards import Layout
-    from trueup.serve.running import run_server
 
     settings = served.server_settings()
     tiles = TilesToSearch.read(served.votes)
@@ -320,7 +317,7 @@ def _serve_tiles(served: Served) -> None:
     images = Path(served.server.images or Path(served.votes).parent)
     look = replace(served.look(None), layout=Layout("tile", image="image"), images=images)
     labels = TileSearch(tiles).labels
-    run_server(make, served.url, served.name, labels, settings=settings, look=look, announce=say)
+    _run(make, served, labels, settings=settings, look=look)
 
 
 def _make_access(
@@ -351,21 +348,13 @@ def _make_access(
 def _serve_demo(server: ServeOptions) -> None:
     from trueup.active import ActiveTest
     from trueup.serve.demo import demo_data
-    from trueup.serve.running import run_server
 
     predictions, labels = demo_data()
-    served = Served("", (), server=replace(server, experts=server.experts or ["ann", "bob"]))
     with tempfile.TemporaryDirectory(prefix="trueup-demo-") as folder:
         url = server.storage or f"sqlite:///{folder}/demo.db"
-        name = server.name or "demo"
+        experts = server.experts or ["ann", "bob"]
+        served = Served("", (), server=replace(server, storage=url, name=server.name or "demo", experts=experts))
         note("made-up reviews, a made-up crowd; everything is gone when it ends")
-        settings: dict[str, Any] = {"noise": "dawid-skene", "half_width": 0.03, "storage": url, "name": name}
-        run_server(
-            functools.partial(ActiveTest, predictions, labels, **settings),
-            url,
-            name,
-            labels,
-            settings=served.server_settings(),
-            look=served.look(None),
-            announce=say,
-        )
+        settings: dict[str, Any] = {"noise": "dawid-skene", "half_width": 0.03}
+        make = functools.partial(ActiveTest, predictions, labels, storage=url, name=served.name, **settings)
+        _run(make, served, labels, settings=served.server_settings(), look=served.look(None))
