@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from cli_helpers import QUICK, assert_one_sentence, crowd, write_csv
 
 import trueup as tu
@@ -111,3 +112,25 @@ def test_columns_of_the_items_are_told_and_their_texts_are_not(run_main, votes_c
     assert "secret" not in report
     assert run_main(*args, "--with-text").code == 0
     assert "secret" in page.read_text(encoding="utf-8")
+
+
+BY = "--items items.csv --by system --draws 60"
+PRINTED = {
+    f"evaluate votes.csv predictions.csv -m accuracy {BY} --cluster prompt": "accuracy by system",
+    f"compare votes.csv systems.csv {BY}": "good minus bad by system",
+    f"labelers votes.csv {BY.removesuffix('--draws 60')} --noise majority": "alpha",
+    f"share votes.csv --of yes {BY}": "first is higher",
+    "compare votes.csv uneven.csv --draws 60": "good 30",
+    "auc votes.csv predictions.csv --draws 60": "target sample",
+    "evaluate votes.csv all_no.csv -m accuracy -m precision --draws 60": "precision is undefined",
+}
+
+
+@pytest.mark.parametrize(("call", "words"), PRINTED.items(), ids=PRINTED)
+def test_answers_are_printed_for_people(
+    run_main, votes_csv, predictions_csv, systems_csv, uneven_csv, all_no_csv, items_csv, monkeypatch, call, words
+):
+    monkeypatch.chdir(votes_csv.parent)
+    ran = run_main(*call.split())
+    assert ran.code == 0, ran.err
+    assert words in ran.out

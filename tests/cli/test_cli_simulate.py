@@ -89,18 +89,3 @@ def test_nothing_is_replaced_without_force(tmp_path, run_main):
     assert (tmp_path / "made" / "votes.csv").read_bytes() == before
     assert run_main(*asked, "--seed", "9", "--force").code == 0
     assert (tmp_path / "made" / "votes.csv").read_bytes() != before
-
-
-def test_an_interrupt_leaves_whole_files_only(tmp_path, run_main, monkeypatch):
-    asked = ("simulate", "baseline", "--out", tmp_path / "made", "--set", "n_items=20")
-    run_main(*asked)
-    before = {file: (tmp_path / "made" / file).read_bytes() for file in FILES}
-
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("os.replace", interrupted)
-    ran = run_main(*asked, "--force", "--seed", "9")
-    assert ran.code == 130
-    assert "Traceback" not in ran.err
-    assert {path.name: path.read_bytes() for path in (tmp_path / "made").iterdir()} == before

@@ -156,25 +156,6 @@ def test_categories_gold_scores_and_options(session, tmp_path, votes_csv, predic
 # ---------------------------------------------------------------------- answers
 
 
-def test_answers_are_taken_with_names_as_they_are_written(session, tmp_path, run_main):
-    votes = crowd()["votes"]
-    rows = [(i, t, v) for i, row in enumerate(votes) for t, v in enumerate(row)]
-    write_csv(tmp_path / "v.csv", ("item", "labeler", "label"), rows)
-    write_csv(tmp_path / "p.csv", ("item", "prediction"), list(enumerate(crowd()["good"])))
-    run_main("vet", "ask", session, tmp_path / "v.csv", tmp_path / "p.csv", "-n", "3")
-    waiting = json.loads(run_main("vet", "status", session, "--json").out)["waiting"]
-    assert all(isinstance(item, int) for item in waiting)
-    assert run_main("vet", "tell", session, f"{waiting[0]}=1").code == 0
-    assert log_of(session)[-1] == {
-        "kind": "tell",
-        "item": waiting[0],
-        "truth": 1,
-        "propensity": log_of(session)[-1]["propensity"],
-        "draw": 1 + [event["item"] for event in log_of(session)[:3]].index(waiting[0]),
-        "blind": True,
-    }
-
-
 def test_odd_names_survive_a_spreadsheet(session, tmp_path, run_main):
     names = ["=cmd()", "<script>", 'a,"b"\nc', "a=b", "+1", "'tis", "[red]"]
     classes = ["=no", "<b>yes</b>"]

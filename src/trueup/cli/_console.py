@@ -151,7 +151,7 @@ def complain(text: str, *, kind: str = "error") -> None:
 def print_table(
     columns: Sequence[Column], rows: Sequence[Sequence[object]], *, title: str | None = None, places: int | None = None
 ) -> None:
-    """A table for people; numbers are rounded, a pair of numbers is an interval, None is a dash."""
+    """A table for people: names first; numbers are rounded, a pair of numbers is an interval, None is a dash."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -162,7 +162,7 @@ def print_table(
         text, justify = column if isinstance(column, tuple) else (column, "left" if k == 0 else "right")
         table.add_column(Text(shown(text)), justify=cast(Any, justify), overflow="fold")
     for row in rows:
-        table.add_row(*(Text(shown(_written(cell, places))) for cell in row))
+        table.add_row(*(Text(shown(_written(cell, places) if k else cell)) for k, cell in enumerate(row)))
     _console().print(table)
 
 
