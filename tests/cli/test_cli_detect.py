@@ -171,7 +171,7 @@ def test_cards_go_out_and_answers_come_back(run_main, files):
         *("--answers", files / "answers.json"),
     )
     assert ran.code == 0, ran.err
-    assert "30 candidates are vetted" in ran.out
+    assert "30 candidates are checked" in ran.out
     assert "0 objects that nobody drew in 6 of 48 tiles" in ran.out
     assert "empty places" in ran.err
     assert "of the pool" not in ran.err
@@ -197,8 +197,8 @@ def bad_calls(files):
         "no photographs": (("vet", *good, "--out", files / "c.html", "--images", files), "got none for"),
         "other answers": (("evaluate", *good, "--answers", files / "an1.json"), "answers that a page of cards"),
         "drawn without gold": (("evaluate", *good, "--gold-drawn", "random"), "no --gold"),
-        "a report as pdf": (("evaluate", *good, "--report", files / "r.pdf"), "a report must end in"),
-        "yolo without names": (("match", "--annotators", files / "yolo"), "name them in order (--class)"),
+        "a report as pdf": (("evaluate", *good, "--report", files / "r.pdf"), "--report must end in"),
+        "yolo without names": (("match", "--annotators", files / "yolo"), "(--class)"),
         "an empty folder": (("match", "--annotators", files / "empty"), "has neither .txt files of YOLO"),
         "no scores": (("match", files / "plain.csv", *annotators(files)), "none has a score"),
         "bad sizes": (("match", *good, "--sizes", files / "plain.csv"), "must have the columns image, width"),
@@ -228,4 +228,4 @@ def test_vetted_candidates_as_a_table(run_main, files, data):
         *("--gold", gold, "--gold-drawn", "random"),
     )
     assert ran.code == 0, ran.err
-    assert "30 candidates are vetted" in ran.out
+    assert "30 candidates are checked" in ran.out

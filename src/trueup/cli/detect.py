@@ -193,7 +193,7 @@ def _read(
     from trueup.detection.reading import read_seen, read_sizes
 
     checked = checked or CheckedOptions()
-    name_options(objects="--annotators", found="DETECTIONS", missed="--answers or --searched")
+    name_options(categories="--class", objects="--annotators", found="DETECTIONS", missed="--answers or --searched")
     name_options(name="--searched-name", split="--split")
     if not shapes.annotators:
         raise InvalidParameter(
