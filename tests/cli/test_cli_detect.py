@@ -57,7 +57,7 @@ def test_match(run_main, files):
         *("--votes", files / "votes.csv", "--coco", files / "all.json"),
     )
     assert ran.code == 0, ran.err
-    for words in ("candidates of 1 class in 12 images", "looked and did not draw", "an3", "sys1"):
+    for words in ("candidate objects in 12 images", "looked and did not draw", "an3", "sys1"):
         assert words in ran.out
     assert (files / "votes.csv").read_text().startswith("item,labeler,label")
     assert json.loads((files / "all.json").read_text())["annotations"]
@@ -131,7 +131,7 @@ def test_tiles_that_were_searched_in_the_app_come_back(run_main, files):
     asked = ("detect", "evaluate", files / "sys1.json", *annotators(files), "-m", "recall", *QUICK)
     ran = run_main(*asked, "--searched", url)
     assert ran.code == 0, ran.err
-    assert "10 objects that nobody drew in 10 of 48 tiles" in ran.out
+    assert "10 objects that nobody drew were seen in 10 of 48 tiles" in ran.out
     assert "0 of 3 objects whose outline was hidden were noticed" in ran.out
     assert "did not notice 3 of 3 objects" in ran.err
     assert "of the pool" not in ran.err
@@ -172,7 +172,7 @@ def test_cards_go_out_and_answers_come_back(run_main, files):
     )
     assert ran.code == 0, ran.err
     assert "30 candidates are checked" in ran.out
-    assert "0 objects that nobody drew in 6 of 48 tiles" in ran.out
+    assert "0 objects that nobody drew were seen in 6 of 48 tiles" in ran.out
     assert "empty places" in ran.err
     assert "of the pool" not in ran.err
 

@@ -68,12 +68,32 @@ class FilePlace:
         return self.path.exists()
 
     def load(self) -> SessionFile:
-        """What it rests on and was made with, and its log."""
-        return SessionFile.load(self.path)
+        """What it rests on and was made with, and its log; else one sentence that says why not."""
+        if not self.exists():
+            raise MissingFile(
+                f"there is no session {self}, got no such file; begin one with `trueup vet start` or "
+                "`trueup vet ask SESSION VOTES PREDICTIONS`"
+            )
+        try:
+            record = json.loads(self.path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise InvalidFile(f"{self} cannot be read, got {error!s:.100}; name a session file") from error
+        except (ValueError, RecursionError) as error:
+            raise InvalidFile(f"{self} is no session, got {error!s:.100}; name a session file") from error
+        is_session = isinstance(record, dict) and record.get("format") == _FORMAT
+        session = SessionFile.of(record) if is_session else None
+        if session is None:
+            raise InvalidFile(f"{self} is no session of `trueup vet`, got other JSON; name a session file")
+        if record.get("version") != _VERSION:
+            raise InvalidFile(
+                f"{self} must be of version {_VERSION}, got {record.get('version')!r}; use the trueup that wrote it"
+            )
+        return session
 
     def save(self, session: SessionFile) -> None:
         """Write the file, whole or not at all."""
-        session.save(self.path)
+        record = {"format": _FORMAT, "version": _VERSION, **asdict(session)}
+        write_text_safely(self.path, json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 @dataclass(frozen=True)
@@ -240,35 +260,6 @@ class SessionFile:
         }
         return replace(self, files=files)
 
-    def save(self, path: Path) -> None:
-        """Write it whole or not at all."""
-        record = {"format": _FORMAT, "version": _VERSION, **asdict(self)}
-        write_text_safely(path, json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
-
-    @classmethod
-    def load(cls, path: Path) -> SessionFile:
-        """Read it back, or say in one sentence why not."""
-        if not path.exists():
-            raise MissingFile(
-                f"there is no session {str(path)!r}, got no such file; begin one with `trueup vet start` or "
-                "`trueup vet ask SESSION VOTES PREDICTIONS`"
-            )
-        try:
-            record = json.loads(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise InvalidFile(f"{str(path)!r} cannot be read, got {error!s:.100}; name a session file") from error
-        except (ValueError, RecursionError) as error:
-            raise InvalidFile(f"{str(path)!r} is no session, got {error!s:.100}; name a session file") from error
-        session = cls.of(record) if isinstance(record, dict) and record.get("format") == _FORMAT else None
-        if session is None:
-            raise InvalidFile(f"{str(path)!r} is no session of `trueup vet`, got other JSON; name a session file")
-        if record.get("version") != _VERSION:
-            raise InvalidFile(
-                f"{str(path)!r} must be of version {_VERSION}, got {record.get('version')!r}; use the trueup that "
-                "wrote it"
-            )
-        return session
-
 
 def _seen_from(path: Path, folder: Path | None) -> str:
     """Relative, so that the folder can be moved; absolute where there is no way from one to the other."""
@@ -333,16 +324,25 @@ class Vetting:
         asked = {event.item: event.why for event in self.test.log if event.kind == "ask" and event.why is not None}
         return [(item, asked.get(item) or self.reasons.get(item, "")) for item in self.test.waiting]
 
+    @cached_property
+    def items(self) -> dict[str, Hashable]:
+        """The items by how they are written."""
+        return by_name(self.labels.items.tolist())
+
+    @cached_property
+    def classes(self) -> dict[str, Hashable]:
+        """The classes by how they are written."""
+        return by_name(self.labels.classes.tolist())
+
     def item(self, text: str) -> Hashable:
         """The item that a text means."""
-        known = by_name(self.labels.items.tolist())
-        if text not in known:
+        if text not in self.items:
             raise InvalidParameter(f"there is no item {text!r} in the votes, got it; use the names that 'vet ask' gave")
-        return known[text]
+        return self.items[text]
 
     def typed(self, texts: Iterable[str]) -> dict[Hashable, Hashable]:
         """Answers written ITEM=CLASS, where both names may hold equals signs themselves."""
-        items, classes = by_name(self.labels.items.tolist()), by_name(self.labels.classes.tolist())
+        items, classes = self.items, self.classes
         found: dict[Hashable, Hashable] = {}
         for text in texts:
             cuts = [k for k, sign in enumerate(text) if sign == "="]
@@ -370,7 +370,7 @@ class Vetting:
             empty = f"an empty column {truth!r}; fill it in and save the file"
         if not answers:
             raise InvalidFile(f"{source!r} has no answers, got {empty}")
-        items, classes = by_name(self.labels.items.tolist()), by_name(self.labels.classes.tolist())
+        items, classes = self.items, self.classes
         found = {}
         for name, answer in answers.items():
             meant = _class_meant(str(answer), classes)

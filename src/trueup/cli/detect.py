@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from trueup._base.wording import interval, number, some
 from trueup._base.writing import check_readable
 from trueup.cli import _options as options
 from trueup.cli._command import Answer, add_to, this_call
@@ -268,7 +267,7 @@ def match(
         note(f"votes: {votes}")
     if coco is not None:
         note(f"{write_coco(pool, coco, labels=candidates.labels):,} candidates: {coco}")
-    return Answer(_about_pool(pool), lambda body: _show_pool(pool, body), head={"files": candidates.files})
+    return Answer(_about_pool(pool), lambda body: _show_pool(candidates, body), head={"files": candidates.files})
 
 
 @add_to(app, cls=ManyFiles)
@@ -292,7 +291,7 @@ def evaluate(
     """How good is a detector really? Precision, recall and average precision with intervals."""
     from trueup.detection import evaluate as judge
     from trueup.detection import evaluate_at_cuts, write_coco
-    from trueup.detection.evaluating import object_probabilities
+    from trueup.detection.evaluating import cut_table, object_probabilities
 
     candidates = _read(detections, shapes, how, checked, seed)
     pool, labels = candidates.pool, candidates.labels
@@ -323,13 +322,15 @@ def evaluate(
         return {**candidates.record(), **(systems[0] if len(systems) == 1 else {"systems": systems})}
 
     def show(body: Mapping[str, Any]) -> None:
-        _show_pool(pool, body["pool"])
+        _show_pool(candidates, body["pool"])
         _show_checked(candidates)
         for system in body.get("systems", [body]):
             say(f"{shown(system['system'])}: this rests on {answers[system['system']].answer_in_words()}.")
             rows = [{"metric": name, **estimate} for name, estimate in system["metrics"].items()]
             print_records({"metric": "metric", "estimate": "mean", interval_head(level): "interval"}, rows)
-            _show_cuts(system["cuts"])
+            if cuts:
+                table = cut_table(system["system"], moved[system["system"]])
+                print_table(table["head"], table["rows"], title=table["words"])
 
     warnings = [*candidates.warnings, *(text for evaluation in answers.values() for text in evaluation.warnings)]
     return Answer(body, show, warnings=warnings, head={"files": candidates.files})
@@ -370,6 +371,7 @@ def compare(
 
     def show(body: Mapping[str, Any]) -> None:
         show_comparison(comparison, body, dict.fromkeys(map(str, comparison.ranking), comparison.n_items))
+        _show_pool(candidates, body["pool"])
         _show_checked(candidates)
 
     body = {**candidates.record(), **about_comparison(comparison)}
@@ -474,12 +476,11 @@ def _write_report(
         note(f"report: {path}")
 
 
-def _show_pool(pool: Pool, about: Mapping[str, Any]) -> None:
-    say(
-        f"{some(about['candidates'], 'candidate')} of {some(len(pool.categories), 'class')} in "
-        f"{some(about['images'], 'image')}, "
-        f"compared by {'boxes' if pool.masks is None else 'masks'} from an overlap of {pool.iou:g} on."
-    )
+def _show_pool(candidates: Candidates, about: Mapping[str, Any]) -> None:
+    from trueup.detection.evaluating import pool_sentences
+
+    for sentence in pool_sentences(candidates.pool, candidates.missed):
+        say(sentence)
     annotators = [{"name": name, **counts} for name, counts in about["annotators"].items()]
     print_records({"annotator": "name", "drew": "drawn", "looked and did not draw": "not_drawn"}, annotators)
     systems = [{"name": name, **counts} for name, counts in about["systems"].items()]
@@ -488,31 +489,13 @@ def _show_pool(pool: Pool, about: Mapping[str, Any]) -> None:
 
 
 def _show_checked(candidates: Candidates) -> None:
-    missed = candidates.missed
+    n = {name: candidates.total(f"n_{name}") for name in ("planted", "accepted", "hidden", "noticed")}
     if candidates.labels.gold:
         say(f"{len(candidates.labels.gold):,} candidates are checked.")
-    if missed is not None:
-        low, high = missed.total.interval(0.95)
-        say(
-            f"{missed.n_seen:,} objects that nobody drew in {missed.n_searched:,} of {missed.n_tiles:,} tiles: between "
-            f"{low:.0f} and {high:.0f} in all (95% interval)."
-        )
-    if candidates.total("n_planted"):
-        places = f"{candidates.total('n_accepted')} of {candidates.total('n_planted')}"
-        say(f"{places} empty places were taken for objects.")
-    if candidates.total("n_hidden"):
-        noticed = f"{candidates.total('n_noticed')} of {candidates.total('n_hidden')}"
-        say(f"{noticed} objects whose outline was hidden were noticed.")
-
-
-def _show_cuts(cuts: Mapping[str, Mapping[str, Any]]) -> None:
-    def cell(estimate: Mapping[str, Any]) -> str:
-        return f"{number(estimate['mean'])} ({interval(estimate['low'], estimate['high'])})"
-
-    if cuts:
-        names = next(iter(cuts.values()))
-        rows = [(name, *(cell(estimates[name]) for estimates in cuts.values())) for name in names]
-        print_table(("where shapes are one thing from", *cuts), rows)
+    if n["planted"]:
+        say(f"{n['accepted']} of {n['planted']} empty places were taken for objects.")
+    if n["hidden"]:
+        say(f"{n['noticed']} of {n['hidden']} objects whose outline was hidden were noticed.")
 
 
 def _estimates(evaluation: Evaluation) -> dict[str, Any]:
