@@ -44,6 +44,8 @@ def simulate(
     seed: Seed = 0,
 ) -> Answer:
     """Simulate a crowd with a known truth: writes votes.csv, predictions.csv, truth.csv and simulation.json."""
+    from trueup.data.reading import write_labels
+
     if list_them:
         listed = {key: {"about": about, "parameters": _parameters(key)} for key, about in SIMULATORS.items()}
         return Answer(listed, _show_list, is_bare=True)
@@ -61,6 +63,7 @@ def simulate(
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InvalidFile(f"the folder {str(out)!r} cannot be made, got {error!s:.100}; check the path") from error
+    write_labels(found.labels, out / "votes.csv")
     for file, text in texts.items():
         write_text_safely(out / file, text)
     if left_out:
@@ -70,10 +73,10 @@ def simulate(
     def show(_: Any) -> None:
         n_items = labels.n_items - left_out
         say(f"{labels.n_votes:,} votes of {labels.n_labelers:,} labelers on {n_items:,} items.")
-        for file in texts:
+        for file in _FILES:
             say(f"wrote {out / file}")
 
-    paths = {file: str(out / file) for file in texts}
+    paths = {file: str(out / file) for file in _FILES}
     return Answer({"simulator": name, "seed": seed, "files": paths}, show, is_bare=True)
 
 
@@ -123,16 +126,11 @@ def _check_folder(out: Path, *, force: bool) -> None:
 
 
 def _texts(found: Simulation) -> tuple[dict[str, str], int]:
-    """The tables as csv, and how many items have no vote and so are in none of them."""
+    """Predictions and truth as csv, and how many items have no vote and so are in no table."""
     labels = found.labels
-    item, labeler, answer, counts = labels.vote_table()
-    codes = [column.repeat(counts) for column in (item, labeler, answer)]
-    columns = zip((labels.items, labels.labelers, labels.answers), codes, strict=True)
-    votes = zip(*(names[code].tolist() for names, code in columns), strict=True)
     voted = [(k, name) for k, name in enumerate(labels.items.tolist()) if labels.votes_per_item[k] > 0]
     truth = found.truth.tolist()
     texts = {
-        "votes.csv": csv_text(("item", "labeler", "label"), votes),
         "predictions.csv": _predictions(found, voted),
         "truth.csv": csv_text(("item", "label"), [(name, truth[k]) for k, name in voted]),
     }
