@@ -277,7 +277,7 @@ def _served(
     if file.lower().endswith(TILES_SUFFIX):
         return Served(file, (), server=server)
     served = read_settings(Path(file))
-    changed = {name: value for name, value in vars(server).items() if value not in (None, False, [])}
+    changed = {name: value for name, value in vars(server).items() if value is not None and value is not False}
     return replace(served, server=replace(served.server, **changed))
 
 
