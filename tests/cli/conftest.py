@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cli_helpers import BAD_VOTES, HANGS_AFTER, PROGRAM, Ran, crowd, write_csv
+from cli_helpers import HANGS_AFTER, PROGRAM, Ran, crowd, write_csv
 
 from trueup.cli import main
 
@@ -129,13 +129,6 @@ def dependent_csv(tmp_path: Path) -> Path:
     votes = np.where(wrong, 1 - truth[:, None], truth[:, None])
     rows = [(i, f"w{t}", votes[i, t]) for i in range(300) for t in range(8)]
     return write_csv(tmp_path / "dependent.csv", ("item", "labeler", "label"), rows)
-
-
-@pytest.fixture(params=list(BAD_VOTES))
-def bad_votes(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, str]:
-    """A file of votes that is wrong, and a piece of the sentence that must be said about it."""
-    write, sentence = BAD_VOTES[request.param]
-    return write(tmp_path), sentence
 
 
 @pytest.fixture

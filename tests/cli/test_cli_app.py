@@ -63,30 +63,6 @@ def test_without_a_command_the_help_is_shown(run_main):
     assert "Usage" in ran.out + ran.err
 
 
-@pytest.mark.parametrize(
-    ("args", "sentence"),
-    [
-        (("evaluat",), "did you mean 'evaluate'"),
-        (("evaluate",), "'VOTES'"),
-        (("evaluate", "a.csv", "b.csv", "--sead", "1"), "--sead"),
-        (("evaluate", "a.csv", "b.csv", "--seed", "x"), "--seed"),
-        (("evaluate", "a.csv", "b.csv", "--seed", "-1"), "--seed"),
-    ],
-    ids=["command", "argument", "option", "value", "range"],
-)
-def test_bad_usage_is_one_sentence_that_names_the_help(run_main, args, sentence):
-    ran = run_main(*args)
-    assert_one_sentence(ran)
-    assert sentence in ran.err
-    assert "--help'" in ran.err
-
-
-def test_a_file_that_is_not_there(run_main):
-    ran = run_main("check", "nowhere.csv")
-    assert_one_sentence(ran)
-    assert "'nowhere.csv' does not exist" in ran.err
-
-
 @pytest.mark.parametrize("args", [("--debug", "check"), ("check", "--debug")], ids=["before", "after"])
 def test_debug_shows_where_and_keeps_the_exit_code(run_main, args):
     ran = run_main(*args, "nowhere.csv")
@@ -271,7 +247,7 @@ def test_running_a_command_loads_no_other(run_trueup):
         text=True,
     )
     assert "trueup.cli.demo" not in loaded.stdout
-    assert "trueup.cli.check" in loaded.stdout
+    assert "trueup.cli.judge" in loaded.stdout
 
 
 def test_the_package_runs_as_a_module():

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from cli_helpers import QUICK, assert_one_sentence, crowd, write_csv
+from cli_helpers import QUICK, crowd, write_csv
 
 import trueup as tu
 
@@ -39,12 +39,3 @@ def test_scores_that_speak_for_the_other_class(run_main, votes_csv, tmp_path):
     assert area(for_yes) > 0.7
     assert area(for_no) < 0.3
     assert area(for_no, "--positive", "no") == pytest.approx(area(for_yes), abs=0.02)
-
-
-def test_bad_requests(run_main, votes_csv, predictions_csv, systems_csv):
-    ran = run_main("auc", votes_csv, predictions_csv, "--view", "bays")
-    assert_one_sentence(ran)
-    assert "did you mean 'bayes'" in ran.err
-    ran = run_main("auc", votes_csv, systems_csv, *QUICK)  # classes only
-    assert_one_sentence(ran)
-    assert "scores" in ran.err

@@ -3,7 +3,7 @@
 import json
 
 import numpy as np
-from cli_helpers import assert_one_sentence, write_csv
+from cli_helpers import write_csv
 
 
 def test_what_is_in_the_files(run_main, votes_csv, predictions_csv):
@@ -61,13 +61,6 @@ def test_dependent_labelers_are_found(run_main, dependent_csv):
     assert "finding: Labelers err together" in ran.err
     assert "leave --noise out" in ran.err
     assert run_main("check", dependent_csv).code == 0
-
-
-def test_bad_votes_are_one_sentence(run_main, bad_votes):
-    path, sentence = bad_votes
-    ran = run_main("check", path)
-    assert_one_sentence(ran)
-    assert sentence in ran.err
 
 
 def test_two_hundred_thousand_rows(run_trueup, tmp_path):

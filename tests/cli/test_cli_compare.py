@@ -6,9 +6,6 @@ import pytest
 from cli_helpers import FEW, QUICK, assert_one_sentence, crowd, write_csv
 
 import trueup as tu
-from trueup.cli._files import read_systems, read_votes
-from trueup.cli._options import PredictionOptions, VoteOptions
-from trueup.cli.compare import on_judged_items
 
 
 @pytest.fixture
@@ -25,15 +22,6 @@ def test_one_file_with_a_column_of_systems(run_main, votes_csv, systems_csv):
     assert ran.code == 0, ran.err
     assert "good is the best of 2 by accuracy" in ran.out
     assert "good minus bad" in ran.out
-
-
-def test_the_report_shows_each_system_and_the_comparison(run_main, votes_csv, systems_csv, tmp_path):
-    report = tmp_path / "r.html"
-    ran = run_main("compare", votes_csv, systems_csv, "--metric", "accuracy", "--report", report, *QUICK)
-    assert ran.code == 0, ran.err
-    page = report.read_text(encoding="utf-8")
-    assert "good" in page
-    assert "bad" in page
 
 
 def test_a_file_for_each_system_gives_the_same(run_main, votes_csv, systems_csv, two_files):
@@ -53,10 +41,6 @@ def test_json_holds_the_numbers_of_the_library(run_main, votes_csv, systems_csv)
     assert got["systems"] == expected.to_dict()["systems"]
     assert got["pairs"][0]["prob_a_better"] == expected.prob_better("good", "bad")
     assert got["groups"] == [list(group) for group in expected.groups]
-
-
-def test_one_system_cannot_be_compared(run_main, votes_csv, predictions_csv):
-    assert_one_sentence(run_main("compare", votes_csv, predictions_csv, *QUICK))
 
 
 def test_two_files_of_one_name(run_main, votes_csv, two_files, tmp_path):
@@ -80,23 +64,6 @@ def test_the_report_of_a_comparison_judges_each_system_on_the_items_compared_on(
 
     assert counts() == {"good": 30, "bad": 30}
     assert counts("--judged-on", "own") == {"good": 30, "bad": 60}
-
-
-def test_the_table_of_a_comparison_states_uneven_counts(run_main, votes_csv, uneven_csv, systems_csv):
-    ran = run_main("compare", votes_csv, uneven_csv, *QUICK)
-    assert "30 items;" in ran.out
-    assert "good 30, bad 60" in ran.out
-    assert "each has predicted" not in run_main("compare", votes_csv, systems_csv, *QUICK).out
-
-
-def test_restricting_systems_keeps_their_outputs(votes_csv, uneven_csv):
-    labels = read_votes(str(votes_csv), VoteOptions())
-    systems = read_systems(str(uneven_csv), labels, PredictionOptions(), VoteOptions())
-    compared = tu.compare(systems, labels, noise="dawid-skene", n_draws=100, n_warmup=50)
-    kept = on_judged_items(systems, compared).align(labels, missing="ignore").codes
-    before = systems.align(labels, missing="ignore").codes
-    assert (kept[:, (before >= 0).all(axis=0)] == before[:, (before >= 0).all(axis=0)]).all()
-    assert (kept >= 0).sum(axis=1).tolist() == [30, 30]
 
 
 def test_systems_beside_each_other_in_each_slice(run_main, votes_csv, systems_csv, items_csv):

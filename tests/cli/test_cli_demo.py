@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from cli_helpers import assert_one_sentence
 
 
 def test_it_judges_compares_and_writes_a_report(run_main, tmp_path, monkeypatch):
@@ -32,10 +31,6 @@ def test_it_judges_compares_and_writes_a_report(run_main, tmp_path, monkeypatch)
     assert [one["hidden_accuracy"] for one in found["systems"]] == list(result.truth.values())
     assert found["comparison"]["systems"][0]["system"] == "support vectors"
     json.loads((tmp_path / "demo.json").read_text(encoding="utf-8"))
-
-
-def test_a_place_that_cannot_be_written(run_main, tmp_path):
-    assert_one_sentence(run_main("demo", "--report", tmp_path / "none" / "demo.html"))
 
 
 @pytest.mark.slow

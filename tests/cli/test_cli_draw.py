@@ -6,8 +6,6 @@ import json
 import pytest
 from cli_helpers import assert_one_sentence, crowd, write_csv
 
-from trueup.data.labels import Labels
-
 
 @pytest.fixture
 def truth_csv(tmp_path):
@@ -102,31 +100,6 @@ def test_names_like_formulas_come_back(run_main, tmp_path):
     assert drawn_in(run_main, votes, "--gold", out)["drawn_gold"] == 2
 
 
-@pytest.mark.parametrize(
-    ("options", "what"),
-    [
-        (("--n", "0"), "--n"),
-        (("--n", "61"), "--n must be at most the 60 items"),
-        (("--n", "1", "--by", "votes"), "--n must be at least the 2 strata"),
-        (("--n", "5", "--by", "prediction"), "go together"),
-        (("--n", "5", "--by", "topic"), "no item column 'topic'"),
-        (("--n", "5", "--by", "votes", "--allocation", "fair"), "--allocation must be one of"),
-        (("--n", "5", "--out", "list.xlsx"), "csv"),
-        ((), "--n"),
-    ],
-)
-def test_bad_input(run_main, votes_csv, options, what):
-    ran = run_main("plan", "draw", votes_csv, *options)
-    assert_one_sentence(ran)
-    assert what in ran.err
-
-
-def test_several_systems_need_a_name(run_main, votes_csv, systems_csv):
-    ran = run_main("plan", "draw", votes_csv, systems_csv, "--by", "prediction", "--n", "5")
-    assert_one_sentence(ran)
-    assert "--only-system" in ran.err
-
-
 def test_plan_lists_its_commands_and_spends_where_none_is_named(run_main):
     told = run_main("plan", "--help").out
     assert "spend" in told
@@ -151,25 +124,3 @@ def test_the_option_overrules_the_file(run_main, votes_csv, truth_csv, tmp_path)
         ran = run_main("check", votes_csv, *bad)
         assert_one_sentence(ran)
         assert what in ran.err
-
-
-def test_a_session_remembers_how_gold_was_drawn(run_main, votes_csv, predictions_csv, truth_csv, tmp_path, monkeypatch):
-    seen = []
-    monkeypatch.setattr(Labels, "with_gold", _spying(Labels.with_gold, seen))
-    gold = write_csv(tmp_path / "g.csv", ("item", "label"), [tuple(row.values()) for row in rows_of(truth_csv)[:20]])
-    session = tmp_path / "s.json"
-    args = ("--gold", gold, "--gold-drawn", "random", "--noise", "dawid-skene")
-    assert run_main("vet", "start", session, votes_csv, predictions_csv, *args).code == 0
-    asked = json.loads(run_main("vet", "ask", session, "-n", "5", "--json").out)
-    known = {row["item"] for row in rows_of(gold)}
-    assert len(asked["items"]) == 5
-    assert not known & {one["item"] for one in asked["items"]}
-    assert [len(labels.drawn_gold) for labels in seen] == [20, 20]
-
-
-def _spying(method, seen):
-    def with_gold(*args, **options):
-        seen.append(method(*args, **options))
-        return seen[-1]
-
-    return with_gold

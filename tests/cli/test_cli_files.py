@@ -3,17 +3,13 @@
 import gzip
 import io
 import json
-import os
 import shlex
-import stat
 
 import pytest
 from cli_helpers import QUICK, assert_one_sentence, crowd, write_csv
 
-from trueup._base.writing import check_writable, write_text_safely
 from trueup.cli._files import read_votes
 from trueup.cli._options import VoteOptions
-from trueup.exceptions import InvalidFile, MissingFile
 
 HOSTILE = ("=cmd()", "<script>alert(1)</script>")
 
@@ -24,27 +20,6 @@ def test_bad_votes_are_one_sentence_for_the_installed_program(run_trueup, tmp_pa
     ran = run_trueup("evaluate", path, predictions_csv)
     assert_one_sentence(ran)
     assert "save it as UTF-8" in ran.err
-
-
-@pytest.mark.parametrize(
-    ("content", "sentence"),
-    [
-        (b"", "is empty"),
-        (b"item,prediction\n", "no predictions"),
-        (b"item,guess\ni0,yes\n", "'prediction'"),
-        (bytes(range(128, 256)) * 8, "not UTF-8"),
-        ("item,prediction\ni0,caf\xe9\n".encode("latin-1"), "save it as UTF-8"),
-        (b"item,prediction\ni0,yes\ni0,no\n", "once"),
-        (b"item,score\ni0,high\n", "'high'"),
-    ],
-    ids=["empty", "header only", "wrong columns", "binary", "latin-1", "twice", "no number"],
-)
-def test_bad_predictions_are_one_sentence(run_main, votes_csv, tmp_path, content, sentence):
-    path = tmp_path / "p.csv"
-    path.write_bytes(content)
-    ran = run_main("evaluate", votes_csv, path)
-    assert_one_sentence(ran)
-    assert sentence in ran.err
 
 
 def test_byte_order_mark_and_windows_line_ends(run_main, tmp_path, votes_csv, predictions_csv):
@@ -71,17 +46,6 @@ def test_every_format_gives_the_same(run_main, tmp_path, votes_csv, predictions_
         for path in (votes_csv, *(tmp_path / f"v.{kind}" for kind in ("csv.gz", "jsonl", "parquet", "tsv")))
     ]
     assert all(answer == answers[0] for answer in answers)
-
-
-def test_columns_by_other_names(run_main, tmp_path):
-    data = crowd()
-    rows = [(v, f"w{t}", i) for i, row in enumerate(data["votes"]) for t, v in enumerate(row)]
-    votes = write_csv(tmp_path / "v.csv", ("what", "who", "image"), rows)
-    guesses = write_csv(tmp_path / "p.csv", ("image", "guess"), list(enumerate(data["good"])))
-    names = ("--item", "image", "--labeler", "who", "--label", "what", "--prediction", "guess")
-    ran = run_main("evaluate", votes, guesses, *names, "-m", "accuracy", *QUICK)
-    assert ran.code == 0, ran.err
-    assert "accuracy is between" in ran.out
 
 
 def test_votes_from_standard_input(run_main, votes_csv, predictions_csv, monkeypatch):
@@ -118,22 +82,6 @@ def test_standard_input_is_empty_or_named_twice(run_main, monkeypatch):
     assert "twice" in ran.err
 
 
-def test_labels_with_quotes_commas_line_breaks_and_markup(run_main, tmp_path):
-    classes = ('say "hi", you\nthere', "[red]")
-    data = crowd()
-    rows = [(f"i,{i}", f"w\n{t}", classes[v]) for i, row in enumerate(data["votes"]) for t, v in enumerate(row)]
-    votes = write_csv(tmp_path / "v.csv", ("item", "labeler", "label"), rows)
-    guesses = write_csv(
-        tmp_path / "p.csv", ("item", "prediction"), [(f"i,{i}", classes[p]) for i, p in enumerate(data["good"])]
-    )
-    ran = run_main("check", votes, guesses, "--no-dependence")
-    assert ran.code == 0, ran.err
-    assert 'say "hi", you\\nthere' in ran.out
-    assert "[red]" in ran.out
-    found = json.loads(run_main("evaluate", votes, guesses, "--json", "-m", "accuracy", *QUICK).out)
-    assert sorted(found["classes"]) == sorted(classes)
-
-
 def test_labels_that_are_formulas_or_scripts_are_escaped_in_the_report(run_main, tmp_path):
     data = crowd()
     rows = [(f"i{i}", f"<b>{t}</b>", HOSTILE[v]) for i, row in enumerate(data["votes"]) for t, v in enumerate(row)]
@@ -149,14 +97,6 @@ def test_labels_that_are_formulas_or_scripts_are_escaped_in_the_report(run_main,
         assert text not in page
 
 
-@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="the administrator may write everywhere")
-def test_a_folder_without_the_right_to_write(run_main, votes_csv, predictions_csv, tmp_path):
-    closed = tmp_path / "closed"
-    closed.mkdir(mode=0o500)
-    ran = run_main("evaluate", votes_csv, predictions_csv, "--report", closed / "r.html", *QUICK)
-    assert_one_sentence(ran)
-
-
 @pytest.mark.parametrize("where", ["", "file.csv/r.html", "/proc/nowhere/r.html"], ids=["folder", "file", "proc"])
 def test_a_report_that_cannot_be_written_stops_before_the_work(run_main, votes_csv, predictions_csv, tmp_path, where):
     (tmp_path / "file.csv").write_text("x", encoding="utf-8")
@@ -167,69 +107,6 @@ def test_a_report_that_cannot_be_written_stops_before_the_work(run_main, votes_c
     assert "r.html" in ran.err
 
 
-# Writing safely.
-
-
-def test_a_file_is_replaced_whole_and_keeps_its_rights(tmp_path):
-    path = tmp_path / "a.txt"
-    write_text_safely(path, "één\n")
-    assert path.read_bytes() == "één\n".encode()
-    assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~_umask()
-    path.chmod(0o600)
-    write_text_safely(path, "two")
-    assert path.read_text(encoding="utf-8") == "two"
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
-@pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt()], ids=["error", "interrupt"])
-@pytest.mark.parametrize("step", ["fsync", "replace"])
-def test_a_failure_on_the_way_leaves_the_old_file_and_no_other(tmp_path, monkeypatch, step, error):
-    path = tmp_path / "a.txt"
-    path.write_text("old", encoding="utf-8")
-
-    def fail(*_: object, **__: object) -> None:
-        raise error
-
-    monkeypatch.setattr("trueup._base.writing.os.fsync" if step == "fsync" else "pathlib.Path.replace", fail)
-    with pytest.raises(InvalidFile if isinstance(error, OSError) else KeyboardInterrupt):
-        write_text_safely(path, "new")
-    monkeypatch.undo()
-    assert path.read_text(encoding="utf-8") == "old"
-    assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
-
-
-def test_a_text_that_cannot_be_encoded_leaves_nothing(tmp_path):
-    with pytest.raises(InvalidFile):
-        write_text_safely(tmp_path / "a.txt", "\ud800")
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_link_is_followed(tmp_path):
-    (tmp_path / "real").mkdir()
-    link = tmp_path / "link.txt"
-    link.symlink_to(tmp_path / "real" / "a.txt")
-    write_text_safely(link, "text")
-    assert link.is_symlink()
-    assert (tmp_path / "real" / "a.txt").read_text(encoding="utf-8") == "text"
-
-
-def test_what_cannot_be_a_file(tmp_path):
-    with pytest.raises(InvalidFile, match="got a folder"):
-        check_writable(tmp_path)
-    with pytest.raises(MissingFile, match="make it first"):
-        check_writable(tmp_path / "none" / "a.txt")
-    with pytest.raises(InvalidFile):
-        check_writable("a\0b")
-    with pytest.raises(InvalidFile):
-        write_text_safely(tmp_path / ("x" * 300), "text")
-
-
 @pytest.mark.parametrize("command", ["evaluate", "compare"])
 def test_the_report_is_there_when_the_reader_of_the_pipe_has_gone(
     run_main, votes_csv, systems_csv, tmp_path, monkeypatch, command
@@ -237,7 +114,7 @@ def test_the_report_is_there_when_the_reader_of_the_pipe_has_gone(
     def gone(data):
         raise BrokenPipeError
 
-    monkeypatch.setattr(f"trueup.cli.{command}.print_json", gone)
+    monkeypatch.setattr("trueup.cli._command.print_json", gone)
     report = tmp_path / "r.md"
     ran = run_main(command, votes_csv, systems_csv, "-m", "accuracy", "--json", "--report", report, *QUICK)
     assert ran.code == 141, ran.err
@@ -257,35 +134,11 @@ def test_the_report_holds_the_command_and_what_was_asked_for(run_main, votes_csv
     assert "threshold" not in settings
 
 
-@pytest.mark.parametrize(("vote", "other"), [("yes", "no"), (1, 0)], ids=["text", "numbers"])
-def test_votes_of_one_class_with_the_others_named(run_main, tmp_path, vote, other):
-    votes = write_csv(tmp_path / "v.csv", ("item", "labeler", "label"), [(i, t, vote) for i in range(9) for t in "abc"])
-    ran = run_main("check", votes, "--no-dependence")
-    assert_one_sentence(ran)
-    assert "--class" in ran.err
-    assert "classes=" not in ran.err
-    assert "np." not in ran.err
-    predictions = write_csv(tmp_path / "p.csv", ("item", "prediction"), [(i, other) for i in range(9)])
-    named = ("--class", other, "--class", vote)
-    ran = run_main("check", votes, predictions, "--no-dependence", "--json", *named)
-    assert ran.code == 0, ran.err
-    assert json.loads(ran.out)["votes"]["classes"] == [other, vote]
-
-
 def test_digits_that_are_text_in_the_file_stay_text(tmp_path):
     path = tmp_path / "v.jsonl"
     rows = [{"item": i, "labeler": "a", "label": "1"} for i in range(3)]
     path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     assert read_votes(str(path), VoteOptions(class_names=["0", "1"])).classes.tolist() == ["0", "1"]
-
-
-def test_gold_of_no_item_is_told_in_words_of_the_command_line(run_main, votes_csv, predictions_csv, tmp_path):
-    gold = tmp_path / "gold.csv"
-    gold.write_text("item,label\nsomething else,yes\n", encoding="utf-8")
-    ran = run_main("evaluate", votes_csv, predictions_csv, "--gold", gold)
-    assert_one_sentence(ran)
-    assert "see the items in the file of votes" in ran.err
-    assert "labels.items" not in ran.err
 
 
 def test_no_result_replaces_a_file_of_the_same_call(run_main, tmp_path, votes_csv, predictions_csv):
@@ -333,10 +186,3 @@ def test_a_session_of_the_wrong_shape_is_one_sentence(run_main, tmp_path, change
     path.write_text("[" * 100_000, encoding="utf-8")
     assert_one_sentence(run_main("vet", "status", path))
     assert_one_sentence(run_main("monitor", "show", path))
-
-
-def test_more_than_a_machine_holds_is_one_sentence(run_main, tmp_path, votes_csv, predictions_csv):
-    ran = run_main("simulate", "dawid-skene", "-o", tmp_path / "sim", "--set", "n_items=99999999999999")
-    assert_one_sentence(ran)
-    assert "too little memory" in ran.err
-    assert run_main("evaluate", votes_csv, predictions_csv, "--draws", 10**12).code == 2

@@ -6,8 +6,7 @@ from xml.etree import ElementTree
 import pytest
 from cli_helpers import FEW, QUICK, assert_one_sentence, crowd, write_csv
 
-import trueup as tu
-from trueup.cli._console import BAD_INPUT, FINDING, FINE, UNDECIDED
+from trueup.cli._console import FINDING, FINE, UNDECIDED
 
 
 @pytest.mark.parametrize(
@@ -102,45 +101,3 @@ def test_verdicts_as_junit(run_main, votes_csv, systems_csv, tmp_path):
     suite = ElementTree.parse(path).getroot()[0]
     assert (suite.attrib["name"], suite.attrib["failures"]) == ("compare", "1")
     assert suite[0][0].tag == "failure"
-
-
-@pytest.mark.parametrize(
-    ("option", "sentence"),
-    [
-        (("--junit", "no/such/folder/gate.xml", "--better-than", "bad"), "does not exist"),
-        (("--junit", "gate.xml"), "--junit is about gates"),
-        (("--require-gold",), "--require-gold is about gates"),
-        (("--margin", "0.1"), "--margin is about gates"),
-        (("--candidate", "good"), "--candidate is about gates"),
-        (("--better-than", "nobody"), "'nobody'"),
-        (("--better-than", "bad", "--probability", "95"), "between 0.5 and 1"),
-        (("--fail-below", "recall=0.5"), "about 'accuracy'"),
-        (("--fail-below", "accuracy=0.5", "--fail-below", "accuracy=0.6"), "twice"),
-    ],
-    ids=lambda value: value[0][2:] if isinstance(value, tuple) else "",
-)
-def test_gates_that_make_no_sense_are_one_sentence(run_main, votes_csv, systems_csv, option, sentence):
-    ran = run_main("compare", votes_csv, systems_csv, *option, *QUICK)
-    assert ran.code == BAD_INPUT
-    assert_one_sentence(ran)
-    assert sentence in ran.err
-
-
-def test_the_help_tells_the_exit_codes(run_main):
-    told = " ".join(run_main("compare", "--help").out.split())
-    assert "exit with 0 if passed, 1 if failed, 5 if undecided" in told
-
-
-def test_slices_clusters_and_weights(run_main, votes_csv, predictions_csv, items_csv):
-    args = ("evaluate", votes_csv, predictions_csv, "-m", "accuracy", "--items", items_csv, "--by", "system", *FEW)
-    ran = run_main(*args, "--cluster", "prompt")
-    assert ran.code == 0, ran.err
-    assert "accuracy by system" in ran.out
-    assert "on items like these" in ran.out
-    told = json.loads(run_main(*args, "--json").out)["by"]
-    labels = tu.read_labels(votes_csv).with_items(tu.read_items(items_csv))
-    predictions = tu.read_predictions(predictions_csv, labels=labels)
-    door = tu.evaluate(predictions, labels, metrics=["accuracy"], by="system", n_draws=60)
-    assert {row["slice"]: row["mean"] for row in told["slices"]} == {
-        name: pytest.approx(door.by.compared()[name].mean) for name in ("alpha", "beta")
-    }

@@ -1,11 +1,10 @@
 """trueup labelers."""
 
-import io
 import json
 
 import numpy as np
 import pytest
-from cli_helpers import assert_one_sentence, write_csv
+from cli_helpers import write_csv
 
 import trueup as tu
 from trueup.adapters import read_labels
@@ -93,57 +92,3 @@ def test_order_number_of_rows_and_a_plot(tmp_path, votes_csv, run_main):
     assert "… and 3 more." in shown
     assert "w0" in shown
     assert "w2" not in shown
-
-
-def test_standard_input_and_a_byte_order_mark(votes_csv, run_main, monkeypatch):
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\xef\xbb\xbf" + votes_csv.read_bytes())))
-    ran = run_main("labelers", "-", "--json", *QUICK)
-    assert ran.code == 0, ran.err
-    assert len(json.loads(ran.out)["labelers"]) == 5
-
-
-def test_odd_names_are_shown_as_they_are(tmp_path, run_main):
-    names = ["=cmd()", "<script>alert(1)</script>", "[red]x[/red]", 'a,"b"\nc', "\x1b[31mred"]
-    rng = np.random.default_rng(1)
-    truth = rng.integers(2, size=80)
-    votes = np.where(rng.random((80, 5)) < 0.85, truth[:, None], 1 - truth[:, None])
-    path = votes_of(tmp_path / "odd.csv", votes, names)
-    found = json.loads(run_main("labelers", path, "--json", *QUICK).out)
-    assert {row["labeler"] for row in found["labelers"]} == set(names)
-    out = run_main("labelers", path, *QUICK).out
-    for name in ("=cmd()", "<script>alert(1)</script>", "[red]x[/red]", 'a,"b"\\nc', "\\x1b[31mred"):
-        assert name in out
-    assert "\x1b" not in out
-
-
-def test_one_labeler_alone_is_no_crash(tmp_path, run_main):
-    path = votes_of(tmp_path / "one.csv", np.array([[0], [1], [1], [0]]))
-    ran = run_main("labelers", path, *QUICK)
-    assert ran.code == 0, ran.err
-    assert "w0" in ran.out
-
-
-def test_a_bad_file_is_one_sentence(bad_votes, run_main):
-    path, sentence = bad_votes
-    ran = run_main("labelers", path)
-    assert_one_sentence(ran)
-    assert sentence in ran.err
-
-
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        (("--sort", "beauty"), "--sort"),
-        (("--level", "2"), "--level"),
-        (("--spam-prior", "1"), "--spam-prior"),
-        (("--noise", "silence"), "noise"),
-        (("--plot", "who.txt"), "picture"),
-        (("--plot", "no/such/folder/who.png"), "does not exist"),
-        (("--fail-if-spam", "7"), "fail-if-spam"),
-        (("--labeler", "annotator"), "annotator"),
-    ],
-)
-def test_bad_options_are_one_sentence(options, sentence, votes_csv, run_main):
-    ran = run_main("labelers", votes_csv, *options)
-    assert_one_sentence(ran)
-    assert sentence in ran.err

@@ -24,9 +24,3 @@ def test_a_metric_from_elsewhere_is_listed_too(run_main, monkeypatch):
     with METRICS.preserved():
         register_metric("hits", lambda counts: counts[..., 1, 1], description="right answers of the second class")
         assert "right answers of the second class" in run_main("metrics").out
-
-
-def test_an_unknown_metric_names_the_list(run_main, votes_csv, predictions_csv):
-    ran = run_main("evaluate", votes_csv, predictions_csv, "-m", "acuracy")
-    assert ran.code == 2
-    assert "'accuracy'" in ran.err

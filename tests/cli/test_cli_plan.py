@@ -1,10 +1,8 @@
 """trueup plan."""
 
-import io
 import json
 
 import pytest
-from cli_helpers import assert_one_sentence
 
 import trueup as tu
 
@@ -52,13 +50,6 @@ def test_what_is_not_given_is_learned_from_votes_and_predictions(votes_csv, pred
     assert "From the votes" in run_main("plan", votes_csv, predictions_csv, "--budget", "200", *PRICES).out
 
 
-def test_votes_from_standard_input(votes_csv, run_main, monkeypatch):
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(votes_csv.read_bytes())))
-    ran = run_main("plan", "-", "--budget", "50", *PRICES, "--error", "0.1", "--json")
-    assert ran.code == 0, ran.err
-    assert json.loads(ran.out)["n_items"] > 0
-
-
 def test_a_precision_that_is_not_reached_can_fail_the_run(run_main):
     asked = ("plan", "--budget", "500", *PRICES, *RATES)
     ran = run_main(*asked, "--fail-above", "0.01")
@@ -70,43 +61,3 @@ def test_a_precision_that_is_not_reached_can_fail_the_run(run_main):
 def test_a_plot(tmp_path, run_main):
     assert run_main("plan", "--budget", "500", *PRICES, *RATES, "--plot", tmp_path / "plan.svg").code == 0
     assert "<svg" in (tmp_path / "plan.svg").read_text()
-
-
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ((), "--budget and --half-width"),
-        (("--budget", "5", "--half-width", "0.1", *PRICES, *RATES), "--budget and --half-width"),
-        (("--budget", "5", *PRICES, "--error", "0.1"), "--labeler-accuracy is needed"),
-        (("--budget", "5", *PRICES, "--labeler-accuracy", "0.8"), "--error is needed"),
-        (("--budget", "-5", *PRICES, *RATES), "budget"),
-        (("--budget", "lots", *PRICES, *RATES), "--budget"),
-        (("--budget", "500", *RATES), "give the prices"),
-        (("--half-width", "0.02", *RATES), "give the prices"),
-        (("--half-width", "0.001", *PRICES, *RATES, "--max-items", "100", "--max-votes", "2"), "within reach"),
-        (("--half-width", "2", *PRICES, *RATES), "--half-width"),
-        (("--budget", "500", *PRICES, *RATES, "--design", "prayer"), "--design must be"),
-        (("--budget", "500", *PRICES, *RATES, "--level", "95"), "level"),
-        (("missing.csv", "--budget", "500", *PRICES, "--error", "0.1"), "does not exist"),
-        (("--budget", "500", *PRICES, *RATES, "--plot", "plan"), "picture"),
-    ],
-)
-def test_bad_options_are_one_sentence(options, sentence, run_main):
-    ran = run_main("plan", *options)
-    assert_one_sentence(ran)
-    assert sentence in ran.err
-
-
-def test_a_bad_file_is_one_sentence(bad_votes, run_main):
-    path, sentence = bad_votes
-    ran = run_main("plan", path, "--budget", "500", *PRICES, "--error", "0.1")
-    assert_one_sentence(ran)
-    assert sentence in ran.err
-
-
-def test_votes_that_tell_nothing_are_refused(tmp_path, run_main):
-    path = tmp_path / "one.csv"
-    path.write_text("item,labeler,label\n1,a,x\n2,a,y\n3,b,x\n")
-    ran = run_main("plan", path, "--budget", "500", *PRICES, "--error", "0.1")
-    assert_one_sentence(ran)
-    assert "no item with two votes" in ran.err

@@ -1,6 +1,5 @@
 """trueup preferences, through its entry point."""
 
-import csv
 import json
 
 import pytest
@@ -37,22 +36,6 @@ def test_a_ranking_with_win_rates_and_judges(run_main, pairs_csv):
         assert words in ran.out
 
 
-def test_columns_may_have_other_names(run_main, pairs_csv, tmp_path):
-    with pairs_csv.open(newline="") as stream:
-        rows = list(csv.reader(stream))[1:]
-    arena = write_csv(tmp_path / "arena.csv", ("prompt", "judge", "model_a", "model_b", "better"), rows)
-    named = ("--first", "model_a", "--second", "model_b", "--winner", "better")
-    sheet = tmp_path / "sheet.csv"
-    assert run_main("plan", "draw-pairs", arena, *named, "--n", "5", "--out", sheet).code == 0
-    with sheet.open(newline="") as stream:
-        assert next(csv.reader(stream)) == ["item", "model_a", "model_b", "better"]
-    told = [
-        json.loads(run_main("preferences", *how, "--json", "--draws", "60").out)
-        for how in ((pairs_csv,), (arena, *named))
-    ]
-    assert told[0]["systems"] == told[1]["systems"]
-
-
 def test_json_is_what_python_says(run_main, pairs_csv):
     ran = run_main("preferences", pairs_csv, "--noise", "mirrored", "--ties", "class", "--json", "--seed", "2", *CHAINS)
     assert ran.code == 0, ran.err
@@ -74,41 +57,6 @@ def test_vetted_contests(run_main, pairs_csv, tmp_path):
     assert "rests on votes and 30 checked items" in ran.out
 
 
-def test_drawn_contests_that_are_judged_are_gold(run_main, pairs_csv, tmp_path):
-    sheet = tmp_path / "draw.csv"
-    ran = run_main("plan", "draw-pairs", pairs_csv, "--n", "30", "--seed", "1", "--out", sheet)
-    assert ran.code == 0, ran.err
-    assert "drew 30 of 60 contests" in ran.err
-    ask = ("preferences", pairs_csv, "--noise", "mirrored", "--gold", sheet, "--gold-drawn", "random", *CHAINS)
-    with sheet.open(encoding="utf-8", newline="") as file:
-        head, *rows = csv.reader(file)
-    assert head == ["item", "first", "second", "winner"]
-    write_csv(sheet, head, [[*row[:3], row[1]] if k else row for k, row in enumerate(rows)])
-    open_row = run_main(*ask)
-    assert_one_sentence(open_row)
-    assert "got 1 row without a winner" in open_row.err
-    write_csv(sheet, head, [[*row[:3], row[1]] for row in rows])
-    judged = run_main(*ask)
-    assert judged.code == 0, judged.err
-    assert "rests on votes and 30 checked items" in judged.out
-
-
-def test_names_like_formulas_come_back(run_main, tmp_path):
-    rows = [(f"={k}", "j", "1b", "=a", "=a") for k in range(25)]
-    pairs = write_csv(tmp_path / "pairs.csv", HEAD, rows)
-    sheet = tmp_path / "draw.csv"
-    assert run_main("plan", "draw-pairs", pairs, "--n", "22", "--out", sheet).code == 0
-    with sheet.open(encoding="utf-8", newline="") as file:
-        head, *listed = csv.reader(file)
-    assert all(row[0].startswith("'=") for row in listed)  # a spreadsheet does not run them
-    write_csv(sheet, head, [[*row[:3], "'=a"] for row in listed])
-    ran = run_main("preferences", pairs, "--noise", "mirrored", "--gold", sheet, "--gold-drawn", "random", *CHAINS)
-    assert ran.code == 0, ran.err
-    vetted = tu.read_pairs(pairs).with_gold(tu.read_pairs(sheet), drawn="random")
-    assert set(vetted.gold.values()) == {"second"}  # '=a' comes after '1b' by name
-    assert len(vetted.labels.drawn_gold) == 22
-
-
 def test_the_list_of_contests_on_standard_output_and_as_json(run_main, pairs_csv):
     listed = run_main("plan", "draw-pairs", pairs_csv, "--n", "5")
     assert len(listed.out.splitlines()) == 6
@@ -120,11 +68,7 @@ def test_the_list_of_contests_on_standard_output_and_as_json(run_main, pairs_csv
 
 @pytest.mark.parametrize(
     ("more", "words"),
-    [
-        (("--ties", "third"), "half"),
-        (("--gold-drawn", "random"), "no --gold"),
-        (("--target", "items"), "population"),
-    ],
+    [(("--ties", "third"), "half"), (("--gold-drawn", "random"), "no --gold"), (("--target", "items"), "population")],
 )
 def test_bad_input_gets_a_sentence(run_main, pairs_csv, more, words):
     ran = run_main("preferences", pairs_csv, *more)

@@ -21,8 +21,8 @@ from cli_helpers import HANGS_AFTER, PROGRAM, assert_one_sentence
 import trueup as tu
 from trueup.cli import main
 from trueup.cli._options import PredictionOptions, VoteOptions
-from trueup.cli._serving import ServeOptions, layout_of, read_settings
 from trueup.cli._vetting import SessionOptions
+from trueup.cli.serve import ServeOptions, layout_of, read_settings
 from trueup.exceptions import InvalidFile
 from trueup.serve.cards import Layout
 

@@ -2,9 +2,8 @@
 
 import json
 
-import numpy as np
 import pytest
-from cli_helpers import CHAINS, FEW, assert_one_sentence, crowd, write_csv
+from cli_helpers import CHAINS, FEW, assert_one_sentence
 
 import trueup as tu
 
@@ -21,44 +20,6 @@ def test_a_rate_for_each_system(run_main, votes_csv, items_csv):
     assert rates["alpha"]["mean"] == pytest.approx(door["alpha"].mean)
     assert told["overall"]["mean"] == pytest.approx(door.overall.mean)
     assert told["basis"] == "votes alone"
-
-
-def test_vetted_items_and_clusters(run_main, votes_csv, items_csv, tmp_path):
-    truth = crowd()["truth"]
-    gold = write_csv(
-        tmp_path / "gold.csv", ("item", "label"), [(f"i{i}", ("no", "yes")[truth[i]]) for i in range(0, 60, 2)]
-    )
-    ran = run_main(
-        *("share", votes_csv, "--of", "yes", "--by", "system", "--cluster", "prompt", "--items", items_csv),
-        *("--gold", gold, "--gold-drawn", "random", *FEW),
-    )
-    assert ran.code == 0, ran.err
-    assert "rests on votes and 30 checked items" in ran.out
-    assert "of items like these" in ran.out
-    assert "alpha" in ran.out
-
-
-@pytest.mark.parametrize(
-    ("more", "words"),
-    [
-        (("--of", "maybe"), "maybe"),
-        (("--of", "yes", "--by", "topic"), "no item column 'topic'"),
-        (("--of", "yes", "--weights", "system"), "numbers"),
-        (("--of", "yes", "--cluster", "prompt", "--target", "sample"), "these items alone"),
-    ],
-)
-def test_bad_input_gets_a_sentence(run_main, votes_csv, items_csv, more, words):
-    ran = run_main("share", votes_csv, "--items", items_csv, *more)
-    assert_one_sentence(ran)
-    assert words in ran.err
-
-
-def test_wrong_names_stop_before_the_work(run_main, votes_csv, items_csv):
-    ran = run_main("share", votes_csv, "--items", items_csv, "--of", "yes", "--by", "system", "--better-than", "alfa")
-    assert_one_sentence(ran)
-    assert "did you mean 'alpha'" in ran.err
-    alone = run_main("share", votes_csv, "--items", items_csv, "--of", "yes", "--better-than", "alpha")
-    assert "there are no groups to judge here, got 'alpha'; name their column by --by" in alone.err
 
 
 def test_the_mean_of_ratings(run_main, tmp_path):
@@ -78,30 +39,6 @@ def test_the_mean_of_ratings(run_main, tmp_path):
     assert json.loads(earlier.out)["overall"] == told["overall"]
 
 
-def test_ratings_of_which_few_are_equal_go_into_bins(run_main, tmp_path):
-    rng = np.random.default_rng(0)
-    quality = rng.random(60)
-    scores = np.clip(quality[:, None] + rng.normal(0, 0.1, (60, 3)), 0, 1)
-    rows = [(i, f"r{r}", f"{scores[i, r]:.3f}") for i in range(60) for r in range(3)]
-    votes = write_csv(tmp_path / "scores.csv", ("item", "labeler", "label"), rows)
-    gold = write_csv(tmp_path / "gold.csv", ("item", "label"), [(i, f"{quality[i]:.4f}") for i in range(10)])
-    how = ("mean-score", votes, "--gold", gold, "--noise", "ordinal", *CHAINS)
-    ran = run_main(*how, "--n-bins", "5", "--low", "0", "--high", "1", "--json")
-    assert ran.code == 0, ran.err
-    labels = tu.read_labels(votes)
-    labels = labels.with_gold(tu.read_gold(gold, labels=labels)).binned(5, low=0, high=1)
-    door = tu.mean_score(labels, noise="ordinal", n_warmup=40, n_draws=60)
-    assert json.loads(ran.out)["overall"]["mean"] == pytest.approx(door.overall.mean)
-    for wrong, said in [
-        (("--n-bins", "1"), "--n-bins must be"),
-        (("--n-bins", "5", "--low", "0.5"), "between --low and --high"),
-        (("--high", "1"), "got no --n-bins; say how many"),
-    ]:
-        ran = run_main(*how, *wrong)
-        assert_one_sentence(ran)
-        assert said in ran.err
-
-
 def test_the_share_of_ratings_above_a_cut(run_main, tmp_path):
     sim = tu.simulate.ratings(n_items=40, n_labelers=3, random_state=0)
     tu.write_labels(sim.labels, tmp_path / "ratings.csv")
@@ -113,25 +50,3 @@ def test_the_share_of_ratings_above_a_cut(run_main, tmp_path):
     ran = run_main("share", tmp_path / "ratings.csv", "--at-least", "3", "--noise", "ordinal", *CHAINS)
     assert "noise model ordinal" in ran.out
     assert_one_sentence(run_main("share", tmp_path / "ratings.csv"))
-
-
-def rating_files(tmp_path, ratings):
-    """Ratings of 20 items by three labelers, a rating for each item, and two systems in turn."""
-    rows = [(f"i{i}", f"r{r}", ratings[i % len(ratings)]) for i in range(20) for r in range(3)]
-    votes = write_csv(tmp_path / "ratings.csv", ("item", "labeler", "label"), rows)
-    return votes, write_csv(tmp_path / "of.csv", ("item", "system"), [(f"i{i}", "ab"[i % 2]) for i in range(20)])
-
-
-def test_the_width_that_vetting_is_about_is_a_tenth_of_the_scale(run_main, tmp_path):
-    votes, items = rating_files(tmp_path, ["1", "2", "5", "4"])
-    ran = run_main("mean-score", votes, "--by", "system", "--items", items, *FEW)
-    assert ran.code == 0, ran.err
-    assert "to check for ±0.2" in ran.out
-
-
-@pytest.mark.parametrize("stray", ["good", "NaN"])
-def test_what_is_no_rating_is_named(run_main, tmp_path, stray):
-    votes, items = rating_files(tmp_path, ["1", "2", stray, "5"])
-    ran = run_main("mean-score", votes, "--by", "system", "--items", items)
-    assert_one_sentence(ran)
-    assert f"got none for [{stray!r}]" in ran.err

@@ -111,14 +111,6 @@ def test_changed_files_are_refused(stored, folder):
     assert (ran.code, "must be as it was when the session 'q3' in sqlite:///" in ran.err) == (2, True)
 
 
-@pytest.mark.usefixtures("begun")
-def test_a_session_of_python_is_opened_there(run_main):
-    sim = tu.simulate.baseline(n_items=10, random_state=0)
-    tu.ActiveTest(sim.predictions, sim.labels, noise="majority", storage=URL, name="python")
-    ran = run_main("vet", "status", "--storage", URL, "--name", "python")
-    assert (ran.code, "did not begin on the command line" in ran.err) == (2, True)
-
-
 def test_session_files_are_imported_and_exported(run_main, stored, folder):
     assert (
         run_main("vet", "ask", "old.json", "votes.csv", "predictions.csv", "-n", "3", "--noise", "majority").code == 0

@@ -1,8 +1,6 @@
 """Every sentence on the command line speaks its language: options in place of parameters, rows as a file has them."""
 
 import ast
-import inspect
-import json
 import re
 from pathlib import Path
 
@@ -10,12 +8,11 @@ import pytest
 from cli_helpers import QUICK, assert_one_sentence, write_csv
 
 import trueup
-from trueup.cli._app import options_by_parameter
 from trueup.cli._console import option_names, to_cli_terms
-from trueup.cli.evaluate import evaluate
-from trueup.exceptions import DataWarning, InvalidLabels
+from trueup.cli.judge import evaluate
+from trueup.exceptions import InvalidLabels
 
-_OPTIONS = options_by_parameter(list(inspect.signature(evaluate).parameters.values()))
+_OPTIONS = evaluate.options
 
 
 @pytest.mark.parametrize(
@@ -43,11 +40,6 @@ def test_errors_come_out_in_the_words_of_the_innermost_reader():
         raise InvalidLabels("use `label=…`", parameter="label")
 
 
-def test_python_reads_parameters_in_errors_and_warnings_alike():
-    marked = 'pass `missing="ignore"` for `row 3`'
-    assert str(InvalidLabels(marked)) == str(DataWarning(marked)) == marked
-
-
 def raised_texts(path):
     """The text of every error that a module raises, with what is filled in as {…}."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -69,14 +61,6 @@ def test_errors_that_reach_the_command_line_mark_their_parameters():
     assert found == []
 
 
-def test_a_gold_file_without_the_column_names_its_option(run_main, votes_csv, predictions_csv, tmp_path):
-    gold = write_csv(tmp_path / "gold.csv", ("item", "verdict"), [("i0", "yes")])
-    ran = run_main("evaluate", votes_csv, predictions_csv, "--gold", gold)
-    assert_one_sentence(ran)
-    assert "--gold-column" in ran.err
-    assert "--label" not in ran.err
-
-
 def test_an_empty_label_is_told_by_the_row_of_the_file_and_the_options(run_main, tmp_path):
     votes = write_csv(tmp_path / "v.csv", ("item", "labeler", "label"), [("a", "x", ""), ("a", "y", "no")])
     ran = run_main("check", votes)
@@ -84,21 +68,6 @@ def test_an_empty_label_is_told_by_the_row_of_the_file_and_the_options(run_main,
     assert "row 1 after the header" in ran.err
     assert "--no-vote ''" in ran.err
     assert "--abstain ''" in ran.err
-
-
-def test_errors_of_files_use_the_words_of_the_command_line(run_main, votes_csv, predictions_csv, tmp_path):
-    all_no = write_csv(tmp_path / "all_no.csv", ("item", "prediction"), [(f"i{i}", "no") for i in range(60)])
-    ran = run_main("evaluate", votes_csv, all_no, "-m", "auc", *QUICK)
-    assert_one_sentence(ran)
-    assert "--score" in ran.err
-    assert "Predictions" not in ran.err
-    empty = tmp_path / "empty.csv"
-    empty.write_text("", encoding="utf-8")
-    ran = run_main("evaluate", votes_csv, empty)
-    assert_one_sentence(ran)
-    assert "is empty" in ran.err
-    ran = run_main("evaluate", votes_csv, predictions_csv, "--item", "image")
-    assert "--item" in ran.err
 
 
 def test_warnings_in_the_report_use_the_words_of_the_command_line(run_main, votes_csv, uneven_csv, tmp_path):
@@ -118,33 +87,3 @@ def test_no_overlap_does_not_advise_what_was_done(run_main, votes_csv, tmp_path,
     assert_one_sentence(ran)
     assert "no item of the predictions of system 'a' has votes" in ran.err
     assert "ignore" not in ran.err
-
-
-def test_repeated_votes_are_told_with_options(run_main, tmp_path):
-    rows = [(f"i{i}", f"w{t}", "ab"[(i + t) % 2]) for i in range(9) for t in range(3)] + [("i0", "w0", "a")]
-    votes = write_csv(tmp_path / "v.csv", ("item", "labeler", "label"), rows)
-    notes = json.loads(run_main("check", votes, "--no-dependence", "--json").out)["notes"]
-    assert any("--duplicates first" in note for note in notes)
-    assert not any("duplicates=" in note for note in notes)
-
-
-def test_no_output_claims_certainty(run_main, votes_csv, systems_csv, predictions_csv):
-    ran = run_main("compare", votes_csv, systems_csv, "--level", "0.999", *QUICK)
-    assert "99.9% interval" in ran.out
-    assert "100" not in ran.out.replace("100 draws", "")
-    assert "over 99.9%" in ran.out
-    ran = run_main("evaluate", votes_csv, predictions_csv, "--level", "0.999", *QUICK)
-    assert "99.9% interval" in ran.out
-    assert "100%" not in ran.out
-    assert "99.9% interval" in run_main("labelers", votes_csv, "--level", "0.999").out
-    assert (
-        "99.9% interval"
-        in run_main("rates", "true-error", "--apparent", "12/100", "--mislabeling", "0.05", "--level", "0.999").out
-    )
-
-
-def test_a_wrong_noise_model_is_told_all_there_are(run_main, votes_csv, predictions_csv):
-    ran = run_main("evaluate", votes_csv, predictions_csv, "--noise", "none")
-    assert_one_sentence(ran)
-    assert "'dawid-skene'" in ran.err
-    assert "'soft-truth'" in ran.err

@@ -1,4 +1,4 @@
-"""What a command prints: sentences, tables, JSON, progress, warnings and findings, in the words of the command line."""
+"""What a command prints: sentences, tables, JSON, progress and warnings, in the terms of the command line."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import replace
 from types import FrameType, MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-import typer
-
+from trueup._base.wording import chance, interval, level_words, number
 from trueup.exceptions import TrueupError, TrueupWarning
 
 if TYPE_CHECKING:
@@ -36,10 +36,9 @@ PIPE_CLOSED = 141  # as shells have it for a reader that went away, e.g. `| head
 
 
 Column = str | tuple[str, str]
+AnyAnswer = TypeVar("AnyAnswer", bound=Any)
 _PIECE = 8192
 _WIDE = 10_000  # no line of a table is cut in a pipe
-
-# Words of the command line ------------------------------------------------------------------------------------------
 
 # Texts of the library in a result; strings elsewhere may be names that users gave.
 _KEYS_OF_SENTENCES = {"advice", "findings", "notes", "panel_sentence", "reading_notes", "sentence", "warnings"}
@@ -66,13 +65,7 @@ _IN_PLACE_OF = {
 
 @contextmanager
 def option_names(**options: str) -> Iterator[None]:
-    """Inside, sentences of the library name these options in place of its parameters; errors come out so.
-
-    Examples
-    --------
-    XX is a repetition; pass `duplicates="first"`'))
-    'row 1 after the header is a repetition; pass --duplicates first'
-    """
+    """Inside, sentences of the library name these options in place of its parameters; errors come out so."""
     token = _OPTIONS.set({**_OPTIONS.get(), **options})
     try:
         yield
@@ -83,9 +76,19 @@ def option_names(**options: str) -> Iterator[None]:
         _OPTIONS.reset(token)
 
 
+def name_options(**options: str) -> None:
+    """From here on, to the end of the command, sentences of the library name these options, too."""
+    _OPTIONS.set({**_OPTIONS.get(), **options})
+
+
 def to_cli_terms(sentence: str) -> str:
     """A sentence with options in place of the parameters that are marked in it."""
     return _PARAMETER.sub(_spell, sentence)
+
+
+def with_cli_terms(answer: AnyAnswer) -> AnyAnswer:
+    """An answer whose warnings give advice in the terms of the command line, also in a report."""
+    return replace(answer, warnings=tuple(map(to_cli_terms, answer.warnings)))
 
 
 def _spell(match: re.Match[str]) -> str:
@@ -106,13 +109,7 @@ def _spell(match: re.Match[str]) -> str:
 
 
 def shown(value: object) -> str:
-    r"""A name as one line of harmless text: ``[red]`` and ``=cmd()`` as they are, a line break as ``\n``.
-
-    Examples
-    --------
-    >>> shown("a\nb"), shown("[red]"), shown(7), shown("\x1b[31m")
-    ('a\\nb', '[red]', '7', '\\x1b[31m')
-    """
+    r"""A name as one line of harmless text: ``[red]`` and ``=cmd()`` as they are, a line break as ``\n``."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(value))
 
 
@@ -137,13 +134,13 @@ def say(text: str = "") -> None:
 
 
 def note(text: str) -> None:
-    """Tell something on standard error that is not part of the result, e.g. where a file was written."""
+    """Print on standard error what is not part of the result, e.g. where a file was written."""
     from rich.text import Text
 
     _console(stderr=True).print(Text(shown(to_cli_terms(text))))
 
 
-def complain(text: str, *, kind: Literal["error", "finding", "gate", "warning"] = "error") -> None:
+def complain(text: str, *, kind: str = "error") -> None:
     """One line on standard error: ``error: …``, ``finding: …``, ``gate: …`` or ``warning: …``."""
     from rich.text import Text
 
@@ -151,54 +148,66 @@ def complain(text: str, *, kind: Literal["error", "finding", "gate", "warning"] 
     _console(stderr=True).print(Text.assemble((f"{kind}: ", style), shown(to_cli_terms(text))), soft_wrap=True)
 
 
-def fail_on(findings: Sequence[str]) -> None:
-    """End a command: a line on standard error for each finding and exit code 1, or nothing if there is none.
-
-    Call it last, after everything was printed and written.
-    """
-    for sentence in findings:
-        complain(sentence, kind="finding")
-    if findings:
-        raise typer.Exit(FINDING)
-
-
-def warn_once(groups: Sequence[Sequence[str]]) -> None:
-    """The warnings of several results, each sentence once, on standard error."""
-    for sentence in dict.fromkeys(sentence for group in groups for sentence in group):
-        complain(sentence, kind="warning")
-
-
-def print_table(columns: Sequence[Column], rows: Sequence[Sequence[object]], *, title: str | None = None) -> None:
-    """A table for people."""
+def print_table(
+    columns: Sequence[Column], rows: Sequence[Sequence[object]], *, title: str | None = None, places: int | None = None
+) -> None:
+    """A table for people: names first; numbers are rounded, a pair of numbers is an interval, None is a dash."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(
-        title=None if title is None else Text(shown(title), style="bold"),
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-    )
+    heading = None if title is None else Text(shown(title), style="bold")
+    table = Table(title=heading, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for k, column in enumerate(columns):
-        heading, justify = column if isinstance(column, tuple) else (column, "left" if k == 0 else "right")
-        table.add_column(Text(heading), justify=cast(Any, justify), overflow="fold")
+        text, justify = column if isinstance(column, tuple) else (column, "left" if k == 0 else "right")
+        table.add_column(Text(shown(text)), justify=cast(Any, justify), overflow="fold")
     for row in rows:
-        table.add_row(*(Text(shown(cell)) for cell in row))
+        table.add_row(*(Text(shown(_written(cell, places) if k else cell)) for k, cell in enumerate(row)))
     _console().print(table)
+
+
+def print_records(
+    columns: Mapping[Any, str | Callable[[Any], object]],
+    records: Sequence[Mapping[str, Any]],
+    *,
+    title: str | None = None,
+    places: int | None = None,
+) -> None:
+    """A table of dictionaries such as those of `to_dict`: for each heading a key, or a function of the dictionary.
+
+    The key "interval" is the ends "low" and "high"; numbers whose key begins with "prob" are probabilities.
+    """
+
+    def cell(record: Mapping[str, Any], key: str | Callable[[Any], object]) -> object:
+        if callable(key):
+            return key(record)
+        if key == "interval":
+            return record["low"], record["high"]
+        return chance(record[key]) if key.startswith("prob") else record[key]
+
+    rows = [[cell(record, key) for key in columns.values()] for record in records]
+    print_table(list(columns), rows, title=title, places=places)
+
+
+def interval_head(level: float) -> str:
+    """The heading of a column of intervals."""
+    return f"{level_words(level)} interval"
+
+
+def _written(value: Any, places: int | None) -> object:
+    value = value.item() if hasattr(value, "item") else value
+    if isinstance(value, tuple):
+        return interval(value[0], value[1], places)
+    if value is None or isinstance(value, float):
+        return number(value, places or 3)
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 # JSON ---------------------------------------------------------------------------------------------------------------
 
 
 def as_json(value: Any) -> Any:
-    """What `json.dumps` takes: numpy numbers and arrays as plain ones, names as text where they are keys, NaN as null.
-
-    Examples
-    --------
-    >>> as_json({1: float("nan"), "a": (1, 2)})
-    {'1': None, 'a': [1, 2]}
-    """
+    """What `json.dumps` takes: numpy as plain numbers and lists, names as text where they are keys, NaN as null."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, Mapping):
@@ -217,7 +226,7 @@ def _in_cli_terms(value: Any) -> Any:
     """A text, or several, with options in place of parameters."""
     if isinstance(value, str):
         return to_cli_terms(value)
-    return [_in_cli_terms(one) for one in value] if isinstance(value, list | tuple) else value
+    return [_in_cli_terms(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def json_head(*, seed: int | None, files: Mapping[str, Any]) -> dict[str, Any]:
@@ -244,11 +253,6 @@ def progress_bar(what: str) -> Iterator[Callable[[float], None] | None]:
 
     Inside, Ctrl-C ends the program at once with exit code 130. Compiled chains cannot be stopped, and the interpreter
     would wait for their end. So no file must be written inside.
-
-    Examples
-    --------
-    >>> with progress_bar("evaluating") as hear:
-    ...     pass  # evaluate(..., progress=hear)
     """
     if not sys.stderr.isatty():
         with _leaving_on_interrupt(lambda: None):
@@ -257,10 +261,7 @@ def progress_bar(what: str) -> Iterator[Callable[[float], None] | None]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
-    with (
-        Progress(*columns, console=_console(stderr=True), transient=True) as bar,
-        _leaving_on_interrupt(bar.stop),
-    ):
+    with Progress(*columns, console=_console(stderr=True), transient=True) as bar, _leaving_on_interrupt(bar.stop):
         task = bar.add_task(shown(what), total=1.0)
         yield lambda share: bar.update(task, completed=share)
 

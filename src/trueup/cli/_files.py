@@ -5,29 +5,27 @@ from __future__ import annotations
 import hashlib
 import io
 import sys
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from contextvars import ContextVar
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from trueup._base.writing import replace_file
-from trueup.cli._app import STANDARD_INPUT, pipes
-from trueup.cli._console import as_json, note, option_names
-from trueup.cli._options import OutputFile, PredictionOptions, VoteOptions, key_and_value, option
-from trueup.exceptions import InvalidFile, InvalidLabels, InvalidParameter, InvalidPredictions
+from trueup.cli._console import note, option_names
+from trueup.cli._options import PredictionOptions, VoteOptions, key_and_value
+from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions
 
 if TYPE_CHECKING:
     from trueup.adapters import Export
-    from trueup.answers.comparison import Comparison
-    from trueup.answers.evaluation import Evaluation
     from trueup.data.labels import Labels
     from trueup.data.predictions import Predictions
 
 
+STANDARD_INPUT = "-"
 _SYSTEM = "system"  # the column that is found by itself
-_PICTURES = (".png", ".svg", ".pdf")
-_REPORTS = (".html", ".md", ".json")
-
-Plot = Annotated[str | None, option("--plot", "Also draw it: .png, .svg or .pdf.", metavar="PATH"), OutputFile()]
+# What was read from pipes in this call; they can be read once.
+pipes: ContextVar[dict[str, bytes] | None] = ContextVar("pipes", default=None)
 
 # Pipes --------------------------------------------------------------------------------------------------------------
 
@@ -103,39 +101,44 @@ def about_files(**paths: str | Sequence[str] | None) -> dict[str, Any]:
 
 
 def read_votes(path: str, how: VoteOptions) -> Labels:
-    """The votes, with the gold and what is known of the items if there is some."""
+    """The votes, with the gold and the columns of the items if there are some."""
     from trueup.adapters import read_labels
 
     file_format = _format_of(path, how.file_format, is_votes=True)
+    names = {"no_vote", "class_names", "abstain", "gold", "items", "file_format"}
+    as_given = {name: value for name, value in asdict(how).items() if name not in names}
 
     def read(classes: Sequence[Hashable] | None) -> Labels:
         return read_labels(
             source_of(path),
-            item=how.item,
-            labeler=how.labeler,
-            label=how.label,
-            run=how.run,
-            wide=how.wide,
             classes=classes,
             missing=[value or None for value in how.no_vote],
             abstain=[value or None for value in how.abstain],
-            abstain_policy=how.abstain_policy,  # type: ignore[arg-type]
-            duplicates=how.duplicates,  # type: ignore[arg-type]  # checked by the callee, with a sentence
             gold=None if how.gold is None else source_of(how.gold),
-            gold_column=how.gold_column,
-            gold_drawn=how.gold_drawn,  # type: ignore[arg-type]
             items=None if how.items is None else source_of(how.items),
             file_format=file_format,
-            question=how.question,
-            keep_names=how.keep_names,
-            exclude_prelabeled=how.exclude_prelabeled,
+            **as_given,
         )
 
     with option_names(missing="--no-vote"):
         labels = _read_with_classes(read, how.class_names)
-    for remark in labels.reading_notes:
-        note(remark)
+    for sentence in labels.reading_notes:
+        note(sentence)
     return labels
+
+
+def read_both(
+    votes: str,
+    predictions: str | Sequence[str],
+    how: VoteOptions,
+    how_predicted: PredictionOptions,
+    only_system: str | None = None,
+) -> tuple[Labels, Predictions, Hashable | None]:
+    """The votes, the predictions of one system or of all that have items with votes, and the positive class."""
+    labels = read_votes(votes, how)
+    positive = None if how_predicted.positive is None else class_named(labels, how_predicted.positive)
+    systems = one_system(read_systems(predictions, labels, how_predicted, how), only_system)
+    return labels, systems, positive
 
 
 def votes_export(path: str, how: VoteOptions) -> Export | None:
@@ -262,6 +265,15 @@ def check_overlap(predictions: Predictions, labels: Labels) -> None:
         )
 
 
+def predicted_classes(systems: Predictions, labels: Labels) -> list[Any]:
+    """The class that the first system predicts for each item; None where it predicts none."""
+    codes = systems.align(labels, missing="ignore").codes
+    if codes is None:
+        raise InvalidPredictions("predictions must name classes, got scores alone; add a column 'prediction'")
+    classes = [*labels.classes.tolist(), None]  # the last serves the code of an item without a prediction
+    return [classes[code] for code in codes[0].tolist()]
+
+
 def by_name(names: Iterable[Any]) -> dict[str, Hashable]:
     """Names by how they are written, so that what is typed can be found."""
     return {str(name): name for name in names}
@@ -286,63 +298,13 @@ def _named(text: str, names: list[Any], what: str, plural: str) -> Hashable:
 # Results ------------------------------------------------------------------------------------------------------------
 
 
-def _check_suffix(path: str | None, suffixes: Sequence[str], what: str) -> Path | None:
-    """Stop before long work whose result could not be written afterwards; None stays so."""
-    if path is None:
-        return None
-    if Path(path).suffix.lower() not in suffixes:
-        raise InvalidFile(f"{what} must end in {', '.join(suffixes[:-1])} or {suffixes[-1]}, got {path!r}; name it so")
-    return Path(path)
-
-
-def check_picture(path: str | None) -> Path | None:
-    """Stop before long work whose picture could not be saved."""
-    return _check_suffix(path, _PICTURES, "a picture")
-
-
-def check_report_path(path: str | None) -> Path | None:
-    """Stop before the work if the report could not be written afterwards."""
-    return _check_suffix(path, _REPORTS, "a report")
-
-
-def save_plot(axes: Any, path: Path) -> None:
+def save_plot(axes: Any, path: str) -> None:
     """Save the figure of these axes, in the format of the suffix, whole or not at all."""
     from trueup._base.optional import require
 
     figure = axes.get_figure()
     try:
         with replace_file(path) as stream:
-            figure.savefig(stream, format=path.suffix.lower().lstrip("."))
+            figure.savefig(stream, format=Path(path).suffix.lower().lstrip("."))
     finally:
         require("matplotlib.pyplot", purpose="a plot").close(figure)
-
-
-def write_report(
-    path: str | None,
-    evaluations: Mapping[str, Evaluation],
-    labels: Labels,
-    *,
-    comparison: Comparison | None = None,
-    title: str | None = None,
-    seed: int,
-    settings: Mapping[str, Any],
-    with_text: bool = False,
-    tell: bool = True,
-) -> None:
-    """Write the report, if one is wanted, and tell where on standard error."""
-    from trueup.report import build_report, save_report
-
-    if path is None:
-        return
-    data = build_report(
-        evaluations,
-        labels=labels,
-        comparison=comparison,
-        title=title,
-        seed=seed,
-        settings=dict(settings),
-        with_text=with_text,
-    )
-    save_report(as_json(data), path)  # which spells the options in sentences that are marked
-    if tell:
-        note(f"report: {path}")

@@ -1,62 +1,306 @@
-"""A vetting session in memory: its files read, its test set up, names typed by people understood."""
+"""A vetting session: where it is kept, its files, its test in memory, names typed by people understood."""
 
 from __future__ import annotations
 
-import functools
 import json
+import os
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from trueup._base.cells import plain_cell
-from trueup.cli._files import by_name, class_named, read_systems, read_votes, source_of
-from trueup.cli._options import InputFile, PredictionOptions, VoteOptions, option, parse_pairs
-from trueup.cli._places import KnownFile, Place, SessionFile
-from trueup.exceptions import InvalidFile, InvalidParameter
+from trueup._base.locking import locked
+from trueup._base.writing import write_text_safely
+from trueup.cli._files import STANDARD_INPUT, by_name, fingerprint, is_pipe, read_both, source_of
+from trueup.cli._options import PredictionOptions, VoteOptions, given, opt, parse_pairs
+from trueup.exceptions import InvalidFile, InvalidParameter, MissingFile, SessionMissing
 
 if TYPE_CHECKING:
     from trueup.active import ActiveTest
     from trueup.data.labels import Labels
+    from trueup.storage import Storage
+
+_FORMAT, _VERSION = "trueup vet", 1
+
+
+@dataclass(frozen=True)
+class StorageOptions:
+    """Where the session is kept, in place of a session file."""
+
+    storage: str | None = opt(None, "URL of a database, such as sqlite:///test.db; then no SESSION.", "URL")
+    name: str | None = opt(None, "Of the session in the storage.", "NAME")
+
+
+@dataclass(frozen=True)
+class FilePlace:
+    """A session in a file of its own."""
+
+    path: Path
+    notes: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """How a command names it."""
+        return str(self.path)
+
+    @property
+    def folder(self) -> Path | None:
+        """Where other files are seen from: the session's folder, so that it can be moved."""
+        return self.path.resolve().parent
+
+    @property
+    def made_with(self) -> dict[str, Any]:
+        """What a session is made with beside its data: nothing, its log is in memory until it is saved."""
+        return {}
+
+    def __str__(self) -> str:
+        return repr(str(self.path))
+
+    def turn(self) -> AbstractContextManager[None]:
+        """Hold the session for as long as it is read, changed and written; another command waits."""
+        return locked(self.path)
+
+    def exists(self) -> bool:
+        """Whether a session has begun."""
+        return self.path.exists()
+
+    def load(self) -> SessionFile:
+        """What it rests on and was made with, and its log; else one sentence that says why not."""
+        if not self.exists():
+            raise MissingFile(
+                f"there is no session {self}, got no such file; begin one with `trueup vet start` or "
+                "`trueup vet ask SESSION VOTES PREDICTIONS`"
+            )
+        try:
+            record = json.loads(self.path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise InvalidFile(f"{self} cannot be read, got {error!s:.100}; name a session file") from error
+        except (ValueError, RecursionError) as error:
+            raise InvalidFile(f"{self} is no session, got {error!s:.100}; name a session file") from error
+        is_session = isinstance(record, dict) and record.get("format") == _FORMAT
+        session = SessionFile.of(record) if is_session else None
+        if session is None:
+            raise InvalidFile(f"{self} is no session of `trueup vet`, got other JSON; name a session file")
+        if record.get("version") != _VERSION:
+            raise InvalidFile(
+                f"{self} must be of version {_VERSION}, got {record.get('version')!r}; use the trueup that wrote it"
+            )
+        return session
+
+    def save(self, session: SessionFile) -> None:
+        """Write the file, whole or not at all."""
+        record = {"format": _FORMAT, "version": _VERSION, **asdict(session)}
+        write_text_safely(self.path, json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+@dataclass(frozen=True)
+class StoredPlace:
+    """A session in a storage, whose log is written there as it grows."""
+
+    url: str
+    name: str
+    create: bool
+
+    @cached_property
+    def storage(self) -> Storage:
+        """The storage, opened when it is first needed."""
+        from trueup.storage import open_storage
+
+        return open_storage(self.url, create=self.create)
+
+    @property
+    def words(self) -> str:
+        """How a command names it: the two options."""
+        return f"--storage {self.url} --name {self.name}"
+
+    @property
+    def folder(self) -> Path | None:
+        """None: a database is seen from anywhere."""
+        return None
+
+    @property
+    def made_with(self) -> dict[str, Any]:
+        """The storage and the name."""
+        return {"storage": self.storage, "name": self.name}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Those of the storage: which journal it keeps, and why."""
+        return self.storage.notes
+
+    def __str__(self) -> str:
+        return f"{self.name!r} in {self.storage.url}"
+
+    def turn(self) -> AbstractContextManager[None]:
+        """The database keeps several writers apart."""
+        return nullcontext()
+
+    def exists(self) -> bool:
+        """Whether there is a session that knows its files; one that was cut off while it began does not."""
+        record = self.storage.find(self.name)
+        return record is not None and "files" in record.source
+
+    def load(self) -> SessionFile:
+        """What it rests on and was made with; the log stays in the storage."""
+        record = self.storage.open(self.name)
+        test = {"format": 1, "settings": record.settings, "options": record.options, "log": []}
+        found = SessionFile.of({**record.source, "test": test}) if record.kind == "active test" else None
+        if found is None:
+            raise SessionMissing(
+                f"the session {self} did not begin on the command line, got no files that it rests on; open it as it "
+                "was made"
+            )
+        return found
+
+    def save(self, session: SessionFile) -> None:
+        """Keep the files that it rests on; everything else is kept already."""
+        source = {name: asdict(session)[name] for name in ("files", "reading")}
+        if self.storage.open(self.name).source != source:
+            self.storage.change(self.name, source=source)
+
+
+@dataclass(frozen=True)
+class ImportedPlace(FilePlace):
+    """A file whose log is read into a storage, where the session goes on."""
+
+    into: StoredPlace = field(kw_only=True)
+
+    @property
+    def made_with(self) -> dict[str, Any]:
+        """The storage and the name."""
+        return self.into.made_with
+
+    def save(self, session: SessionFile) -> None:
+        """Keep it in the storage; the file stays as it is."""
+        self.into.save(session.seen_from(self, self.into))
+
+
+Place = FilePlace | StoredPlace
+
+
+def place_of(
+    session: str | None, kept: StorageOptions, *rest: str | None, create: bool = False
+) -> tuple[Place, list[str]]:
+    """Where the session is kept, and the words that follow; in a storage there is no session file among them."""
+    words = [word for word in (session, *rest) if word is not None]
+    if kept.storage is not None and kept.name is not None:
+        return StoredPlace(kept.storage, kept.name, create), words
+    if kept.storage is not None or kept.name is not None:
+        raise InvalidParameter("a session in a storage needs both --storage and --name, got one of them; give both")
+    if not words:
+        raise InvalidParameter("a session is named by its file or by --storage and --name, got neither; name the file")
+    return FilePlace(Path(words[0])), words[1:]
+
+
+@dataclass(frozen=True)
+class KnownFile:
+    """A file that a session rests on: where it lies, seen from the session's folder, and what was in it."""
+
+    path: str
+    sha256: str
+
+    @classmethod
+    def of(cls, path: Path, place: Place) -> KnownFile:
+        """The file as it is now."""
+        if is_pipe(str(path)):
+            pipe = "standard input" if str(path) == STANDARD_INPUT else f"the pipe {str(path)!r}"
+            raise InvalidFile(f"a session must find its files again, got {pipe}; save it to a file and name that")
+        return cls(_seen_from(path, place.folder), _fingerprint(path))
+
+    def find(self, place: Place) -> Path:
+        """Where the file lies now; an error if its content is another one."""
+        path = (place.folder or Path()) / self.path
+        if not path.exists():
+            raise MissingFile(
+                f"{place} rests on {str(path)!r}, got no such file; put it back there, or start a new session"
+            )
+        if _fingerprint(path) != self.sha256:
+            raise InvalidFile(
+                f"{str(path)!r} must be as it was when the session {place} began, got other content; "
+                "put the old file back, or start a new session"
+            )
+        return path
+
+
+@dataclass(frozen=True)
+class SessionFile:
+    """What the file holds."""
+
+    files: dict[str, KnownFile]  # by role: "votes", "predictions", "predictions 2", …, and "gold" where there is one
+    reading: dict[str, Any]  # how the files are read: columns and other options
+    test: dict[str, Any]  # what `ActiveTest.to_json` gave
+    reasons: list[list[Any]] = field(default_factory=list)  # of the items that wait for an answer
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> SessionFile | None:
+        """What a record holds; None where it is no session."""
+        files, reasons = record.get("files"), record.get("reasons", [])
+        is_whole = (
+            isinstance(files, dict)
+            and "votes" in files
+            and all(isinstance(known, dict) for known in files.values())
+            and all(isinstance(known.get(part), str) for known in files.values() for part in ("path", "sha256"))
+            and all(isinstance(record.get(part), dict) for part in ("reading", "test"))
+            and isinstance(reasons, list)
+            and all(isinstance(pair, list) and len(pair) == 2 for pair in reasons)
+        )
+        if not is_whole:
+            return None
+        known_files = {role: KnownFile(known["path"], known["sha256"]) for role, known in record["files"].items()}
+        return cls(known_files, record["reading"], record["test"], reasons)
+
+    def seen_from(self, place: Place, other: Place) -> SessionFile:
+        """The same with its files seen from another place."""
+        files = {
+            role: replace(known, path=_seen_from((place.folder or Path()) / known.path, other.folder))
+            for role, known in self.files.items()
+        }
+        return replace(self, files=files)
+
+
+def _seen_from(path: Path, folder: Path | None) -> str:
+    """Relative, so that the folder can be moved; absolute where there is no way from one to the other."""
+    try:
+        return str(path.resolve()) if folder is None else Path(os.path.relpath(path.resolve(), folder)).as_posix()
+    except ValueError:  # another drive
+        return str(path.resolve())
+
+
+def _fingerprint(path: Path) -> str:
+    try:
+        return fingerprint(str(path))
+    except OSError as error:
+        raise InvalidFile(f"{str(path)!r} cannot be read, got {error!s:.100}; check its name and rights") from error
 
 
 _BESIDE = ("gold", "items")  # files of `VoteOptions`
 
 
-_option = functools.partial(option, panel="How to test (fixed when the session begins, but for the last three)")
-_STRATEGY = "Which items are asked for, propensity by default; one of STRATEGIES."
-_ESTIMATOR = "What is made of the answers, rectified by default; one of ESTIMATORS."
-_NOISE = "What the votes say before anyone looked; one of NOISE_MODELS."
-_CATEGORIES = "A category for each item (columns: item, category); the metric is their mean."
-
-
 @dataclass(frozen=True)
 class SessionOptions:
-    """The settings of a session; None where nothing was said."""
+    """How to test (fixed when the session begins, but for the last three)."""
 
-    metric: Annotated[str | None, _option("--metric", "What is measured; accuracy by default.", metavar="NAME")] = None
-    strategy: Annotated[str | None, _option("--strategy", _STRATEGY, metavar="NAME", chosen_from="STRATEGIES")] = None
-    estimator: Annotated[str | None, _option("--estimator", _ESTIMATOR, metavar="NAME", chosen_from="ESTIMATORS")] = (
-        None
-    )
-    noise: Annotated[str | None, _option("--noise", _NOISE, metavar="NAME", chosen_from="NOISE_MODELS")] = None
-    categories: Annotated[str | None, _option("--categories", _CATEGORIES, metavar="FILE"), InputFile()] = None
-    target: Annotated[str | None, _option("--target", "sample (the default) or population.", metavar="WHAT")] = None
-    level: Annotated[
-        float | None, _option("--level", "Probability of the intervals; 0.95 by default.", metavar="P")
-    ] = None
-    option: Annotated[
-        list[str] | None, _option("--option", "An option of the strategy, e.g. floor=0.5.", metavar="NAME=VALUE")
-    ] = None
-    seed: Annotated[int | None, _option("--seed", "Seed of all chance; 0 by default.", metavar="N")] = None
-    budget: Annotated[int | None, _option("--budget", "Answers that can be paid for.", metavar="N")] = None
-    half_width: Annotated[float | None, _option("--half-width", "Stop once the interval is ± this.", metavar="W")] = (
-        None
-    )
-    prob_better: Annotated[
-        float | None,
-        _option("--prob-better", "Stop once the better of two systems is so surely better.", metavar="P"),
-    ] = None
+    metric: str | None = opt(None, "What is measured; accuracy by default.", "NAME")
+    strategy: str | None = opt(None, "propensity by default; one of STRATEGIES.", "NAME", chosen="STRATEGIES")
+    estimator: str | None = opt(None, "rectified by default; one of ESTIMATORS.", "NAME", chosen="ESTIMATORS")
+    noise: str | None = opt(None, "How labelers err; one of NOISE_MODELS.", "NAME", chosen="NOISE_MODELS")
+    categories: str | None = opt(None, "item, category; the metric is their mean.", "FILE", reads=True)
+    target: str | None = opt(None, "sample (the default) or population.", "WHAT")
+    level: float | None = opt(None, "Probability of the intervals; 0.95 by default.", "P")
+    option: list[str] | None = opt(None, "An option of the strategy, e.g. floor=0.5.", "NAME=VALUE")
+    seed: int | None = opt(None, "Seed of all chance; 0 by default.", "N")
+    budget: int | None = opt(None, "Answers that can be paid for.", "N")
+    half_width: float | None = opt(None, "Stop once the interval is ± this.", "W")
+    prob_better: float | None = opt(None, "Stop once the better of two systems is so surely better.", "P")
+
+    @property
+    def named(self) -> dict[str, Any]:
+        """What was given, as `ActiveTest` names it; categories and options of the strategy apart."""
+        named = {name: value for name, value in vars(self).items() if name not in ("categories", "option", "seed")}
+        return given(**named, random_state=self.seed)
 
 
 @dataclass
@@ -75,39 +319,30 @@ class Vetting:
         waiting = [[item, why] for item, why in self.waiting()]
         self.place.save(replace(self.file, test=json.loads(self.test.to_json()), reasons=waiting))
 
-    def ask(self, n: int) -> list[tuple[Hashable, str]]:
-        """New items to vet, and why."""
-        return [(one.item, one.why) for one in self.test.ask(n).details]
-
-    def tell(
-        self, answers: Mapping[Hashable, Hashable], *, who: str | None, correct: bool, blind: bool | None = None
-    ) -> int:
-        """Take answers; returns how many are new."""
-        before = self.test.n_vetted
-        self.test.tell(answers, who=who, correct=correct, blind=blind)
-        return self.test.n_vetted - before
-
-    def outside(self, texts: Sequence[str]) -> dict[Hashable, Hashable]:
-        """Answers that these items are none of the classes."""
-        from trueup.active import NONE_OF_THESE
-
-        return dict.fromkeys([self.item(text) for text in texts], NONE_OF_THESE)
-
     def waiting(self) -> list[tuple[Hashable, str]]:
         """The items that wait for an answer, and why they were asked."""
         asked = {event.item: event.why for event in self.test.log if event.kind == "ask" and event.why is not None}
         return [(item, asked.get(item) or self.reasons.get(item, "")) for item in self.test.waiting]
 
+    @cached_property
+    def items(self) -> dict[str, Hashable]:
+        """The items by how they are written."""
+        return by_name(self.labels.items.tolist())
+
+    @cached_property
+    def classes(self) -> dict[str, Hashable]:
+        """The classes by how they are written."""
+        return by_name(self.labels.classes.tolist())
+
     def item(self, text: str) -> Hashable:
         """The item that a text means."""
-        known = by_name(self.labels.items.tolist())
-        if text not in known:
+        if text not in self.items:
             raise InvalidParameter(f"there is no item {text!r} in the votes, got it; use the names that 'vet ask' gave")
-        return known[text]
+        return self.items[text]
 
     def typed(self, texts: Iterable[str]) -> dict[Hashable, Hashable]:
         """Answers written ITEM=CLASS, where both names may hold equals signs themselves."""
-        items, classes = by_name(self.labels.items.tolist()), by_name(self.labels.classes.tolist())
+        items, classes = self.items, self.classes
         found: dict[Hashable, Hashable] = {}
         for text in texts:
             cuts = [k for k, sign in enumerate(text) if sign == "="]
@@ -128,15 +363,14 @@ class Vetting:
         answers: Mapping[Hashable, Hashable]
         if tool is not None:
             answers = read_export(source, file_format=tool, question=question).vetted()
+            empty = f"an export of {tool} that nobody answered; check the tasks"
         else:
-            answers = read_gold(
-                source_of(source), item=item, label=truth, drawn="chosen", missing=[None], labels=self.labels
-            )
-        if not answers and tool is not None:
-            raise InvalidFile(f"{source!r} has no answers, got an export of {tool} that nobody answered; vet the tasks")
+            how: dict[str, Any] = {"drawn": "chosen", "missing": [None], "labels": self.labels}
+            answers = read_gold(source_of(source), item=item, label=truth, **how)
+            empty = f"an empty column {truth!r}; fill it in and save the file"
         if not answers:
-            raise InvalidFile(f"{source!r} has no answers, got an empty column {truth!r}; fill it in and save the file")
-        items, classes = by_name(self.labels.items.tolist()), by_name(self.labels.classes.tolist())
+            raise InvalidFile(f"{source!r} has no answers, got {empty}")
+        items, classes = self.items, self.classes
         found = {}
         for name, answer in answers.items():
             meant = _class_meant(str(answer), classes)
@@ -186,25 +420,27 @@ def begin(
     roles = {"votes": votes} | {role: path for role in _BESIDE if (path := getattr(how, role)) is not None}
     roles |= {f"predictions {k + 1}": path for k, path in enumerate(predictions)}
     files = {role: KnownFile.of(Path(path), place) for role, path in roles.items()}
-    reading = {"votes": asdict(how), "predictions": asdict(how_predicted)}
-    labels = read_votes(votes, how)
-    systems = read_systems(list(predictions), labels, how_predicted, how)
+    labels, systems, positive = read_both(votes, predictions, how, how_predicted)
     _check_names(labels)
-    test = ActiveTest(systems, labels, **all_settings(settings, labels, how, how_predicted), **place.made_with)
+    test = ActiveTest(systems, labels, **all_settings(settings, labels, how, positive), **place.made_with)
+    reading = {"votes": asdict(how), "predictions": asdict(how_predicted)}
     file = SessionFile(files, reading, json.loads(test.to_json()))
     return Vetting(place, file, labels, list(systems.systems.tolist()), test)
 
 
 def all_settings(
-    settings: SessionOptions, labels: Labels, how: VoteOptions, how_predicted: PredictionOptions
+    settings: SessionOptions, labels: Labels, how: VoteOptions, positive: Hashable | None
 ) -> dict[str, Any]:
-    """What was said of a new session, as `ActiveTest` takes it."""
-    given = _given(settings)
+    """The settings of a new session, as `ActiveTest` takes them."""
+    named = settings.named | given(positive=positive)
     if settings.categories is not None:
-        given["categories"] = _categories(settings.categories, labels, how.item)
-    if how_predicted.positive is not None:
-        given["positive"] = class_named(labels, how_predicted.positive)
-    return {**given, **parse_pairs(settings.option or [], option="--option")}
+        from trueup.data.gold import read_gold
+
+        source = source_of(settings.categories)
+        categories = read_gold(source, item=how.item, label="category", drawn="chosen", labels=labels)
+        # As text, and kept in the session file itself.
+        named["categories"] = {name: str(category) for name, category in categories.items()}
+    return {**named, **parse_pairs(settings.option or [], option="--option")}
 
 
 def _check_names(labels: Labels) -> None:
@@ -223,32 +459,36 @@ def resume(
     how: VoteOptions | None = None,
     how_predicted: PredictionOptions | None = None,
     *,
-    votes: str | None = None,
-    predictions: Sequence[str] | None = None,
+    files: Sequence[str] = (),
 ) -> Vetting:
     """A session as it was left; its files must be as they were.
 
-    What is said again about files and settings must be what was said first, but for the rules of stopping.
+    What is given again, files and settings, must be as it was first, but for the rules of stopping.
     """
     from trueup.active import ActiveTest
 
     file = place.load()
-    paths_now = {role: known.find(place) for role, known in file.files.items()}
-    _check_same_files(place, file, votes, list(predictions or []))
+    paths = {role: str(known.find(place)) for role, known in file.files.items()}
+    roles = [role for role in paths if role.startswith("predictions")]
+    again = [KnownFile.of(Path(path), place).sha256 for path in files]
+    known = [file.files[role].sha256 for role in ("votes", *roles)]
+    if again not in ([], known[:1], known):
+        raise InvalidParameter(
+            f"the files of a session are fixed when it begins, got others for {place}; leave them out, or "
+            "name a new session"
+        )
     try:
         stored = VoteOptions(**file.reading["votes"]), PredictionOptions(**file.reading["predictions"])
     except (KeyError, TypeError) as error:
         raise InvalidFile(f"{place} is damaged, got no way to read its files; begin a new one") from error
-    for said, was in zip((how, how_predicted), stored, strict=True):
-        if said is not None and said not in (type(said)(), was):
+    for now, before in zip((how, how_predicted), stored, strict=True):
+        if now is not None and now not in (type(now)(), before):
             raise InvalidParameter(
                 f"how files are read is fixed when a session begins, got other options for {place}; begin a new session"
             )
-    beside: dict[str, Any] = {role: str(paths_now[role]) for role in _BESIDE if role in paths_now}
+    beside: dict[str, Any] = {role: paths[role] for role in _BESIDE if role in paths}
     read_as = replace(stored[0], **beside)
-    labels = read_votes(str(paths_now["votes"]), read_as)
-    paths = [str(paths_now[role]) for role in file.files if role.startswith("predictions")]
-    systems = read_systems(paths, labels, stored[1], read_as)
+    labels, systems, _ = read_both(paths["votes"], [paths[role] for role in roles], read_as, stored[1])
     changed = {} if settings is None else _changed(place, settings, file.test.get("settings", {}))
     try:
         test = ActiveTest.from_json(json.dumps(file.test), systems, labels, **changed, **place.made_with)
@@ -258,42 +498,14 @@ def resume(
     return Vetting(place, file, labels, list(systems.systems.tolist()), test, reasons)
 
 
-def _check_same_files(place: Place, file: SessionFile, votes: str | None, predictions: Sequence[str]) -> None:
-    """Files that are named again must be those of the session."""
-    known = [one.sha256 for role, one in file.files.items() if role.startswith("predictions")]
-    named = [KnownFile.of(Path(path), place).sha256 for path in predictions]
-    same = not named or named == known
-    if votes is not None:
-        same = same and KnownFile.of(Path(votes), place).sha256 == file.files["votes"].sha256
-    if not same:
-        raise InvalidParameter(
-            f"the files of a session are fixed when it begins, got others for {place}; leave them out, or "
-            "name a new session"
-        )
-
-
-def _given(settings: SessionOptions) -> dict[str, Any]:
-    """What was said, as `ActiveTest` names it; categories and options of the strategy apart."""
-    named = {name: value for name, value in asdict(settings).items() if name not in ("categories", "option", "seed")}
-    given = {name: value for name, value in named.items() if value is not None}
-    return given if settings.seed is None else {**given, "random_state": settings.seed}
-
-
 def _changed(place: Place, settings: SessionOptions, was: Mapping[str, Any]) -> dict[str, Any]:
+    """The rules of stopping that are new; an error where another setting differs."""
     from trueup.active.session import STOPPING
 
-    given = _given(settings)
-    fixed = [name for name, value in given.items() if name not in STOPPING and was.get(name) != value]
+    named = settings.named
+    fixed = [name for name, value in named.items() if name not in STOPPING and was.get(name) != value]
     fixed += [name for name in ("categories", "option") if getattr(settings, name)]
     if fixed:
         flag = "--seed" if fixed[0] == "random_state" else "--" + fixed[0].replace("_", "-")
         raise InvalidParameter(f"{flag} is fixed when a session begins, got another for {place}; begin a new session")
-    return {name: value for name, value in given.items() if name in STOPPING}
-
-
-def _categories(path: str, labels: Labels, item: str) -> dict[Hashable, Hashable]:
-    """The category of each item, as text; kept in the session file itself."""
-    from trueup.data.gold import read_gold
-
-    categories = read_gold(source_of(path), item=item, label="category", drawn="chosen", labels=labels)
-    return {name: str(category) for name, category in categories.items()}
+    return {name: value for name, value in named.items() if name in STOPPING}

@@ -3,64 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from trueup._base.cells import csv_text, safe_cell
 from trueup._base.writing import write_text_safely
 from trueup.cli import _options as options
-from trueup.cli._app import as_command
+from trueup.cli._command import as_command
 from trueup.cli._console import note, say, silenced
 from trueup.cli._files import read_votes, votes_export
-from trueup.exceptions import InvalidFile, InvalidParameter
+from trueup.exceptions import InvalidParameter
 
 if TYPE_CHECKING:
     from trueup.adapters import Export
     from trueup.data.labels import Labels
 
-_TO = "Write what the votes say of each item, with its probability, for a tool or as a table: one of WRITABLE."
 
+@dataclass(frozen=True)
+class OtherOutputs:
+    """What else to write, as csv."""
 
-def _out(flag: str, text: str) -> Any:
-    return options.option(flag, text, metavar="FILE", panel="What else to write, as csv")
+    gold_out: str | None = options.opt(None, "The checked classes: item, label.", "FILE", writes=True)
+    predictions_out: str | None = options.opt(
+        None, "The predictions: item, system, prediction, confidence.", "FILE", writes=True
+    )
+    items_out: str | None = options.opt(None, "The columns of the items.", "FILE", writes=True)
 
 
 @as_command
 def convert(
-    source: Annotated[
-        str,
-        typer.Argument(metavar="SOURCE", help="An export, see 'trueup formats', or a table of votes."),
-        options.InputFile(),
-    ],
-    target: Annotated[str, typer.Argument(metavar="TARGET", help="The file to write."), options.OutputFile()],
     how: options.VoteOptions,
-    to: Annotated[str | None, options.option("--to", _TO, metavar="FORMAT", chosen_from="WRITABLE")] = None,
-    noise: Annotated[
-        str, options.option("--noise", "The model of what votes say; one of NOISE_MODELS.", chosen_from="NOISE_MODELS")
-    ] = "dawid-skene",
-    gold_out: Annotated[str | None, _out("--gold-out", "The vetted truths: item, label."), options.OutputFile()] = None,
-    predictions_out: Annotated[
-        str | None,
-        _out("--predictions-out", "The predictions: item, system, prediction, confidence."),
-        options.OutputFile(),
-    ] = None,
-    items_out: Annotated[str | None, _out("--items-out", "What is known of the items."), options.OutputFile()] = None,
+    others: OtherOutputs,
+    source: str = options.arg(..., "SOURCE", "An export, see 'trueup formats', or a table of votes.", reads=True),
+    target: str = options.arg(..., "TARGET", "The file to write.", writes=True),
+    to: str | None = options.opt(
+        None,
+        "Write what the votes say of each item, with its probability: one of WRITABLE.",
+        "FORMAT",
+        chosen="WRITABLE",
+    ),
+    noise: str = options.opt("dawid-skene", "The model of what votes say; one of NOISE_MODELS.", chosen="NOISE_MODELS"),
     with_text: options.WithText = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    force: options.Force = False,
 ) -> None:
     """From an export to plain tables, or from votes to tasks with suggestions for a tool."""
-    for path in (target, gold_out, predictions_out, items_out):
-        if path is not None and Path(path).exists() and not force:
-            raise InvalidFile(f"{path!r} must not exist yet, got a file; name another, or use --force")
     if to is not None:
         from trueup._base.validation import check_choice
         from trueup.adapters import writable_formats
 
         check_choice(to, writable_formats(), name="to")
     export = votes_export(source, how)
-    if export is None and predictions_out is not None:
+    if export is None and others.predictions_out is not None:
         raise InvalidParameter(
             f"--predictions-out is for exports that hold predictions, got the table {source!r}; leave it out"
         )
@@ -68,15 +61,15 @@ def convert(
     has_votes = export is None or any(label is not None for label in export.votes["label"])
     labels = read_votes(source, how) if has_votes else None
     if labels is None and export is not None:
-        for remark in export.notes:
-            note(remark)
+        for sentence in export.notes:
+            note(sentence)
     if to is not None:
         _write_consensus(labels, target, to, noise, export, with_text=with_text)
     elif labels is not None:
         _write_votes(labels, target, export)
     else:
         note(f"{source} holds no votes, so {target} is not written")
-    _write_beside(labels, export, gold_out, predictions_out, items_out, with_text=with_text)
+    _write_others(labels, export, others, with_text=with_text)
 
 
 def _write_consensus(
@@ -89,15 +82,8 @@ def _write_consensus(
         raise InvalidParameter("--to writes what votes say, got an export without votes; leave it out")
     with silenced():
         posterior = fit(labels, noise).posterior(labels)
-    write_tasks(
-        labels,
-        target,
-        file_format=to,
-        posterior=posterior,
-        agent=f"trueup-{noise}",
-        with_text=with_text,
-        like=export,
-    )
+    agent = f"trueup-{noise}"
+    write_tasks(labels, target, file_format=to, posterior=posterior, agent=agent, with_text=with_text, like=export)
     say(f"Wrote {labels.n_items:,} items to {target}{_left_out(labels, labels.item_table.given, with_text=with_text)}.")
 
 
@@ -117,33 +103,25 @@ def _write_votes(labels: Labels, target: str, export: Export | None) -> None:
     say(f"Wrote {len(rows):,} votes to {target}{left}.")
 
 
-def _write_beside(
-    labels: Labels | None,
-    export: Export | None,
-    gold_out: str | None,
-    predictions_out: str | None,
-    items_out: str | None,
-    *,
-    with_text: bool,
-) -> None:
-    if gold_out is not None:
+def _write_others(labels: Labels | None, export: Export | None, others: OtherOutputs, *, with_text: bool) -> None:
+    if others.gold_out is not None:
         gold = labels.gold if labels is not None else export.gold if export is not None else {}
-        write_text_safely(gold_out, csv_text(["item", "label"], list(gold.items())))
-        say(f"Wrote {len(gold):,} truths to {gold_out}.")
-    if predictions_out is not None and export is not None:
+        write_text_safely(others.gold_out, csv_text(["item", "label"], list(gold.items())))
+        say(f"Wrote {len(gold):,} checked classes to {others.gold_out}.")
+    if others.predictions_out is not None and export is not None:
         rows = export.answers.predictions
         names = ["item", "system", "prediction", "confidence"]
         cells = list(zip(*(rows[name] for name in names), strict=True)) if rows else []
-        write_text_safely(predictions_out, csv_text(names, cells))
-        say(f"Wrote {len(cells):,} predictions to {predictions_out}.")
-    if items_out is not None and labels is not None:
+        write_text_safely(others.predictions_out, csv_text(names, cells))
+        say(f"Wrote {len(cells):,} predictions to {others.predictions_out}.")
+    if others.items_out is not None and labels is not None:
         hidden = () if with_text else labels.text_columns
         columns = [name for name in labels.item_columns if name not in hidden]
-        # What strangers wrote of an item must not run in a spreadsheet; names stay as they are, to be joined by.
+        # What others wrote of an item must not run in a spreadsheet; names stay as they are, to be joined by.
         values = [labels.items.tolist(), *(map(safe_cell, labels.item_column(name).tolist()) for name in columns)]
-        write_text_safely(items_out, csv_text(["item", *columns], list(zip(*values, strict=True))))
+        write_text_safely(others.items_out, csv_text(["item", *columns], list(zip(*values, strict=True))))
         left_out = _left_out(labels, labels.item_columns, with_text=with_text)
-        say(f"Wrote {labels.n_items:,} items to {items_out}{left_out}.")
+        say(f"Wrote {labels.n_items:,} items to {others.items_out}{left_out}.")
 
 
 def _left_out(labels: Labels, columns: Sequence[str], *, with_text: bool) -> str:

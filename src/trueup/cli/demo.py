@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from trueup._base.wording import chance, interval, number
-from trueup.cli._app import as_command, command_line
-from trueup.cli._console import json_head, note, print_json, print_table, progress_bar, say, warn_once
-from trueup.cli._files import check_report_path, write_report
-from trueup.cli._options import AsJson, OutputFile, Seed, option
+from trueup._base.wording import chance
+from trueup.cli._command import Answer, as_command
+from trueup.cli._console import interval_head, note, print_records, progress_bar, say
+from trueup.cli._options import Report, Seed, opt
+from trueup.cli.judge import write_report
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,83 +25,54 @@ if TYPE_CHECKING:
 
 @as_command
 def demo(
-    report: Annotated[
-        str,
-        option("--report", "Where to write the report: .html, .md or .json.", metavar="PATH", show_default=True),
-        OutputFile(),
-    ] = "trueup-demo.html",
-    quick: Annotated[
-        bool, option("--quick", "Some of the digits, few draws, a simple noise model: done in seconds.")
-    ] = False,
+    report: Report = "trueup-demo.html",
+    quick: bool = opt(False, "Some of the digits, few draws, a simple noise model: done in seconds."),
     seed: Seed = 0,
-    as_json: AsJson = False,
-) -> None:
+) -> Answer:
     """Train two classifiers, let a simulated crowd label the test part, and say how good they really are."""
-    check_report_path(report)
-    with progress_bar("judging two classifiers") as hear:
+    with progress_bar("judging two classifiers") as progress:
         shares: dict[str, float] = {}
 
-        def listen(step: str, share: float) -> None:
-            if hear is None and step not in shares:  # no terminal to draw a bar on
+        def show_step(step: str, share: float) -> None:
+            if progress is None and step not in shares:  # no terminal to draw a bar on
                 note(f"{step} …")
             shares[step] = share
-            if hear is not None:
-                hear(sum(shares.values()) / 3)  # two evaluations and a comparison take almost all of the time
+            if progress is not None:
+                progress(sum(shares.values()) / 3)  # two evaluations and a comparison take almost all of the time
 
-        result = run_demo(quick=quick, random_state=seed, progress=listen)
-    # Before anything is printed: the reader of a pipe may go away.
-    write_report(
-        report,
-        result.evaluations,
-        result.labels,
-        comparison=result.comparison,
-        title="Two classifiers of handwritten digits, judged by a simulated crowd",
-        seed=seed,
-        settings={"command": command_line()},
-        tell=as_json,
-    )
-    if as_json:
-        print_json(
-            {
-                **json_head(seed=seed, files={}),
-                "systems": [
-                    {
-                        "system": name,
-                        **evaluation.to_dict(),
-                        "majority_accuracy": result.majority[name],
-                        "hidden_accuracy": result.truth[name],
-                    }
-                    for name, evaluation in result.evaluations.items()
-                ],
-                "comparison": result.comparison.to_dict(),
-                "report": str(Path(report).resolve()),
-            }
-        )
-    else:
-        _show(result)
-    warn_once([evaluation.warnings for evaluation in result.evaluations.values()])
-    if not as_json:
-        say(f"The report is at {Path(report).resolve()}")
-
-
-def _show(result: Demo) -> None:
+        result = run_demo(quick=quick, random_state=seed, progress=show_step)
     labels, comparison = result.labels, result.comparison
-    say(
-        f"A crowd of {labels.n_labelers} gave {labels.n_votes:,} votes on {labels.n_items:,} handwritten digits; "
-        f"nobody is told the truth. {result.effective.sentence}"
-    )
-    rows = []
-    for name, evaluation in result.evaluations.items():
-        accuracy = evaluation["accuracy"]
-        bounds = interval(*accuracy.interval(0.95))
-        rows.append((name, number(accuracy.mean), bounds, number(result.majority[name]), number(result.truth[name])))
-    columns = ("accuracy of", "trueup", "95% interval", "majority as truth", "hidden truth")
-    print_table(columns, rows)
-    best, other = comparison.ranking[:2]
-    say(
-        f"{best} is better than {other} with probability {chance(comparison.prob_better(best, other))}; in truth it is "
-        f"{'better' if result.truth[best] > result.truth[other] else 'not better'}."
-    )
+    # Before anything is printed: the reader of a pipe may go away.
+    title = "Two classifiers of handwritten digits, judged by a simulated crowd"
+    write_report(report, result.evaluations, labels, comparison=comparison, title=title, seed=seed)
+    systems = [
+        {
+            "system": name,
+            **evaluation.to_dict(),
+            "majority_accuracy": result.majority[name],
+            "hidden_accuracy": result.truth[name],
+        }
+        for name, evaluation in result.evaluations.items()
+    ]
+    path = str(Path(str(report)).resolve())
+
+    def show(_: Any) -> None:
+        say(
+            f"A crowd of {labels.n_labelers} gave {labels.n_votes:,} votes on {labels.n_items:,} handwritten digits; "
+            f"the truth stays hidden. {result.effective.sentence}"
+        )
+        columns = {"accuracy of": "system", "trueup": "mean", interval_head(0.95): "interval"}
+        columns |= {"majority as truth": "majority_accuracy", "hidden truth": "hidden_accuracy"}
+        print_records(columns, [{**system["metrics"]["accuracy"], **system} for system in systems])
+        best, other = comparison.ranking[:2]
+        truly = "better" if result.truth[best] > result.truth[other] else "not better"
+        probability = chance(comparison.prob_better(best, other))
+        say(f"{best} is better than {other} with probability {probability}; in truth it is {truly}.")
+        say(f"The report is at {path}")
+
+    body = {"systems": systems, "comparison": comparison.to_dict(), "report": path}
+    warnings = [sentence for evaluation in result.evaluations.values() for sentence in evaluation.warnings]
+    return Answer(body, show, warnings=warnings)
 
 
 @dataclass(frozen=True)
@@ -201,9 +172,9 @@ def run_demo(
         progress=begin("comparing the two"),
         **settings,
     )
-    dirty = {}
+    by_majority = {}
     for name, predicted in predictions.items():
         counts = majority(labels, predicted, random_state=random_state).counts.mean_counts
-        dirty[name] = float(np.trace(counts) / counts.sum())
+        by_majority[name] = float(np.trace(counts) / counts.sum())
     hidden = {name: float((predicted == truth).mean()) for name, predicted in predictions.items()}
-    return Demo(labels, effective, evaluations, comparison, dirty, hidden)
+    return Demo(labels, effective, evaluations, comparison, by_majority, hidden)

@@ -2,47 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from trueup._base.wording import interval, level_words, number, some
+from trueup._base.writing import check_readable
 from trueup.cli import _options as options
-from trueup.cli._app import command_line
-from trueup.cli._console import as_json as plain_data
+from trueup.cli._command import Answer, add_to, this_call
 from trueup.cli._console import (
-    json_head,
+    as_json,
+    interval_head,
+    name_options,
     note,
-    option_names,
-    print_json,
+    print_records,
     print_table,
     progress_bar,
     say,
     shown,
-    to_cli_terms,
-    warn_once,
+    with_cli_terms,
 )
-from trueup.cli._detecting import (
-    Detections,
-    MatchOptions,
-    OptionalDetections,
-    Question,
-    ShapeOptions,
-    VettedOptions,
-    add_to,
-    ask,
-)
-from trueup.cli._files import check_report_path
-from trueup.cli.compare import about_pairs, show_comparison
-from trueup.exceptions import InvalidParameter
+from trueup.cli._files import about_files, is_pipe
+from trueup.cli._options import Command, Option, given, opt
+from trueup.cli.judge import about_comparison, show_comparison
+from trueup.exceptions import InvalidFile, InvalidParameter
 
 if TYPE_CHECKING:
     from trueup.answers.evaluation import Evaluation
-    from trueup.detection import Pool
-
+    from trueup.data.labels import Labels
+    from trueup.detection import MissedObjects, Pool, Shapes, Vetted
 
 app = typer.Typer(
     help="How good are detectors really? Average precision with intervals when boxes and masks of annotators are "
@@ -50,273 +40,401 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-_METRICS = ["precision", "recall", "f1", "ap50", "ap"]
-_METRIC = (
-    "A metric: precision, recall, pool_recall, f0.5, f1, f2, ap50, ap75, ap, ap_small, ap_medium, ap_large, froc or "
-)
-_METRIC += "panoptic_quality."
-Threshold = Annotated[float, options.option("--threshold", "Detections from this score on are reported.")]
+# Options ------------------------------------------------------------------------------------------------------------
+
+_FILES = "COCO's .json, a table (.csv, …), or a folder of YOLO or Pascal VOC"
+_METRICS = "precision, recall, pool_recall, f0.5, f1, f2, ap50, ap75, ap, ap_small, ap_medium, ap_large, froc or "
+_METRIC = f"A metric: {_METRICS}panoptic_quality."
+_SEVERAL = ("--annotators",)  # take several files at once
 
 
-@add_to(app)
+class ManyFiles(Command):
+    """A command in which ``--annotators a.json b.json`` is the same as naming the option for each file."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Write the option before each of the files that follow it."""
+        spread: list[str] = []
+        repeating = ""
+        for k, word in enumerate(args):
+            if word == "--":
+                spread += args[k:]
+                break
+            if word in _SEVERAL:
+                repeating = word
+                if k + 1 == len(args) or args[k + 1].startswith("-"):
+                    spread.append(word)  # nothing follows, which the parser complains of
+                continue
+            if word.startswith("-"):
+                repeating = ""
+            spread += [repeating, word] if repeating else [word]
+        return super().parse_args(ctx, spread)
+
+
+Detections = Annotated[
+    list[str],
+    Option(
+        f"What systems found, with scores: {_FILES}; a file for each, or NAME=FILE. Before --annotators.",
+        "DETECTIONS…",
+        is_argument=True,
+    ),
+]
+OptionalDetections = Annotated[
+    list[str] | None, Option(f"What systems found, if any: {_FILES}.", "[DETECTIONS…]", is_argument=True)
+]
+Threshold = Annotated[float, Option("Detections from this score on are reported.")]
+
+
+@dataclass(frozen=True)
+class ShapeOptions:
+    """How to read the files."""
+
+    annotators: list[str] = opt([], f"What annotators drew: {_FILES}; a file for each, or NAME=FILE.", "FILES…")
+    labeler: str | None = opt(None, "The column that names the annotator, where a file holds several.", "COLUMN")
+    system: str | None = opt(None, "The column that names the system in a table of detections.", "COLUMN")
+    seen: str = opt("all", "Who looked where: all (of their file), none, or a table: labeler, image.", "WHO", show=True)
+    image: str = opt("image", "The column of tables that names the image.", "COLUMN", show=True)
+    class_names: list[str] = opt([], "A class of YOLO's texts; once for each, in order.", "NAME", "--class")
+    sizes: str | None = opt(None, "A table of all images where files do not tell: image, width, height.", "FILE")
+    unknown: str = opt("error", "Detections in images that the annotators do not have: error or drop.")
+
+
+@dataclass(frozen=True)
+class MatchOptions:
+    """When shapes are one thing."""
+
+    iou: float = opt(0.5, "The overlap from which on a detection is at a candidate.")
+    join: float | None = opt(None, "The same for shapes of annotators, on average.", "IOU", show="as --iou")
+    shape: str | None = opt(None, "What is compared: box or mask.", "SHAPE", show="masks where all have them")
+    any_class: bool = opt(False, "Shapes of different classes can be one thing; it has the class that most drew.")
+    by_centre: bool = opt(False, "For small things: shapes whose centres lie in each other are one thing.")
+
+
+@dataclass(frozen=True)
+class CheckedOptions:
+    """What was checked."""
+
+    answers: str | None = opt(None, "The answers that a page of 'trueup detect vet' has saved.", "FILE")
+    searched: str | None = opt(None, "The storage of the tiles that were searched in the app: sqlite:///FILE, …", "URL")
+    searched_name: str | None = opt(None, "The session about tiles, where the storage has several.", "NAME")
+    gold: str | None = opt(None, "Checked candidates as a table: item, label (object or nothing).", "FILE")
+    gold_drawn: str | None = opt(None, "How the candidates in --gold were drawn: random or chosen.", "HOW")
+
+
+# Files --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """A pool with what was checked of it."""
+
+    pool: Pool
+    labels: Labels
+    missed: MissedObjects | None
+    checked: tuple[Vetted, ...]
+    files: dict[str, Any]
+
+    @property
+    def warnings(self) -> list[str]:
+        """About who checked."""
+        return [sentence for vetted in self.checked for sentence in vetted.warnings]
+
+    def total(self, name: str) -> int:
+        """A count of planted or hidden cards, over the page and the app."""
+        return sum(getattr(vetted, name) for vetted in self.checked)
+
+    def record(self) -> dict[str, Any]:
+        """The pool, and what was checked of it, for JSON."""
+        counts = {
+            "planted": {"shown": self.total("n_planted"), "taken_for_objects": self.total("n_accepted")},
+            "hidden": {"shown": self.total("n_hidden"), "noticed": self.total("n_noticed")},
+        }
+        missed = self.missed
+        return {
+            "pool": _about_pool(self.pool),
+            "vetted": len(self.labels.gold),
+            "missed": None if missed is None else {**missed.total.to_dict(0.95), "searched": missed.n_searched},
+            **(counts if self.checked else dict.fromkeys(counts)),
+        }
+
+
+def _named_files(texts: Sequence[str], option_name: str) -> dict[str, str]:
+    """Files by the names of who made them: as in ``NAME=FILE``, else that of the file."""
+    files: dict[str, str] = {}
+    for text in texts:
+        name, equals, path = text.partition("=")
+        if not equals or Path(text).exists():
+            path, name = text, Path(text).name.split(".")[0]
+        if name in files:
+            raise InvalidFile(
+                f"{option_name} must have a name for each, got {name!r} twice; write NAME=FILE for one of them"
+            )
+        files[name] = _readable(path)
+    return files
+
+
+def _readable(path: str) -> str:
+    if is_pipe(path):
+        raise InvalidFile(f"shapes are read from files, got the pipe {path!r}; write it to a file")
+    check_readable(path, folders=True)
+    return path
+
+
+def _read(
+    detections: Sequence[str] | None,
+    shapes: ShapeOptions,
+    how: MatchOptions,
+    checked: CheckedOptions | None = None,
+    seed: int = 0,
+) -> Candidates:
+    """The candidates that the files make, with what was checked of them."""
+    from trueup.adapters import read_gold
+    from trueup.detection import match, read_annotations, read_answers, read_detections, read_searched
+    from trueup.detection.reading import read_seen, read_sizes
+
+    checked = checked or CheckedOptions()
+    name_options(categories="--class", objects="--annotators", found="DETECTIONS", missed="--answers or --searched")
+    name_options(name="--searched-name", split="--split")
+    if not shapes.annotators:
+        raise InvalidParameter(
+            "--annotators must name what people drew, got none; write e.g. --annotators ann.json bob.json"
+        )
+    if checked.searched is None and checked.searched_name is not None:
+        raise InvalidParameter(
+            f"--searched-name is about a storage, got {checked.searched_name!r} and no --searched; name its URL"
+        )
+    if checked.gold is None and checked.gold_drawn is not None:
+        raise InvalidParameter(
+            f"--gold-drawn is about a gold file, got {checked.gold_drawn!r} and no --gold; name the file"
+        )
+    drawn, found = _named_files(shapes.annotators, "--annotators"), _named_files(detections or [], "DETECTIONS")
+    read_as: dict[str, Any] = {"categories": shapes.class_names or None, "image": shapes.image, "shape": how.shape}
+    objects: Shapes = read_annotations(
+        drawn,
+        labeler=shapes.labeler,
+        seen=None if shapes.seen == "none" else "all",
+        sizes=None if shapes.sizes is None else read_sizes(_readable(shapes.sizes), image=shapes.image),
+        **read_as,
+    )
+    if shapes.seen not in ("all", "none"):
+        objects = read_seen(_readable(shapes.seen), objects, image=shapes.image)
+    systems = None
+    if found:
+        unknown: Any = shapes.unknown  # checked by the callee, with a sentence
+        systems = read_detections(found, objects, system=shapes.system, unknown=unknown, **read_as)
+    overlap: dict[str, Any] = {"iou": how.iou, "join": how.join, "shape": how.shape, "by_centre": how.by_centre}
+    pool = match(systems, objects, same_class=not how.any_class, **overlap)
+    if not len(pool):
+        raise InvalidFile("there is no candidate: nobody drew anything and no system found anything; check the files")
+    labels, parts = pool.labels, []
+    if checked.answers is not None:
+        parts.append(read_answers(_readable(checked.answers), pool, random_state=seed))
+        labels = parts[0].labels
+    if checked.searched is not None:
+        parts.append(read_searched(checked.searched, pool, name=checked.searched_name, random_state=seed))
+    counted = [part.missed for part in parts if part.missed is not None]
+    if len(counted) > 1:
+        raise InvalidParameter(
+            "tiles must be searched on a page or in the app, got --answers with tiles and --searched; leave one out"
+        )
+    if checked.gold is not None:
+        gold_drawn: Any = checked.gold_drawn
+        labels = labels.with_gold(read_gold(_readable(checked.gold), labels=labels, drawn=gold_drawn))
+    paths = {"annotators": list(drawn.values()), "detections": list(found.values()) or None}
+    files = about_files(**paths, answers=checked.answers, gold=checked.gold)
+    return Candidates(pool, labels, counted[0] if counted else None, tuple(parts), files)
+
+
+# Commands -----------------------------------------------------------------------------------------------------------
+
+
+@add_to(app, cls=ManyFiles)
 def match(
     shapes: ShapeOptions,
     how: MatchOptions,
-    vetted: VettedOptions,
+    checked: CheckedOptions,
     detections: OptionalDetections = None,
-    votes: Annotated[
-        str | None,
-        options.option("--votes", "Also write the votes on candidates: item, labeler, label.", metavar="FILE"),
-        options.OutputFile(),
-    ] = None,
-    coco: Annotated[
-        str | None,
-        options.option(
-            "--coco", "Also write candidates that most drew, or that were vetted as objects, as COCO.", metavar="FILE"
-        ),
-        options.OutputFile(),
-    ] = None,
-    as_json: options.AsJson = False,
-) -> None:
+    votes: str | None = opt(None, "Also write the votes on candidates: item, labeler, label.", "FILE", writes=True),
+    coco: str | None = opt(None, "Also write what most drew, or is checked, as COCO.", "FILE", writes=True),
+) -> Answer:
     """Join what annotators drew and systems found into candidate objects, and show how they agree."""
     from trueup.data.reading import write_labels
     from trueup.detection import write_coco
 
-    question = ask(detections or [], shapes, how, vetted, 0)
-    pool = question.pool
+    candidates = _read(detections, shapes, how, checked)
+    pool = candidates.pool
     if votes is not None:
-        write_labels(question.labels, votes)
+        write_labels(candidates.labels, votes)
         note(f"votes: {votes}")
     if coco is not None:
-        n = write_coco(pool, coco, labels=question.labels)
-        note(f"{n:,} candidates: {coco}")
-    if as_json:
-        print_json({**json_head(seed=None, files=question.files), **_about_pool(pool)})
-    else:
-        _show_pool(pool)
+        note(f"{write_coco(pool, coco, labels=candidates.labels):,} candidates: {coco}")
+    return Answer(_about_pool(pool), lambda body: _show_pool(candidates, body), head={"files": candidates.files})
 
 
-@add_to(app)
+@add_to(app, cls=ManyFiles)
 def evaluate(
     detections: Detections,
     shapes: ShapeOptions,
     how: MatchOptions,
-    vetted: VettedOptions,
+    checked: CheckedOptions,
     sampler: options.SamplerOptions,
-    metric: Annotated[list[str], options.option("--metric", f"{_METRIC} May be repeated.", "-m")] = _METRICS,
+    metric: list[str] = opt(["precision", "recall", "f1", "ap50", "ap"], f"{_METRIC} May be repeated.", None, "-m"),
     threshold: Threshold = 0.5,
-    by_class: Annotated[bool, options.option("--by-class", "Each metric for each class, too.")] = False,
-    cuts: Annotated[
-        bool, options.option("--cuts", "How the answer moves where shapes are one thing from .4, .5 or .6 on.")
-    ] = False,
+    by_class: bool = opt(False, "Each metric for each class, too."),
+    cuts: bool = opt(False, "How the answer moves where shapes are one thing from .4, .5 or .6 on."),
     only_system: options.OnlySystem = None,
-    coco: Annotated[
-        str | None,
-        options.option(
-            "--coco", "Also write what is probably an object as COCO, with its probability.", metavar="FILE"
-        ),
-        options.OutputFile(),
-    ] = None,
+    coco: str | None = opt(None, "Also write probable objects as COCO, with probabilities.", "FILE", writes=True),
     noise: options.Noise = None,
     level: options.Level = 0.95,
-    as_json: options.AsJson = False,
     report: options.Report = None,
     seed: options.Seed = 0,
-) -> None:
+) -> Answer:
     """How good is a detector really? Precision, recall and average precision with intervals."""
     from trueup.detection import evaluate as judge
     from trueup.detection import evaluate_at_cuts, write_coco
-    from trueup.detection.evaluating import object_probabilities
+    from trueup.detection.evaluating import cut_table, object_probabilities
 
-    check_report_path(report)
-    question = ask(detections, shapes, how, vetted, seed)
-    pool = question.pool
+    candidates = _read(detections, shapes, how, checked, seed)
+    pool, labels = candidates.pool, candidates.labels
     if only_system is not None and only_system not in pool.found:
         raise InvalidParameter(f"there is no system {only_system!r}, got {', '.join(pool.found)}")
-    settings = _settings(sampler, noise=noise, level=level, random_state=seed)
+    asked: dict[str, Any] = {"metrics": metric, "threshold": threshold, "labels": labels, "missed": candidates.missed}
+    asked |= given(noise=noise, level=level, random_state=seed, **sampler.named)
     answers: dict[str, Evaluation] = {}
     moved: dict[str, dict[float, Evaluation]] = {}
     for name in [only_system] if only_system is not None else pool.systems:
-        asked: dict[str, Any] = {"metrics": metric, "threshold": threshold, "missed": question.missed, **settings}
-        with (
-            progress_bar(f"evaluating {name}") as hear,
-            option_names(missed="--answers or --searched", metric="--metric"),
-        ):
-            one = judge(pool, name, labels=question.labels, by_class=by_class, progress=hear, **asked)
-            answers[name] = _in_words(one)
-            if cuts:
-                moved[name] = evaluate_at_cuts(pool, name, labels=question.labels, **asked)
-    head = json_head(seed=seed, files=question.files)
+        with progress_bar(f"evaluating {name}") as progress:
+            answers[name] = with_cli_terms(judge(pool, name, by_class=by_class, progress=progress, **asked))
+            moved[name] = evaluate_at_cuts(pool, name, **asked) if cuts else {}
     if coco is not None:
         chances = object_probabilities(pool, next(iter(answers.values())))
-        note(f"{write_coco(pool, coco, probabilities=chances, labels=question.labels):,} objects: {coco}")
-    if report is not None:
-        _write_report(report, question, answers, threshold, cuts=moved)
-    if as_json:
+        note(f"{write_coco(pool, coco, probabilities=chances, labels=labels):,} objects: {coco}")
+    _write_report(report, candidates, answers, threshold, cuts={name: at for name, at in moved.items() if at})
+
+    def body() -> Mapping[str, Any]:
         systems = [
             {
                 "system": name,
                 **evaluation.to_dict(),
-                "cuts": {f"{cut:g}": _estimates(at) for cut, at in moved.get(name, {}).items()},
+                "cuts": {f"{cut:g}": _estimates(at) for cut, at in moved[name].items()},
             }
             for name, evaluation in answers.items()
         ]
-        body = systems[0] if len(systems) == 1 else {"systems": systems}
-        print_json({**head, "pool": _about_pool(pool), **_about_vetted(question), **body})
-    else:
-        _show_pool(pool)
-        _show_vetted(question)
-        for name, evaluation in answers.items():
-            _show_evaluation(name, evaluation)
-            _show_cuts(moved.get(name, {}), level)
-    warn_once([*(_said_of_vetter(question),), *(evaluation.warnings for evaluation in answers.values())])
+        return {**candidates.record(), **(systems[0] if len(systems) == 1 else {"systems": systems})}
+
+    def show(body: Mapping[str, Any]) -> None:
+        _show_pool(candidates, body["pool"])
+        _show_checked(candidates)
+        for system in body.get("systems", [body]):
+            say(f"{shown(system['system'])}: this rests on {answers[system['system']].answer_in_words()}.")
+            rows = [{"metric": name, **estimate} for name, estimate in system["metrics"].items()]
+            print_records({"metric": "metric", "estimate": "mean", interval_head(level): "interval"}, rows)
+            if cuts:
+                table = cut_table(system["system"], moved[system["system"]])
+                print_table(table["head"], table["rows"], title=table["words"])
+
+    warnings = [*candidates.warnings, *(text for evaluation in answers.values() for text in evaluation.warnings)]
+    return Answer(body, show, warnings=warnings, head={"files": candidates.files})
 
 
-@add_to(app)
+@add_to(app, cls=ManyFiles)
 def compare(
     detections: Detections,
     shapes: ShapeOptions,
     how: MatchOptions,
-    vetted: VettedOptions,
+    checked: CheckedOptions,
     sampler: options.SamplerOptions,
-    metric: Annotated[str, options.option("--metric", _METRIC, "-m")] = "ap",
+    metric: str = opt("ap", _METRIC, None, "-m"),
     threshold: Threshold = 0.5,
     noise: options.Noise = None,
     level: options.Level = 0.95,
-    as_json: options.AsJson = False,
     report: options.Report = None,
     seed: options.Seed = 0,
-) -> None:
+) -> Answer:
     """Which detector is better, and how sure is that?"""
     from trueup.detection import compare as judge_all
     from trueup.detection import evaluate as judge
 
-    check_report_path(report)
-    question = ask(detections, shapes, how, vetted, seed)
-    pool = question.pool
+    candidates = _read(detections, shapes, how, checked, seed)
+    pool = candidates.pool
     if len(pool.found) < 2:
         raise InvalidParameter(
             f"a comparison needs two systems, got {', '.join(pool.found) or 'none'}; name more files"
         )
-    settings = _settings(sampler, noise=noise, level=level, random_state=seed)
-    asked: dict[str, Any] = {"threshold": threshold, "labels": question.labels, "missed": question.missed, **settings}
-    with progress_bar(f"comparing {len(pool.found)} systems") as hear, option_names(missed="--answers or --searched"):
-        comparison = judge_all(pool, metric=metric, progress=hear, **asked)
-        comparison = replace(comparison, warnings=tuple(map(to_cli_terms, comparison.warnings)))
-    head = json_head(seed=seed, files=question.files)
+    asked: dict[str, Any] = {"threshold": threshold, "labels": candidates.labels, "missed": candidates.missed}
+    asked |= given(noise=noise, level=level, random_state=seed, **sampler.named)
+    with progress_bar(f"comparing {len(pool.found)} systems") as progress:
+        comparison = with_cli_terms(judge_all(pool, metric=metric, progress=progress, **asked))
     if report is not None:
         names = list(dict.fromkeys([metric, "precision", "recall"]))
-        each = {name: _in_words(judge(pool, name, metrics=names, **asked)) for name in comparison.ranking}
-        _write_report(report, question, each, threshold, comparison=comparison)
-    if as_json:
-        body = {**comparison.to_dict(), "pairs": about_pairs(comparison)}
-        print_json({**head, "pool": _about_pool(pool), **_about_vetted(question), **body})
-    else:
-        show_comparison(comparison, dict.fromkeys(map(str, comparison.ranking), comparison.n_items))
-        _show_vetted(question)
-    warn_once([_said_of_vetter(question), comparison.warnings])
+        each = {name: with_cli_terms(judge(pool, name, metrics=names, **asked)) for name in comparison.ranking}
+        _write_report(report, candidates, each, threshold, comparison=comparison)
+
+    def show(body: Mapping[str, Any]) -> None:
+        show_comparison(comparison, body, dict.fromkeys(map(str, comparison.ranking), comparison.n_items))
+        _show_pool(candidates, body["pool"])
+        _show_checked(candidates)
+
+    body = {**candidates.record(), **about_comparison(comparison)}
+    warnings = [*candidates.warnings, *comparison.warnings]
+    return Answer(body, show, warnings=warnings, head={"files": candidates.files})
 
 
-@add_to(app)
+@add_to(app, cls=ManyFiles)
 def vet(
     shapes: ShapeOptions,
     how: MatchOptions,
     detections: OptionalDetections = None,
-    out: Annotated[
-        str | None,
-        options.option("--out", "Write the cards as one HTML page, which saves the answers.", "-o", metavar="PATH"),
-        options.OutputFile(),
-    ] = None,
-    for_app: Annotated[
-        str | None,
-        options.option(
-            "--for-app", "Write votes, predictions, cards and pictures for 'trueup serve'.", metavar="FOLDER"
-        ),
-    ] = None,
-    n: Annotated[int, options.option("--number", "How many candidates, drawn at random.", "-n", min=1)] = 60,
-    tiles: Annotated[
-        int, options.option("--tiles", "How many tiles to search for objects that nobody drew.", min=0)
-    ] = 20,
-    split: Annotated[int, options.option("--split", "Each image has so many tiles in each direction.", min=1)] = 2,
-    planted: Annotated[
-        int | None,
-        options.option(
-            "--planted",
-            "Empty places among the candidates, which measure the vetter.",
-            metavar="N",
-            min=0,
-            show_default="one for ten candidates",
-        ),
-    ] = None,
-    hidden: Annotated[
-        int | None,
-        options.option(
-            "--hidden",
-            "Further tiles without the outline of an object, which measure the vetter.",
-            metavar="N",
-            min=0,
-            show_default="one for five tiles",
-        ),
-    ] = None,
-    images: Annotated[
-        str | None,
-        options.option("--images", "A folder of the photographs; else cards are drawn from shapes.", metavar="FOLDER"),
-    ] = None,
-    title: Annotated[str, options.option("--title", "Of the page.")] = "What is there?",
-    as_json: options.AsJson = False,
+    out: str | None = opt(
+        None, "Write the cards as one HTML page, which saves the answers.", "PATH", "-o", writes=(".html", ".htm")
+    ),
+    for_app: str | None = opt(None, "Write votes, predictions, cards and pictures for 'trueup serve'.", "FOLDER"),
+    n: int = opt(60, "How many candidates, drawn at random.", None, "--number", "-n", min=1),
+    tiles: int = opt(20, "How many tiles to search for objects that nobody drew.", min=0),
+    split: int = opt(2, "Each image has so many tiles in each direction.", min=1),
+    planted: int | None = opt(
+        None, "Empty places among the candidates, to measure the expert.", "N", min=0, show="one for ten candidates"
+    ),
+    hidden: int | None = opt(
+        None, "Tiles without an object's outline, to measure the expert.", "N", min=0, show="one for five tiles"
+    ),
+    images: str | None = opt(None, "A folder of the photographs; else cards are drawn from shapes.", "FOLDER"),
+    title: str = opt("What is there?", "Of the page."),
     seed: options.Seed = 0,
-) -> None:
-    """Make blind cards for a vetter: random candidates, empty places, and random tiles to search."""
+) -> Answer:
+    """Make blind cards for an expert: random candidates, empty places, and random tiles to search."""
     from trueup.detection import make_deck, save_cards, save_for_app
 
     if out is None and for_app is None:
         raise InvalidParameter(
             "the cards must go somewhere, got neither --out nor --for-app; write e.g. --out cards.html"
         )
-    if out is not None and Path(out).suffix.lower() not in (".html", ".htm"):
-        raise InvalidParameter(f"--out must end in .html, got {out!r}; name it so")
-    question = ask(detections or [], shapes, how, VettedOptions(), seed)
-    with option_names(
-        n_candidates="--number", n_tiles="--tiles", n_planted="--planted", n_hidden="--hidden", images="--images"
-    ):
-        deck = make_deck(
-            question.pool,
-            n_candidates=n,
-            n_tiles=tiles,
-            n_planted=planted,
-            n_hidden=hidden,
-            split=split,
-            seed=seed,
+    candidates = _read(detections, shapes, how)
+    name_options(n_candidates="--number", n_tiles="--tiles", n_planted="--planted", n_hidden="--hidden")
+    measuring = {"n_planted": planted, "n_hidden": hidden}
+    deck = make_deck(candidates.pool, n_candidates=n, n_tiles=tiles, split=split, seed=seed, **measuring)
+    if out is not None:
+        save_cards(deck, out, images=images, title=title)
+    made = None if for_app is None else save_for_app(deck, for_app, images=images)
+
+    def show(_: Any) -> None:
+        n_of = {kind: sum(card.kind == kind for card in deck.cards) for kind in ("planted", "hidden")}
+        say(
+            f"{deck.drawn['n_candidates']:,} of {len(candidates.pool):,} candidates, {n_of['planted']:,} empty places, "
+            f"{deck.drawn['n_tiles']:,} of {deck.n_tiles:,} tiles, and {n_of['hidden']:,} with an outline hidden."
         )
         if out is not None:
-            save_cards(deck, out, images=images, title=title)
-        made = None if for_app is None else save_for_app(deck, for_app, images=images)
-    if as_json:
-        head = json_head(seed=seed, files=question.files)
-        print_json({**head, "pool": _about_pool(question.pool), "deck": deck.drawn, "cards": len(deck)})
-        return
-    say(
-        f"{deck.drawn['n_candidates']:,} of {len(question.pool):,} candidates, "
-        f"{sum(card.kind == 'planted' for card in deck.cards):,} empty places, {deck.drawn['n_tiles']:,} of "
-        f"{deck.n_tiles:,} tiles, and {sum(card.kind == 'hidden' for card in deck.cards):,} with an outline hidden."
-    )
-    if out is not None:
-        say(f"Open {out}, answer, save the answers; then: trueup detect evaluate … --answers answers.json")
-    if made is not None:
-        say(
-            f"trueup serve {made.votes} {made.predictions} --items {made.items} --gold {made.gold} "
-            f"--images {made.images}"
-        )
-    if made is not None and made.tiles is not None:
-        say(f"trueup serve {made.tiles}; then: trueup detect evaluate … --searched sqlite:///tiles.vetting.db")
+            say(f"Open {out}, answer, save the answers; then: trueup detect evaluate … --answers answers.json")
+        if made is not None:
+            files = f"--items {made.items} --gold {made.gold} --images {made.images}"
+            say(f"trueup serve {made.votes} {made.predictions} {files}")
+        if made is not None and made.tiles is not None:
+            say(f"trueup serve {made.tiles}; then: trueup detect evaluate … --searched sqlite:///tiles.vetting.db")
+
+    body = {"pool": _about_pool(candidates.pool), "deck": deck.drawn, "cards": len(deck)}
+    return Answer(body, show, head={"files": candidates.files})
 
 
-def _settings(sampler: options.SamplerOptions, **said: Any) -> dict[str, Any]:
-    return {name: value for name, value in said.items() if value is not None} | sampler.named
-
-
-def _in_words(evaluation: Evaluation) -> Evaluation:
-    return replace(evaluation, warnings=tuple(map(to_cli_terms, evaluation.warnings)))
+# What is shown ------------------------------------------------------------------------------------------------------
 
 
 def _about_pool(pool: Pool) -> dict[str, Any]:
@@ -337,91 +455,47 @@ def _about_pool(pool: Pool) -> dict[str, Any]:
     }
 
 
-def _about_vetted(question: Question) -> dict[str, Any]:
-    said, missed = question.vetted, question.missed
-    planted = {"shown": sum(one.n_planted for one in said), "taken_for_objects": sum(one.n_accepted for one in said)}
-    hidden = {"shown": sum(one.n_hidden for one in said), "noticed": sum(one.n_noticed for one in said)}
-    return {
-        "vetted": len(question.labels.gold),
-        "missed": None if missed is None else {**missed.total.to_dict(0.95), "searched": missed.n_searched},
-        "planted": planted if said else None,
-        "hidden": hidden if said else None,
-    }
-
-
 def _write_report(
-    path: str, question: Question, answers: Mapping[str, Evaluation], threshold: float, **further: Any
+    path: str | None, candidates: Candidates, answers: Mapping[str, Evaluation], threshold: float, **further: Any
 ) -> None:
-    """Write the report, with what else there is to show, and tell where on standard error."""
+    """Write the report, if one is wanted, and print where on standard error."""
     from trueup.detection.evaluating import save_detection_report
 
-    save_detection_report(
-        path,
-        question.pool,
-        answers,
-        labels=question.labels,
-        missed=question.missed,
-        threshold=threshold,
-        settings={**question.files, "command": command_line()},
-        plain=plain_data,
-        **further,
-    )
-    note(f"report: {path}")
-
-
-def _show_pool(pool: Pool) -> None:
-    about = _about_pool(pool)
-    say(
-        f"{some(about['candidates'], 'candidate')} of {some(len(pool.categories), 'class')} in "
-        f"{some(about['images'], 'image')}, "
-        f"compared by {'boxes' if pool.masks is None else 'masks'} from an overlap of {pool.iou:g} on."
-    )
-    rows = [(name, one["drawn"], one["not_drawn"]) for name, one in about["annotators"].items()]
-    print_table(("annotator", "drew", "looked and did not draw"), rows)
-    if pool.found:
-        rows = [(name, one["detections"], one["duplicates"]) for name, one in about["systems"].items()]
-        print_table(("system", "detections", "duplicates"), rows)
-
-
-def _show_vetted(question: Question) -> None:
-    if question.labels.gold:
-        say(f"{len(question.labels.gold):,} candidates are vetted.")
-    if question.missed is not None:
-        missed = question.missed
-        low, high = missed.total.interval(0.95)
-        say(
-            f"{missed.n_seen:,} objects that nobody drew in {missed.n_searched:,} of {missed.n_tiles:,} tiles: between "
-            f"{low:.0f} and {high:.0f} in all (95% interval)."
+    if path is not None:
+        save_detection_report(
+            path,
+            candidates.pool,
+            answers,
+            labels=candidates.labels,
+            missed=candidates.missed,
+            threshold=threshold,
+            settings={**candidates.files, **this_call().settings},
+            plain=as_json,
+            **further,
         )
-    for said in question.vetted:
-        if said.n_planted:
-            say(f"{said.n_accepted} of {said.n_planted} empty places were taken for objects.")
-        if said.n_hidden:
-            say(f"{said.n_noticed} of {said.n_hidden} objects whose outline was hidden were noticed.")
+        note(f"report: {path}")
 
 
-def _said_of_vetter(question: Question) -> tuple[str, ...]:
-    return tuple(to_cli_terms(sentence) for said in question.vetted for sentence in said.warnings)
+def _show_pool(candidates: Candidates, about: Mapping[str, Any]) -> None:
+    from trueup.detection.evaluating import pool_sentences
+
+    for sentence in pool_sentences(candidates.pool, candidates.missed):
+        say(sentence)
+    annotators = [{"name": name, **counts} for name, counts in about["annotators"].items()]
+    print_records({"annotator": "name", "drew": "drawn", "looked and did not draw": "not_drawn"}, annotators)
+    systems = [{"name": name, **counts} for name, counts in about["systems"].items()]
+    if systems:
+        print_records({"system": "name", "detections": "detections", "duplicates": "duplicates"}, systems)
 
 
-def _show_evaluation(name: str, evaluation: Evaluation) -> None:
-    say(f"{shown(name)}: this rests on {evaluation.answer_in_words()}.")
-    rows = [
-        (metric, number(evaluation[metric].mean), interval(*evaluation[metric].interval(evaluation.level)))
-        for metric in evaluation.metrics
-    ]
-    print_table(("metric", "estimate", f"{level_words(evaluation.level)} interval"), rows)
-
-
-def _show_cuts(moved: Mapping[float, Evaluation], level: float) -> None:
-    if not moved:
-        return
-    names = next(iter(moved.values())).metrics
-    rows = [
-        (metric, *(f"{number(at[metric].mean)} ({interval(*at[metric].interval(level))})" for at in moved.values()))
-        for metric in names
-    ]
-    print_table(("where shapes are one thing from", *(f"{cut:g}" for cut in moved)), rows)
+def _show_checked(candidates: Candidates) -> None:
+    n = {name: candidates.total(f"n_{name}") for name in ("planted", "accepted", "hidden", "noticed")}
+    if candidates.labels.gold:
+        say(f"{len(candidates.labels.gold):,} candidates are checked.")
+    if n["planted"]:
+        say(f"{n['accepted']} of {n['planted']} empty places were taken for objects.")
+    if n["hidden"]:
+        say(f"{n['noticed']} of {n['hidden']} objects whose outline was hidden were noticed.")
 
 
 def _estimates(evaluation: Evaluation) -> dict[str, Any]:

@@ -1,39 +1,164 @@
-"""`trueup plan`: how to spend money on labels, what a precision costs, and which items or contests to vet."""
+"""`trueup plan`: how to spend money on labels, what a precision costs, and which items or contests to check."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from trueup._base.wording import level_words, number
+from trueup._base.cells import csv_text, safe_cell
+from trueup._base.wording import level_words
+from trueup._base.writing import write_text_safely
 from trueup.cli import _options as options
-from trueup.cli._app import GroupWithDefault, add_to
-from trueup.cli._console import fail_on, json_head, note, print_json, print_table, say, to_cli_terms
-from trueup.cli._files import Plot, about_files, check_picture, read_systems, read_votes, save_plot
-from trueup.cli.draw import draw, draw_pairs
+from trueup.cli._command import Answer, add_to
+from trueup.cli._console import note, print_records, say
+from trueup.cli._files import one_system, predicted_classes, read_systems, read_votes, save_plot, source_of
 from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions
 
 if TYPE_CHECKING:
+    from trueup.data.labels import Labels
+    from trueup.labelers.drawing import Sample
     from trueup.labelers.planning import Design, Plan
+
+_PREDICTION = "prediction"
+
+SheetFile = Annotated[
+    str | None,
+    options.Option("Where to write them (csv); else standard output.", "FILE", ("--out", "-o"), writes=(".csv",)),
+]
+
+
+def draw(
+    votes: options.VotesFile,
+    how: options.VoteOptions,
+    how_predicted: options.PredictionOptions,
+    *,
+    predictions: options.OptionalPredictionsFile = None,
+    n: int = options.opt(..., "How many items.", "N", "-n", "--n", min=1),
+    by: str | None = options.opt(
+        None,
+        "Draw by strata: votes (the class most of them name), prediction (of PREDICTIONS), or a column of --items.",
+        "WHAT",
+    ),
+    allocation: str = options.opt("equal", "Items from each stratum: equal (as many of each) or proportional."),
+    only_system: options.OnlySystem = None,
+    out: SheetFile = None,
+    with_text: bool = options.opt(False, "Write the columns of --items, too."),
+    force: options.Force = False,
+    seed: options.Seed = 0,
+) -> Answer:
+    """Draw items at random for an expert to check, with the chance of each, so that the answers hold for all items.
+
+    The column of the labels is to be filled in; then the file is what --gold takes.
+    """
+    from trueup.labelers.drawing import draw_sample
+
+    if (predictions is not None) != (by == _PREDICTION):
+        got = "none" if predictions is None else "them without it"
+        raise InvalidParameter(f"PREDICTIONS and --by prediction go together, got {got}; give both or neither")
+    labels = read_votes(votes, how)
+    strata: Any = by
+    if predictions is not None:
+        systems = one_system(read_systems(predictions, labels, how_predicted, how), only_system)
+        if systems.n_systems > 1:
+            raise InvalidPredictions(
+                f"one system must divide the items, got {systems.n_systems} in {predictions!r}; name it with "
+                "--only-system"
+            )
+        strata = predicted_classes(systems, labels)
+    sample = draw_sample(
+        labels,
+        n,
+        by=strata,
+        allocation=allocation,  # type: ignore[arg-type]  # checked by the callee, with a sentence
+        random_state=seed,
+    )
+    columns = sample.columns()
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    about = {"n_items": labels.n_items, "n_known": len(sample.known), "by": by, "sample": rows}
+    strata = "" if sample.strata is None else f" from {len(set(sample.strata))} strata"
+    known = f", of which {len(sample.known):,} are known already and filled in" if sample.known else ""
+    drawn = f"drew {len(sample):,} of {labels.n_items:,} items{strata}{known}"
+    sheet = _sheet(sample, labels, how, with_text=with_text)
+    return _answer(about, sheet, out, drawn, f"{how.gold_column or how.label!r}", "pass it as --gold")
+
+
+def draw_pairs(
+    pairs: options.PairsFile,
+    columns: options.PairOptions,
+    *,
+    n: int = options.opt(..., "How many contests.", "N", "-n", "--n", min=1),
+    out: SheetFile = None,
+    force: options.Force = False,
+    seed: options.Seed = 0,
+) -> Answer:
+    """Draw contests of two systems at random for people to judge; which system comes first is by chance, too.
+
+    The column of the winners is to be filled in; then the file is what --gold takes, with --gold-drawn random.
+    """
+    from trueup.adapters import read_pairs
+    from trueup.labelers.drawing import draw_contests
+
+    verdicts = read_pairs(source_of(pairs), **vars(columns))
+    contests = draw_contests(verdicts, n, random_state=seed)
+    names = (columns.item, columns.first, columns.second, columns.winner)
+    sheet = csv_text(list(names), [[safe_cell(cell) for cell in (*contest, None)] for contest in contests])
+    rows = [dict(zip(("item", "first", "second"), contest, strict=True)) for contest in contests]
+    drawn = f"drew {len(contests):,} of {verdicts.n_contests:,} contests"
+    then = "pass it to trueup preferences as --gold with --gold-drawn random"
+    return _answer({"n_contests": verdicts.n_contests, "sample": rows}, sheet, out, drawn, "'winner'", then)
+
+
+def _answer(body: dict[str, Any], sheet: str, out: str | None, drawn: str, column: str, then: str) -> Answer:
+    """What was drawn: in the file, or as it is on standard output, where another program may read it."""
+    if out is not None:
+        write_text_safely(out, sheet)
+
+    def show(_: Any) -> None:
+        if out is None:
+            typer.echo(sheet, nl=False)
+        note(drawn)
+        note(f"fill in the column {column} of {out or 'the file'}, then {then}")
+
+    return Answer(body, show)
+
+
+def _sheet(sample: Sample, labels: Labels, how: options.VoteOptions, *, with_text: bool) -> str:
+    """The items as csv, with the columns named as the gold file is read, and those of the items if asked for."""
+    columns = sample.columns()
+    items, key = columns.pop("item"), [name.strip() for name in how.item.split(",")]
+    is_joint = len(key) > 1 and all(isinstance(name, tuple) for name in items)
+    parts = zip(key, map(list, zip(*items, strict=True)), strict=True) if is_joint else [(how.item, items)]
+    named: dict[str, list[Any]] = dict(parts)
+    named |= {how.gold_column or how.label: columns.pop("label"), **columns}
+    rows = labels.find_items(sample.items)
+    for name in labels.item_table.given if with_text else ():
+        named.setdefault(name, labels.item_column(name)[rows].tolist())
+    return csv_text(list(named), [[safe_cell(cell) for cell in row] for row in zip(*named.values(), strict=True)])
 
 
 _SHOWN = 5  # other budgets in the table, about
 _LEAST_CORRELATION = 0.01  # below it votes are as good as independent
-_START, _MOST_STEP, _TRIES = 100.0, 1000.0, 12  # the budget tried first, the largest step from it, and how many
+_LEAST, _START, _STEP, _MOST = 1e-3, 100.0, 100.0, 1e14  # the budgets that are tried for a half-width
 _EXACT = 1.01  # the least budget is found to within a hundredth
 
-OptionalVotesFile = Annotated[
-    str | None,
-    typer.Argument(metavar="VOTES", show_default=False, help="Votes to learn how labelers err from; - is stdin."),
-    options.InputFile(),
-]
+
+class GroupWithDefault(TyperGroup):
+    """A group whose first command is meant where none is named: ``plan votes.csv`` is ``plan spend votes.csv``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Name the first command unless a command, or the help of all, is asked for."""
+        names = self.list_commands(ctx)
+        if not args or args[0] not in (*names, *ctx.help_option_names):
+            args = [names[0], *args]
+        return super().parse_args(ctx, args)
 
 
 app = typer.Typer(
     cls=GroupWithDefault,
-    help="How to spend money on labels, and which items to vet. Without a command it is 'spend'.",
+    help="How to spend money on labels, and which items to check. Without a command it is 'spend'.",
     add_completion=False,
 )
 
@@ -42,81 +167,40 @@ app = typer.Typer(
 def spend(
     how: options.VoteOptions,
     how_predicted: options.PredictionOptions,
-    votes: OptionalVotesFile = None,
+    votes: str | None = options.arg(None, "VOTES", "Votes to learn how labelers err from.", reads=True),
     predictions: options.OptionalPredictionsFile = None,
-    budget: Annotated[float | None, options.option("--budget", "What may be spent.", metavar="MONEY")] = None,
-    half_width: Annotated[
-        float | None,
-        options.option("--half-width", "In place of a budget: the precision to be paid for.", metavar="WIDTH"),
-    ] = None,
-    vote_price: Annotated[float | None, options.option("--vote-price", "Of a vote.", metavar="MONEY")] = None,
-    expert_price: Annotated[
-        float | None, options.option("--expert-price", "Of an item vetted by an expert.", metavar="MONEY")
-    ] = None,
-    item_price: Annotated[
-        float,
-        options.option(
-            "--item-price", "Of an item itself, beyond votes and vettings.", metavar="MONEY", show_default=True
-        ),
-    ] = 0.0,
-    labeler_accuracy: Annotated[
-        float | None,
-        options.option("--labeler-accuracy", "Rough accuracy of a labeler; learned from VOTES.", metavar="RATE"),
-    ] = None,
-    error: Annotated[
-        float | None,
-        options.option("--error", "The model's rough error; learned from VOTES and PREDICTIONS.", metavar="RATE"),
-    ] = None,
-    correlation: Annotated[
-        float | None,
-        options.option(
-            "--correlation", "Of the errors of two votes on an item; learned from VOTES, otherwise 0.", metavar="RHO"
-        ),
-    ] = None,
-    classes: Annotated[
-        int | None, options.option("--classes", "Number of classes; that of VOTES, otherwise 2.", metavar="C")
-    ] = None,
-    noise_known: Annotated[
-        bool, options.option("--noise-known", "The labelers' error is known from elsewhere.")
-    ] = False,
-    max_items: Annotated[int | None, options.option("--max-items", "The items there are.", metavar="N")] = None,
-    max_votes: Annotated[
-        int, options.option("--max-votes", "The most votes on an item.", metavar="K", show_default=True)
-    ] = 15,
-    design: Annotated[
-        list[str] | None,
-        options.option(
-            "--design", "Choose from this kind: votes, vetted, both. May be given several times.", metavar="KIND"
-        ),
-    ] = None,
+    budget: float | None = options.opt(None, "What may be spent.", "MONEY"),
+    half_width: float | None = options.opt(None, "In place of a budget: the precision to be paid for.", "WIDTH"),
+    vote_price: float | None = options.opt(None, "Of a vote.", "MONEY"),
+    expert_price: float | None = options.opt(None, "Of an item checked by an expert.", "MONEY"),
+    item_price: float = options.opt(0.0, "Of an item itself, beyond votes and checks.", "MONEY", show=True),
+    labeler_accuracy: float | None = options.opt(None, "Rough accuracy of a labeler; learned from VOTES.", "RATE"),
+    error: float | None = options.opt(None, "The model's rough error; learned from VOTES and PREDICTIONS.", "RATE"),
+    correlation: float | None = options.opt(None, "Of errors on an item; learned from VOTES, otherwise 0.", "RHO"),
+    classes: int | None = options.opt(None, "Number of classes; that of VOTES, otherwise 2.", "C"),
+    noise_known: bool = options.opt(False, "The labelers' error is known from elsewhere."),
+    max_items: int | None = options.opt(None, "The items there are.", "N"),
+    max_votes: int = options.opt(15, "The most votes on an item.", "K", show=True),
+    design: list[str] = options.opt([], "Choose from this kind: votes, vetted, both. Repeatable.", "KIND"),
     level: options.Level = 0.95,
-    fail_above: Annotated[
-        float | None,
-        options.option("--fail-above", "Exit with 1 if the half-width that is bought is wider.", metavar="WIDTH"),
-    ] = None,
-    plot: Plot = None,
-    as_json: options.AsJson = False,
-) -> None:
-    """How many items, votes and vettings give the narrowest interval of a model's accuracy for the money."""
+    fail_above: float | None = options.opt(None, "Exit with 1 if the half-width that is bought is wider.", "WIDTH"),
+    plot: options.Plot = None,
+) -> Answer:
+    """How many items, votes and checks give the narrowest interval of a model's accuracy for the money."""
     from trueup.labelers import planning
 
     if (budget is None) == (half_width is None):
         raise InvalidParameter("one of --budget and --half-width is needed, got both or none; give one")
     if predictions is not None and votes is None:
         raise InvalidParameter("predictions need votes, got none; name the votes first")
-    picture = check_picture(plot)
     learned = {} if votes is None else _learned(votes, predictions, how, how_predicted)
-    asked: dict[str, Any] = {
-        "labeler_accuracy": labeler_accuracy,
-        "error": error,
-        "correlation": correlation,
-        "n_classes": classes,
-    }
-    known = {**learned, **{name: value for name, value in asked.items() if value is not None}}
-    if known.get("n_classes") != learned.get("n_classes"):
-        known.pop("prior", None)  # of the votes' classes, which were not asked about
-    for name, flag in (("labeler_accuracy", "--labeler-accuracy"), ("error", "--error")):
-        if name not in known:
+    asked = {"labeler_accuracy": labeler_accuracy, "error": error, "correlation": correlation, "n_classes": classes}
+    assumed = learned | options.given(**asked)
+    if assumed.get("n_classes") != learned.get("n_classes"):
+        assumed.pop("prior", None)  # of the votes' classes, which were not asked about
+    for name in ("labeler_accuracy", "error"):
+        if name not in assumed:
+            flag = f"--{name.replace('_', '-')}"
             raise InvalidParameter(f"{flag} is needed, got none; give it, or the votes and predictions to learn it")
 
     def buy(money: float) -> Plan:
@@ -128,23 +212,28 @@ def spend(
             noise_known=noise_known,
             max_items=max_items,
             max_votes=max_votes,
-            designs=design,  # type: ignore[arg-type]  # checked by the callee, with a sentence
+            designs=design or None,  # type: ignore[arg-type]  # checked by the callee, with a sentence
             level=level,
-            **known,
+            **assumed,
         )
 
     chosen = buy(float(budget)) if budget is not None else _cheapest(buy, float(half_width or 0.0))
-    if picture is not None:
-        save_plot(chosen.plot(), picture)
+    if plot is not None:
+        save_plot(chosen.plot(), plot)
     findings = []
     if fail_above is not None and chosen.half_width > fail_above:
         findings.append(f"the half-width is {chosen.half_width:.4f}, wider than {fail_above:g}")
-    if as_json:
-        files = about_files(votes=votes, predictions=predictions, gold=how.gold, items=how.items)
-        print_json({**json_head(seed=None, files=files), **_record(chosen, known, learned), "findings": findings})
-    else:
-        _print(chosen, known, learned)
-    fail_on(findings)
+    body = {
+        **_about(chosen.design),
+        "budget": chosen.budget,
+        "level": chosen.level,
+        "notes": chosen.notes,
+        "assumed": assumed,
+        "learned": sorted(learned),
+        "alternatives": [_about(design) for design in chosen.alternatives],
+        "frontier": [_about(design) for design in chosen.frontier.best()],
+    }
+    return Answer(body, _show, findings=findings)
 
 
 add_to(app)(draw)
@@ -165,23 +254,22 @@ def _learned(
         )
     model = DawidSkene().fit(labels)
     posterior = model.posterior(labels)
-    item, _, answer, times = labels.vote_table()
+    item, _, answer, counts = labels.vote_table()
     named = answer < labels.n_classes
-    right = posterior[item[named], answer[named]] @ times[named] / max(times[named].sum(), 1)
-    rho = effective_labelers(labels, model).correlation
+    right = posterior[item[named], answer[named]] @ counts[named] / max(counts[named].sum(), 1)
+    correlation = effective_labelers(labels, model).correlation
     found: dict[str, Any] = {
         "labeler_accuracy": float(right),
-        "correlation": rho if rho >= _LEAST_CORRELATION else 0.0,
+        "correlation": correlation if correlation >= _LEAST_CORRELATION else 0.0,
         "n_classes": labels.n_classes,
         "prior": [float(share) for share in posterior.mean(axis=0)],
     }
     if predictions is not None:
-        systems = read_systems(predictions, labels, how_predicted, how)
-        codes = systems.align(labels).codes
+        codes = read_systems(predictions, labels, how_predicted, how).align(labels).codes
         if codes is None:
             raise InvalidPredictions("predictions must name classes, got scores alone; add a column 'prediction'")
         right_of = [posterior[there, row[there]] for row in codes if (there := row >= 0).any()]
-        errors = [1 - float(one.mean()) for one in right_of]
+        errors = [1 - float(chances.mean()) for chances in right_of]
         found["error"] = min(max(sum(errors) / max(len(errors), 1), 1e-3), 0.999)
         if len(errors) > 1:
             note(f"the mean error of {len(errors)} systems is taken")
@@ -193,102 +281,54 @@ def _cheapest(buy: Callable[[float], Plan], half_width: float) -> Plan:
     if not 0 < half_width < 1:
         raise InvalidParameter(f"--half-width must be between 0 and 1, got {half_width:g}; give e.g. 0.02")
 
-    def tried(money: float) -> Plan | None:
+    def enough(money: float) -> Plan | None:
         try:
-            return buy(money)
+            plan = buy(money)
         except InvalidParameter:
             return None  # less than the least design costs, or another fault, which the last try shows
+        return plan if plan.half_width <= half_width else None
 
-    # Each plan knows what a tenth to ten times its budget would buy. Half-widths fall with the root of the budget, so a
-    # plan also says where to try next.
-    money, low, high, last = _START, None, None, None
-    for _ in range(_TRIES):
-        now = tried(money)
-        if now is None:
-            low = money
-            if high is not None:
-                break
-            money *= _MOST_STEP
-            continue
-        below, enough = _around(now, half_width)
-        low, high, last = below or low, enough or high, now
-        if low is not None and high is not None:
-            break
-        step = (now.half_width / half_width) ** 2
-        money *= min(max(step, 1 / _MOST_STEP), _MOST_STEP)
-    if high is None:
-        least = min(d.half_width for d in (last or buy(money)).frontier.designs)
-        raise InvalidParameter(
-            f"--half-width must be within reach, got {half_width:g} where {least:.4f} is the least; allow more items "
-            "or other designs"
-        )
-    best = buy(high)
-    low = high / _MOST_STEP if low is None else low
+    low, high = _LEAST, _START
+    while (best := enough(high)) is None:
+        low, high = high, high * _STEP
+        if high > _MOST:
+            raise InvalidParameter(
+                f"--half-width must be within reach, got {half_width:g} where {buy(high).half_width:.4f} is the least; "
+                "allow more items or other designs"
+            )
     while high / low > _EXACT:
         middle = (low * high) ** 0.5
-        now = tried(middle)
-        if now is not None and now.half_width <= half_width:
-            high, best = middle, now
-        else:
-            low = middle
+        plan = enough(middle)
+        low, high, best = (middle, high, best) if plan is None else (low, middle, plan)
     return best
 
 
-def _around(chosen: Plan, half_width: float) -> tuple[float | None, float | None]:
-    """The last budget of the frontier that buys too little and the first that buys enough; None where there is none."""
-    below = None
-    for budget, design in zip(sorted(set(chosen.frontier.budgets)), chosen.frontier.best(), strict=True):
-        if design.half_width <= half_width:
-            return below, budget
-        below = budget
-    return below, None
-
-
-def _print(chosen: Plan, known: dict[str, Any], learned: dict[str, Any]) -> None:
-    if learned:
-        names = {"labeler_accuracy": "labelers' accuracy", "error": "model's error", "correlation": "correlation"}
-        from_votes = ", ".join(f"{label} {known[name]:.3f}" for name, label in names.items() if name in learned)
+def _show(body: Mapping[str, Any]) -> None:
+    assumed, learned = body["assumed"], body["learned"]
+    names = {"labeler_accuracy": "labelers' accuracy", "error": "model's error", "correlation": "correlation"}
+    from_votes = ", ".join(f"{label} {assumed[name]:.3f}" for name, label in names.items() if name in learned)
+    if from_votes:
         say(f"From the votes: {from_votes} (options of these names overrule them).")
-    d = chosen.design
-    parts = [f"{d.n_items:,} items"]
-    parts += [f"{d.votes_per_item} votes on each"] if d.votes_per_item else []
-    parts += [f"{d.n_vettings:,} vetted by the expert"] if d.n_vettings else []
+    parts = [f"{body['n_items']:,} items"]
+    parts += [f"{body['votes_per_item']} votes on each"] if body["votes_per_item"] else []
+    parts += [f"{body['n_vettings']:,} checked by the expert"] if body["n_vettings"] else []
     say(
-        f"Buy {', '.join(parts)}: accuracy ± {d.half_width:.4f} at {level_words(chosen.level)}, for {d.cost:,.6g} of "
-        f"{chosen.budget:,.6g}."
+        f"Buy {', '.join(parts)}: accuracy ± {body['half_width']:.4f} at {level_words(body['level'])}, for "
+        f"{body['cost']:,.6g} of {body['budget']:,.6g}."
     )
-    for sentence in chosen.notes:
-        say(f"! {to_cli_terms(sentence)}")
-    best = {d.kind: d for d in reversed(chosen.alternatives)}
-    _table("The best of each kind at this budget", sorted(best.values(), key=lambda d: d.half_width))
-    others = chosen.frontier.best()
-    _table("What other budgets buy", others[:: max(len(others) // _SHOWN, 1)])
+    for sentence in body["notes"]:
+        say(f"! {sentence}")
+    best = {design["kind"]: design for design in reversed(body["alternatives"])}
+    others = body["frontier"]
+    for title, designs in (
+        ("The best of each kind at this budget", sorted(best.values(), key=lambda design: design["half_width"])),
+        ("What other budgets buy", others[:: max(len(others) // _SHOWN, 1)]),
+    ):
+        columns: dict[Any, Any] = {"kind": "kind", "items": "n_items", "votes each": "votes_per_item"}
+        columns |= {"checked": "n_vettings", "half-width": "half_width", "cost": lambda row: f"{row['cost']:,.6g}"}
+        print_records(columns, designs, title=title, places=4)
 
 
-def _table(title: str, designs: Sequence[Design]) -> None:
-    print_table(
-        ("kind", "items", "votes each", "vetted", "half-width", "cost"),
-        [
-            (d.kind, f"{d.n_items:,}", d.votes_per_item, f"{d.n_vettings:,}", number(d.half_width, 4), f"{d.cost:,.6g}")
-            for d in designs
-        ],
-        title=title,
-    )
-
-
-def _record(chosen: Plan, known: dict[str, Any], learned: dict[str, Any]) -> dict[str, Any]:
-    return {
-        **_design(chosen.design),
-        "budget": chosen.budget,
-        "level": chosen.level,
-        "notes": chosen.notes,
-        "assumed": known,
-        "learned": sorted(learned),
-        "alternatives": [_design(d) for d in chosen.alternatives],
-        "frontier": [_design(d) for d in chosen.frontier.best()],
-    }
-
-
-def _design(d: Design) -> dict[str, Any]:
+def _about(design: Design) -> dict[str, Any]:
     names = ("kind", "n_items", "votes_per_item", "n_vettings", "half_width", "cost")
-    return {name: getattr(d, name) for name in names}
+    return {name: getattr(design, name) for name in names}

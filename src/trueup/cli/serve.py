@@ -4,24 +4,219 @@ from __future__ import annotations
 
 import functools
 import tempfile
-from dataclasses import fields, replace
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from trueup._base.optional import require
-from trueup._base.writing import check_readable
-from trueup.cli._app import as_command
+from trueup.cli._command import as_command
 from trueup.cli._console import note, say
-from trueup.cli._files import read_systems, read_votes
-from trueup.cli._options import InputFile, PredictionOptions, VoteOptions, option
-from trueup.cli._serving import TILES_SUFFIX, Served, ServeOptions, find_session, given_files, read_settings
+from trueup.cli._files import predicted_classes, read_both
+from trueup.cli._options import PredictionOptions, VoteOptions, arg, given, opt
 from trueup.cli._vetting import SessionOptions, all_settings
-from trueup.exceptions import InvalidParameter
+from trueup.exceptions import InvalidFile, InvalidParameter
 
 if TYPE_CHECKING:
-    from trueup.data.labels import Labels
+    from trueup.serve.running import ServerSettings
+    from trueup.serve.services import Look
+
+SUFFIX = ".vetting.db"
+TILES_SUFFIX = ".json"
+
+
+@dataclass(frozen=True)
+class ServeOptions:
+    """The server."""
+
+    storage: str | None = opt(None, f"URL of the database; by default a file NAME{SUFFIX} here.", "URL")
+    name: str | None = opt(None, "Of the session; by default as the file of votes.", "NAME")
+    host: str | None = opt(None, "Address to listen at; 127.0.0.1 by default.", "HOST")
+    port: int | None = opt(None, "Port; 8000 by default, 0 for a free one.", "N")
+    public_url: str | None = opt(None, "The address that people open, where a proxy with https stands in front.", "URL")
+    lease: float | None = opt(None, "Seconds a card is held for; 300 by default.", "SECONDS")
+    owner: str | None = opt(None, "Name of the owner.", "NAME")
+    experts: list[str] | None = opt(None, "Who gets a link at the start; once for each.", "NAME", "--expert")
+    images: str | None = opt(None, "Folder of the images that the items name.", "FOLDER")
+    texts: str | None = opt(None, "TOML file with other words for the pages.", "FILE", reads=True)
+    show_predictions: bool = opt(False, "Cards show predictions; such answers are kept out of the valid interval.")
+    experts_see_estimate: bool = opt(False, "Experts may open the overview, too.")
+
+
+@dataclass(frozen=True)
+class Served:
+    """The settings of a session to serve; one about tiles has their file in place of votes."""
+
+    votes: str
+    predictions: tuple[str, ...]
+    how: VoteOptions = field(default_factory=VoteOptions)
+    how_predicted: PredictionOptions = field(default_factory=PredictionOptions)
+    test: SessionOptions = field(default_factory=SessionOptions)
+    server: ServeOptions = field(default_factory=ServeOptions)
+    card: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Of the session."""
+        return self.server.name or Path(self.votes).stem
+
+    @property
+    def url(self) -> str:
+        """Of the storage."""
+        return self.server.storage or f"sqlite:///{self.name}{SUFFIX}"
+
+    @property
+    def is_about_tiles(self) -> bool:
+        """Whether objects that nobody drew are searched."""
+        return not self.predictions
+
+    def server_settings(self) -> ServerSettings:
+        """As the server takes them; what was not given is left to it."""
+        from trueup.serve.running import ServerSettings
+
+        names = ("host", "port", "public_url", "lease", "owner")
+        experts = None if self.server.experts is None else tuple(self.server.experts)
+        return ServerSettings(**given(**{name: getattr(self.server, name) for name in names}, experts=experts))
+
+    def look(self, suggestions: list[str] | None) -> Look:
+        """How cards look."""
+        from trueup.serve.services import Look, read_texts
+
+        return Look(
+            layout=layout_of(self.card),
+            class_names=self.card.get("class_names"),
+            images=None if self.server.images is None else Path(self.server.images),
+            suggestions=suggestions,
+            experts_see_estimate=self.server.experts_see_estimate,
+            texts=read_texts(None if self.server.texts is None else Path(self.server.texts)),
+        )
+
+
+_CARD_KEYS: dict[str, Any] = {
+    "kind": str,
+    **dict.fromkeys(("show", "left", "right"), list[str]),
+    **dict.fromkeys(("image", "outline"), str),
+    **dict.fromkeys(("answers", "class_names"), dict[str, str]),
+}
+
+
+def layout_of(card: Mapping[str, Any]) -> Any:
+    """The layout that the table [card] describes; None where it describes none."""
+    from trueup.serve.cards import Layout
+
+    keys = {name: value for name, value in card.items() if name != "class_names"}
+    if not keys:
+        return None
+    lists: dict[str, Any] = {name: tuple(keys.pop(name)) for name in ("show", "left", "right") if name in keys}
+    answers = tuple(dict(keys.pop("answers", {})).items())
+    return Layout(**lists, answers=answers, **keys)
+
+
+def read_settings(path: Path) -> Served:
+    """A session from a TOML file; paths in it are taken from its folder.
+
+    At the top ``votes`` and ``predictions``, which are paths. Tables: ``[reading]``, ``[test]`` and ``[server]``, whose
+    keys are the options of the command, with ``_`` for ``-``; ``[card]``, whose keys are those of `Layout`, and more.
+    """
+    try:
+        record = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InvalidFile(f"{str(path)!r} must be a TOML file, got {error!s:.100}; see the guide of the app") from error
+    _check_keys(record, dict.fromkeys(("votes", "predictions", "reading", "test", "server", "card")), "the file", path)
+    folder = path.resolve().parent
+
+    def place(name: Any) -> str:
+        return str(folder / str(name))
+
+    if not isinstance(record.get("votes"), str) or "predictions" not in record:
+        raise InvalidFile(f"{str(path)!r} must name votes and predictions, got {sorted(record)}; add their paths")
+    paths = _checked(record["predictions"], str | list[str], "predictions", path)
+    reading, card = record.get("reading", {}), record.get("card", {})
+    hints = _hints(VoteOptions)
+    _check_keys(reading, hints | _hints(PredictionOptions), "[reading]", path)
+    reading = {name: place(value) if name in ("gold", "items") else value for name, value in reading.items()}
+    test: dict[str, Any] = record.get("test", {})
+    server: dict[str, Any] = record.get("server", {})
+    _check_keys(test, _hints(SessionOptions), "[test]", path)
+    _check_keys(server, _hints(ServeOptions), "[server]", path)
+    _check_keys(card, _CARD_KEYS, "[card]", path)
+    server = {name: place(value) if name in ("images", "texts") else value for name, value in server.items()}
+    if "categories" in test:
+        test["categories"] = place(test["categories"])
+    name = server.setdefault("name", path.stem)
+    server["storage"] = _storage(server.get("storage", f"sqlite:///{name}{SUFFIX}"), folder)
+    return Served(
+        place(record["votes"]),
+        tuple(place(name) for name in ([paths] if isinstance(paths, str) else paths)),
+        VoteOptions(**{name: value for name, value in reading.items() if name in hints}),
+        PredictionOptions(**{name: value for name, value in reading.items() if name not in hints}),
+        SessionOptions(**test),
+        ServeOptions(**server),
+        card,
+    )
+
+
+def _hints(bundle: type[Any]) -> dict[str, Any]:
+    """The keys of a bundle of options, and what each may hold."""
+    hints = get_type_hints(bundle)
+    return {name: hints[name] for name in bundle.__dataclass_fields__}
+
+
+def _check_keys(table: Any, known: Mapping[str, Any], called: str, path: Path) -> None:
+    """Stop where a table has a key that is not known, or one with a value of another kind; None takes any."""
+    from trueup._base.validation import did_you_mean
+
+    if not isinstance(table, dict):
+        raise InvalidFile(f"{called} of {str(path)!r} must be a table, got {table!r:.40}; write it in brackets")
+    for name, value in table.items():
+        if name not in known:
+            raise InvalidFile(
+                f"{called} of {str(path)!r} has the key {name!r}, got none of that name to set"
+                f"{did_you_mean(name, known) or '; it may have ' + ', '.join(sorted(known))}"
+            )
+        if known[name] is not None:
+            _checked(value, known[name], f"{name} in {called}", path)
+
+
+def _checked(value: Any, hint: Any, called: str, path: Path) -> Any:
+    """A value of the kind that a hint names."""
+    pydantic = require("pydantic", purpose="a file of settings")
+    try:
+        return pydantic.TypeAdapter(hint).validate_python(value, strict=True)
+    except pydantic.ValidationError as error:
+        wish = error.errors()[0]["msg"].removeprefix("Input should be ")
+        raise InvalidFile(f"{called} of {str(path)!r} must be {wish}, got {value!r:.40}; write it so") from error
+
+
+def _storage(url: str, folder: Path) -> str:
+    """A database file is taken from the folder of the settings, too."""
+    start = "sqlite:///"
+    if not url.startswith(start) or url.startswith(f"{start}/"):
+        return url
+    return f"{start}{folder / url[len(start) :]}"
+
+
+def find_session(server: ServeOptions) -> tuple[str, str]:
+    """Storage and name of the session that is meant where no files are named: the only one that is here."""
+    from trueup.storage import open_storage
+
+    url = server.storage
+    if url is None:
+        here = sorted(Path().glob(f"*{SUFFIX}"))
+        if len(here) != 1:
+            got = f"{len(here)} files *{SUFFIX}" if here else f"no file *{SUFFIX}"
+            raise InvalidParameter(f"the session must be named, got {got} here; pass --storage URL and --name NAME")
+        url = f"sqlite:///{here[0]}"
+    storage = open_storage(url, create=False)
+    try:
+        names = [record.name for record in storage.sessions()]
+    finally:
+        storage.close()
+    chosen = [name for name in names if server.name in (None, name)]
+    if len(chosen) != 1:
+        raise InvalidParameter(f"the session must be named, got {names} in {url!r}; pass --name NAME")
+    return url, chosen[0]
 
 
 @as_command
@@ -30,24 +225,16 @@ def serve(
     how: VoteOptions,
     how_predicted: PredictionOptions,
     server: ServeOptions,
-    files: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="VOTES PREDICTIONS… | SESSION.toml | TILES.json",
-            show_default=False,
-            help="The votes and the predictions, a file of settings that names them, or the tiles of 'detect vet'.",
-        ),
-        InputFile(),
-    ] = None,
-    new_link: Annotated[
-        str | None,
-        option("--new-link", "Make a link for this person instead, while the server runs or not.", metavar="NAME"),
-    ] = None,
-    new_token: Annotated[
-        str | None, option("--new-token", "Make a token for programs of this person instead.", metavar="NAME")
-    ] = None,
-    role: Annotated[str | None, option("--role", "Of the new link or token: owner or expert.", metavar="ROLE")] = None,
-    demo: Annotated[bool, typer.Option("--demo", help="Serve a session on made-up data.")] = False,
+    files: list[str] = arg(
+        [],
+        "VOTES PREDICTIONS… | SESSION.toml | TILES.json",
+        "The votes and the predictions, a file of settings that names them, or the tiles of 'detect vet'.",
+        reads=True,
+    ),
+    new_link: str | None = opt(None, "Make a link for this person instead, while the server runs or not.", "NAME"),
+    new_token: str | None = opt(None, "Make a token for programs of this person instead.", "NAME"),
+    role: str | None = opt(None, "Of the new link or token: owner or expert.", "ROLE"),
+    demo: bool = opt(False, "Serve a session on made-up data."),
 ) -> None:
     """Let experts answer in a browser, and watch the interval shrink. The server is reached from this machine only."""
     for module in ("fastapi", "uvicorn", "sqlalchemy"):
@@ -55,111 +242,96 @@ def serve(
     if demo:
         _serve_demo(server)
         return
-    served = _served(given_files(files or ()), how, how_predicted, test, server)
+    served = _served(files, how, how_predicted, test, server)
     if new_link is not None or new_token is not None:
-        _make_way_in(served, server, new_link, new_token, role)
-        return
-    if served is None:
+        _make_access(served, server, new_link, new_token, role)
+    elif served is None:
         raise InvalidParameter(
             "'serve' needs files, got none; name VOTES and PREDICTIONS or SESSION.toml, or try --demo"
         )
-    if served.is_about_tiles:
+    elif served.is_about_tiles:
         _serve_tiles(served)
     else:
         _serve_files(served)
 
 
 def _served(
-    files: tuple[str, ...],
-    how: VoteOptions,
-    how_predicted: PredictionOptions,
-    test: SessionOptions,
-    server: ServeOptions,
+    files: list[str], how: VoteOptions, how_predicted: PredictionOptions, test: SessionOptions, server: ServeOptions
 ) -> Served | None:
+    """What the files and the options say: one file of settings, one of tiles, or votes and predictions."""
     if not files:
         return None
     if len(files) > 1:
-        return Served(files[0], files[1:], how, how_predicted, test, server)
-    for said in (how, how_predicted, test):
-        if said != type(said)():
+        return Served(files[0], tuple(files[1:]), how, how_predicted, test, server)
+    (file,) = files
+    if not file.lower().endswith((".toml", TILES_SUFFIX)):
+        raise InvalidParameter(
+            "'serve' takes VOTES and PREDICTIONS, one SESSION.toml, or the TILES.json of 'detect vet', got "
+            f"{file!r} alone; name the other, too"
+        )
+    for bundle in (how, how_predicted, test):
+        if bundle != type(bundle)():
             raise InvalidParameter(
-                f"the settings of a session stand in its file, got options beside {files[0]!r}; write them there"
+                f"the settings of a session stand in its file, got options beside {file!r}; write them there"
             )
-    if files[0].lower().endswith(TILES_SUFFIX):
-        return Served(files[0], (), server=server)
-    served = read_settings(Path(files[0]))
-    said_here = {one.name: getattr(server, one.name) for one in fields(server)}
-    changed = {name: value for name, value in said_here.items() if value is not None and value is not False}
+    if file.lower().endswith(TILES_SUFFIX):
+        return Served(file, (), server=server)
+    served = read_settings(Path(file))
+    changed = {name: value for name, value in vars(server).items() if value is not None and value is not False}
     return replace(served, server=replace(served.server, **changed))
 
 
 def _serve_files(served: Served) -> None:
     from trueup.active import ActiveTest
-    from trueup.serve.running import check_estimator, run_server
+    from trueup.serve.running import check_estimator
 
     settings = served.server_settings()
     if served.test.estimator is not None:
         check_estimator(served.test.estimator)
-    labels = read_votes(served.votes, served.how)
-    systems = read_systems(list(served.predictions), labels, served.how_predicted, served.how)
-    given = all_settings(served.test, labels, served.how, served.how_predicted)
+    labels, systems, positive = read_both(served.votes, served.predictions, served.how, served.how_predicted)
+    given = all_settings(served.test, labels, served.how, positive)
+    suggestions = None
     if served.server.show_predictions:
         given["blind"] = False
+        suggestions = ["–" if name is None else str(name) for name in predicted_classes(systems, labels)]
     if not labels.item_table.given:
         note("the cards show only the names of the items; add --items FILE with what experts are to look at")
-    suggestions = _predicted(systems, labels) if served.server.show_predictions else None
     note("working out what the votes say …")
-    run_server(
-        functools.partial(ActiveTest, systems, labels, storage=served.url, name=served.name, **given),
-        served.url,
-        served.name,
-        labels,
-        settings=settings,
-        look=served.look(suggestions),
-        seed=given.get("random_state", 0),
-        announce=say,
-    )
+    make = functools.partial(ActiveTest, systems, labels, storage=served.url, name=served.name, **given)
+    _run(make, served, labels, settings=settings, look=served.look(suggestions), seed=given.get("random_state", 0))
+
+
+def _run(make: Any, served: Served, labels: Any, **how: Any) -> None:
+    from trueup.serve.running import run_server
+
+    run_server(make, served.url, served.name, labels, announce=say, **how)
 
 
 def _serve_tiles(served: Served) -> None:
     from trueup.detection import TileSearch, TilesToSearch
     from trueup.serve.cards import Layout
-    from trueup.serve.running import run_server
 
     settings = served.server_settings()
-    check_readable(served.votes)
     tiles = TilesToSearch.read(served.votes)
     make = functools.partial(TileSearch, tiles, storage=served.url, name=served.name)
-    look = replace(
-        served.look(None),
-        layout=Layout("tile", image="image"),
-        images=Path(served.server.images or Path(served.votes).parent),
-    )
+    images = Path(served.server.images or Path(served.votes).parent)
+    look = replace(served.look(None), layout=Layout("tile", image="image"), images=images)
     labels = TileSearch(tiles).labels
-    run_server(make, served.url, served.name, labels, settings=settings, look=look, announce=say)
+    _run(make, served, labels, settings=settings, look=look)
 
 
-def _predicted(systems: Any, labels: Labels) -> list[str]:
-    """What the first system says of each item."""
-    codes = systems.align(labels, missing="ignore").codes
-    if codes is None:
-        raise InvalidParameter("--show-predictions needs predicted classes, got scores alone; leave it out")
-    names = [*map(str, labels.classes.tolist()), "–"]
-    return [names[code] for code in codes[0].tolist()]
-
-
-def _make_way_in(
+def _make_access(
     served: Served | None, server: ServeOptions, link: str | None, token: str | None, role: str | None
 ) -> None:
-    """Print a new link or token; the server hears of it by itself."""
+    """Print a new link or token; a server that runs finds it by itself."""
     from trueup.serve.guard import ROLES, Access
     from trueup.serve.running import ServerSettings, base_url, link_line
     from trueup.storage import open_storage
 
     url, name = find_session(server) if served is None else (served.url, served.name)
-    settings = Served("", (), server=server).server_settings() if served is None else served.server_settings()
-    who = link or token or ""
-    chosen: Any = role or ("owner" if who == ServerSettings().owner else "expert")
+    settings = (served or Served("", (), server=server)).server_settings()
+    person = link or token or ""
+    chosen: Any = role or ("owner" if person == ServerSettings().owner else "expert")
     if chosen not in ROLES:
         raise InvalidParameter(f"--role must be owner or expert, got {chosen!r}")
     storage = open_storage(url)
@@ -176,21 +348,13 @@ def _make_way_in(
 def _serve_demo(server: ServeOptions) -> None:
     from trueup.active import ActiveTest
     from trueup.serve.demo import demo_data
-    from trueup.serve.running import run_server
 
     predictions, labels = demo_data()
     with tempfile.TemporaryDirectory(prefix="trueup-demo-") as folder:
         url = server.storage or f"sqlite:///{folder}/demo.db"
-        name = server.name or "demo"
+        experts = server.experts or ["ann", "bob"]
+        served = Served("", (), server=replace(server, storage=url, name=server.name or "demo", experts=experts))
         note("made-up reviews, a made-up crowd; everything is gone when it ends")
-        run_server(
-            functools.partial(
-                ActiveTest, predictions, labels, noise="dawid-skene", half_width=0.03, storage=url, name=name
-            ),
-            url,
-            name,
-            labels,
-            settings=Served("", (), server=replace(server, experts=server.experts or ["ann", "bob"])).server_settings(),
-            look=Served("", (), server=server).look(None),
-            announce=say,
-        )
+        settings: dict[str, Any] = {"noise": "dawid-skene", "half_width": 0.03}
+        make = functools.partial(ActiveTest, predictions, labels, storage=url, name=served.name, **settings)
+        _run(make, served, labels, settings=served.server_settings(), look=served.look(None))

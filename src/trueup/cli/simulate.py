@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from trueup._base.cells import csv_text
-from trueup.cli._app import as_command
-from trueup.cli._console import as_json as plain
-from trueup.cli._console import note, print_json, print_table, say
-from trueup.cli._options import AsJson, Seed, parse_pairs
+from trueup._base.writing import write_text_safely
+from trueup.cli._command import Answer, as_command
+from trueup.cli._console import as_json, note, print_table, say
+from trueup.cli._options import Force, Seed, arg, opt, parse_pairs
 from trueup.exceptions import InvalidFile, InvalidParameter
 
 if TYPE_CHECKING:
     from trueup.simulate import Simulation
-
 
 # What --list says; the order is that of the guide.
 SIMULATORS = {
@@ -33,41 +31,27 @@ SIMULATORS = {
 _FILES = ("votes.csv", "predictions.csv", "truth.csv", "simulation.json")
 
 
-def _names() -> list[str]:
-    return list(SIMULATORS)
-
-
 @as_command
 def simulate(
     *,
-    name: Annotated[
-        str | None,
-        typer.Argument(metavar="NAME", show_default=False, autocompletion=_names, help="The simulator; see --list."),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="DIR", show_default=False, help="The folder to write to.")
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="NAME=VALUE",
-            show_default=False,
-            help="A parameter, e.g. n_items=500 or accuracy='(0.6, 0.9)'. May be given several times.",
-        ),
-    ] = None,
-    list_them: Annotated[bool, typer.Option("--list", help="List the simulators and their parameters.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    name: str | None = arg(None, "NAME", "The simulator; see --list.", autocompletion=lambda: list(SIMULATORS)),
+    out: Path | None = opt(None, "The folder to write to.", "DIR", "-o"),
+    settings: list[str] = opt(
+        [], "A parameter, e.g. n_items=500 or accuracy='(0.6, 0.9)'. May be given several times.", "NAME=VALUE", "--set"
+    ),
+    list_them: bool = opt(False, "List the simulators and their parameters.", None, "--list"),
+    force: Force = False,
     seed: Seed = 0,
-    as_json: AsJson = False,
-) -> None:
+) -> Answer:
     """Simulate a crowd with a known truth: writes votes.csv, predictions.csv, truth.csv and simulation.json."""
+    from trueup.data.reading import write_labels
+
     if list_them:
-        _show_list(as_json)
-        return
+        listed = {key: {"about": about, "parameters": _parameters(key)} for key, about in SIMULATORS.items()}
+        return Answer(listed, _show_list, is_bare=True)
     if name is None:
         raise InvalidParameter("a simulator must be named, got none; see 'trueup simulate --list'")
-    function, parameters = _simulator(name), parse_pairs(settings or [], option="--set")
+    function, parameters = _simulator(name), parse_pairs(settings, option="--set")
     _check_parameters(name, parameters)
     if out is None:
         raise InvalidParameter("a folder to write to is needed, got none; name one with --out DIR")
@@ -75,36 +59,39 @@ def simulate(
     found: Simulation = function(**parameters, random_state=seed)
     texts, left_out = _texts(found)
     texts["simulation.json"] = _record(name, parameters, seed, found)
-    _write(out, texts)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidFile(f"the folder {str(out)!r} cannot be made, got {error!s:.100}; check the path") from error
+    write_labels(found.labels, out / "votes.csv")
+    for file, text in texts.items():
+        write_text_safely(out / file, text)
     if left_out:
         note(f"{left_out} items got no vote; they are left out of all files")
-    if as_json:
-        print_json({"simulator": name, "seed": seed, "files": {file: str(out / file) for file in texts}})
-        return
     labels = found.labels
-    say(
-        f"{labels.n_votes:,} votes of {labels.n_labelers:,} labelers on {labels.n_items - left_out:,} items of "
-        f"{labels.n_classes} classes."
-    )
-    for file in texts:
-        say(f"wrote {out / file}")
+
+    def show(_: Any) -> None:
+        n_items = labels.n_items - left_out
+        say(f"{labels.n_votes:,} votes of {labels.n_labelers:,} labelers on {n_items:,} items.")
+        for file in _FILES:
+            say(f"wrote {out / file}")
+
+    paths = {file: str(out / file) for file in _FILES}
+    return Answer({"simulator": name, "seed": seed, "files": paths}, show, is_bare=True)
 
 
 def _simulator(name: str) -> Any:
     from trueup import simulate as simulators
     from trueup._base.validation import check_choice
 
-    return getattr(
-        simulators, check_choice(name.replace("_", "-"), tuple(SIMULATORS), name="the simulator").replace("-", "_")
-    )
+    chosen = check_choice(name.replace("_", "-"), tuple(SIMULATORS), name="the simulator")
+    return getattr(simulators, chosen.replace("-", "_"))
 
 
 def _parameters(name: str) -> dict[str, Any]:
     """The parameters of a simulator and their defaults, without the seed."""
-    import inspect
-
-    signature = inspect.signature(_simulator(name))
-    return {key: one.default for key, one in signature.parameters.items() if key != "random_state"}
+    parameters = inspect.signature(_simulator(name)).parameters.items()
+    return {key: parameter.default for key, parameter in parameters if key != "random_state"}
 
 
 def _check_parameters(name: str, given: dict[str, Any]) -> None:
@@ -121,13 +108,10 @@ def _check_parameters(name: str, given: dict[str, Any]) -> None:
             )
 
 
-def _show_list(as_json: bool) -> None:
-    if as_json:
-        print_json({name: {"about": about, "parameters": _parameters(name)} for name, about in SIMULATORS.items()})
-        return
+def _show_list(listed: Any) -> None:
     print_table(("simulator", ("what it is", "left")), list(SIMULATORS.items()))
-    for name in SIMULATORS:
-        say(f"{name}: " + ", ".join(f"{key}={value!r}" for key, value in _parameters(name).items()))
+    for name, about in listed.items():
+        say(f"{name}: " + ", ".join(f"{key}={value!r}" for key, value in about["parameters"].items()))
 
 
 def _check_folder(out: Path, *, force: bool) -> None:
@@ -142,16 +126,11 @@ def _check_folder(out: Path, *, force: bool) -> None:
 
 
 def _texts(found: Simulation) -> tuple[dict[str, str], int]:
-    """The tables as csv, and how many items have no vote and so are in none of them."""
+    """Predictions and truth as csv, and how many items have no vote and so are in no table."""
     labels = found.labels
-    item, labeler, answer, times = labels.vote_table()
-    codes = [column.repeat(times) for column in (item, labeler, answer)]
-    columns = zip((labels.items, labels.labelers, labels.answers), codes, strict=True)
-    votes = zip(*(names[code].tolist() for names, code in columns), strict=True)
     voted = [(k, name) for k, name in enumerate(labels.items.tolist()) if labels.votes_per_item[k] > 0]
     truth = found.truth.tolist()
     texts = {
-        "votes.csv": csv_text(("item", "labeler", "label"), votes),
         "predictions.csv": _predictions(found, voted),
         "truth.csv": csv_text(("item", "label"), [(name, truth[k]) for k, name in voted]),
     }
@@ -159,53 +138,27 @@ def _texts(found: Simulation) -> tuple[dict[str, str], int]:
 
 
 def _predictions(found: Simulation, voted: list[tuple[int, Any]]) -> str:
-    predictions = None if found.predictions is None else found.predictions.tolist()
-    scores = None if found.scores is None else found.scores.tolist()
-    if predictions is not None and (scores is None or len(scores) == 1):
-        score = None if scores is None else scores[0]
-        header = ("item", "prediction") if score is None else ("item", "prediction", "score")
-        rows = [(name, predictions[k]) if score is None else (name, predictions[k], score[k]) for k, name in voted]
-        return csv_text(header, rows)
-    if scores is None:
+    """The predictions as csv: classes or scores of one system, or scores of several."""
+    scores = [] if found.scores is None else found.scores.tolist()
+    if len(scores) > 1:
+        rows = [(f"system-{s + 1}", name, row[k]) for s, row in enumerate(scores) for k, name in voted]
+        return csv_text(("system", "item", "score"), rows)
+    columns = {} if found.predictions is None else {"prediction": found.predictions.tolist()}
+    columns |= {"score": scores[0]} if scores else {}
+    if not columns:
         raise InvalidParameter(
             "a simulation must have a classifier, got none; leave classifier_accuracy as it is, or give a number"
         )
-    if len(scores) == 1:
-        return csv_text(("item", "score"), [(name, scores[0][k]) for k, name in voted])
-    rows = [(f"system-{s + 1}", name, row[k]) for s, row in enumerate(scores) for k, name in voted]
-    return csv_text(("system", "item", "score"), rows)
+    rows = [(name, *(values[k] for values in columns.values())) for k, name in voted]
+    return csv_text(("item", *columns), rows)
 
 
 def _record(name: str, parameters: dict[str, Any], seed: int, found: Simulation) -> str:
-    """All that is needed to make the files again, and the true accuracy where there is one."""
+    """All that is needed to make the files again, and the true accuracy on the written items where there is one."""
     from importlib.metadata import version
 
-    record = {
-        "simulator": name,
-        "parameters": parameters,
-        "seed": seed,
-        "trueup": version("trueup"),
-        "accuracy": _accuracy(found),
-    }
-    return json.dumps(plain(record), indent=2, allow_nan=False) + "\n"
-
-
-def _accuracy(found: Simulation) -> float | None:
-    """Of the classifier on the items that are written."""
-    if found.predictions is None:
-        return None
-    voted = found.labels.votes_per_item > 0
-    return float((found.predictions == found.truth)[voted].mean())
-
-
-def _write(out: Path, texts: dict[str, str]) -> None:
-    from trueup._base.writing import write_text_safely
-
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidFile(
-            f"the folder {str(out)!r} cannot be made, got {error!s:.100}; check the path and its rights"
-        ) from error
-    for file, text in texts.items():
-        write_text_safely(out / file, text)
+    accuracy = None
+    if found.predictions is not None:
+        accuracy = float((found.predictions == found.truth)[found.labels.votes_per_item > 0].mean())
+    record = {"simulator": name, "parameters": parameters, "seed": seed, "trueup": version("trueup")}
+    return json.dumps(as_json({**record, "accuracy": accuracy}), indent=2, allow_nan=False) + "\n"

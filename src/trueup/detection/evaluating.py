@@ -173,9 +173,9 @@ def build_detection_report(
         unsure = unsure[np.abs(chances[unsure] - 0.5) < 0.4]
         groups.append(_group(pool, "Unsure whether an object", "Vetting these tells most.", unsure, chances))
     data["detection"] = {
-        "sentences": _sentences(pool, missed),
+        "sentences": pool_sentences(pool, missed),
         "groups": [group for group in groups if group["crops"]],
-        "cuts": [_cut_table(name, moved) for name, moved in (cuts or {}).items() if moved],
+        "cuts": [cut_table(name, moved) for name, moved in (cuts or {}).items() if moved],
     }
     return data
 
@@ -244,7 +244,8 @@ def _group(
     return {"heading": heading, "words": words, "n": len(members), "crops": crops}
 
 
-def _sentences(pool: Pool, missed: MissedObjects | None) -> list[str]:
+def pool_sentences(pool: Pool, missed: MissedObjects | None) -> list[str]:
+    """What a pool is made of, and whether objects that nobody drew are counted."""
     kind = "boxes" if pool.masks is None else "masks"
     said = [
         f"{len(pool):,} candidate objects in {pool.images.n:,} images, from {kind} of {len(pool.annotators):,} "
@@ -260,7 +261,8 @@ def _sentences(pool: Pool, missed: MissedObjects | None) -> list[str]:
     ]
 
 
-def _cut_table(name: str, moved: Mapping[float, Evaluation]) -> dict[str, Any]:
+def cut_table(name: str, moved: Mapping[float, Evaluation]) -> dict[str, Any]:
+    """How the metrics of a system move with the overlap from which on shapes are one thing."""
     first = next(iter(moved.values()))
     rows = [
         [metric, *(f"{number(at[metric].mean)} ({interval(*at[metric].interval(at.level))})" for at in moved.values())]
