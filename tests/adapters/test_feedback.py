@@ -32,13 +32,6 @@ def test_langfuse_categories_are_texts_and_people_are_gold(tmp_path):
     assert "Ann" not in repr(export.by_question) + repr(export.items)
 
 
-def test_langfuse_numbers_and_questions(tmp_path):
-    rows = [langfuse("t1", 0.5), langfuse("t1", 1, name="short"), langfuse("t2", 0.7)]
-    export = read(tmp_path, rows)
-    assert export.questions == ("helpful", "short")
-    assert export.of("helpful").votes["label"] == [0.5, 0.7]
-
-
 def langsmith(run, value, kind="model", *, score=None, correction=None, **source):
     return {
         "id": "f",

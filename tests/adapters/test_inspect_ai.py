@@ -2,7 +2,7 @@ import pytest
 from tool_files import eval_file, graded, inspect_log, panel_log, sample, write_json
 
 import trueup as tu
-from trueup.exceptions import InvalidFile, InvalidLabels
+from trueup.exceptions import InvalidLabels
 
 
 def read(tmp_path, log, **how):
@@ -48,12 +48,6 @@ def test_unparsed_grades_of_a_panel_may_be_numbers(tmp_path):
     assert export.votes["label"][:3] == ["C", None, "I"]
 
 
-def test_panels_without_names_are_numbered(tmp_path):
-    log = panel_log()
-    log["eval"]["scorers"][0]["options"] = {}
-    assert set(read(tmp_path, log).votes["labeler"]) == {f"model_graded_qa {k}" for k in (1, 2, 3)}
-
-
 def test_graders_of_one_scorer_are_named_by_their_models(tmp_path):
     scores = {"qa": graded("C", "judge-a"), "qa1": graded(float("nan"), "judge-b", reason="grader_failed")}
     scores["includes"] = {"value": "I"}
@@ -95,7 +89,7 @@ def test_multiple_choice_is_gold_and_a_prediction_and_no_vote(tmp_path):
     assert export.questions == ("answer",)
     assert export.gold == {1: "A", 2: "A"}
     assert export.predictions().systems.tolist() == ["lab/student"]
-    with pytest.raises(InvalidLabels, match="holds no votes, got 2 truths and 2 predictions"):
+    with pytest.raises(InvalidLabels):
         export.labels()
 
 
@@ -134,13 +128,6 @@ def test_single_scores_of_old_logs(tmp_path):
     assert read(tmp_path, inspect_log([old])).votes["label"] == ["C"]
 
 
-def test_a_log_without_samples_says_so(tmp_path):
-    log = inspect_log([])
-    del log["samples"]
-    with pytest.raises(InvalidFile, match="no question that classes answer"):
-        read(tmp_path, log).labels()
-
-
 def test_scores_are_written_by_sample_and_epoch(tmp_path):
     import json
 
@@ -153,9 +140,3 @@ def test_scores_are_written_by_sample_and_epoch(tmp_path):
     with pytest.raises(tu.exceptions.InvalidParameter, match="need a value each"):
         tu.adapters.write_tasks(labels, path, file_format="inspect")
     assert rows[1] == {"id": "q1", "value": "I", "epoch": 2, "metadata": {"by": "us", "confidence": 0.8}}
-
-
-def test_the_version_in_a_note_is_numbers_only(tmp_path):
-    log = inspect_log([sample("q1", {"model_graded_qa": graded("C")})])
-    log["eval"]["packages"] = {"inspect_ai": "0.3.1\x1b[2J"}
-    assert any(note.startswith("Inspect 0.3.1 gave") for note in read(tmp_path, log).notes)

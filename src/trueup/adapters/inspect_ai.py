@@ -135,9 +135,7 @@ def _from_archive(content: Content, collector: Collector) -> tuple[dict[str, Any
         start = next(content.member_records("_journal/start.json"), None)
         header = {"eval": start.get("eval"), "status": "started"} if isinstance(start, dict) else {}
     else:
-        raise InvalidFile(
-            f"{content.who} has no header, got neither header.json nor _journal/start.json; copy it whole"
-        )
+        raise InvalidFile(f"{content.who} must have header.json or _journal/start.json, got neither; copy it whole")
     if "summaries.json" in names:
         members = ["summaries.json"]
     else:
@@ -281,8 +279,7 @@ def _write(answers: Iterable[Answer], target: Target) -> str:
         columns = answer.columns or {}
         if answer.label is None:
             raise InvalidParameter(
-                f"scores of Inspect need a value each, got none for item {answer.item!r}; pass `posterior=…`",
-                parameter="posterior",
+                f"scores need a value each, got none for {answer.item!r}; pass `posterior=…`", parameter="posterior"
             )
         row: dict[str, Any] = {"id": columns.get("sample", answer.item), "value": answer.label}
         if columns.get("epoch") is not None:

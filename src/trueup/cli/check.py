@@ -17,9 +17,9 @@ from trueup.cli.evaluate import about_independence
 from trueup.exceptions import InvalidPredictions
 
 if TYPE_CHECKING:
+    from trueup.data.aligned import System
     from trueup.data.labels import Labels
     from trueup.data.predictions import Predictions
-    from trueup.data.systems import System
 
 
 @as_command

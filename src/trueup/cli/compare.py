@@ -35,9 +35,9 @@ from trueup.cli.evaluate import dependence, evaluate_each
 
 if TYPE_CHECKING:
     from trueup.answers.comparison import Comparison
+    from trueup.data.aligned import System
     from trueup.data.labels import Labels
     from trueup.data.predictions import Predictions
-    from trueup.data.systems import System
 
 
 _MOST_IN_REPORT = 6  # systems that are evaluated for a report; each takes as long as `trueup evaluate`

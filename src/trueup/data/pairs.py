@@ -106,7 +106,8 @@ class Pairs:
         >>> tu.Pairs.from_frame({**row, "winner": ["first", "b"]})
         Pairs(1 contest of 2 systems, 1 judge, 2 verdicts)
         """
-        return pairs_from(FrameTable(frame), item=item, judge=judge, first=first, second=second, winner=winner)
+        columns = {"item": item, "judge": judge, "first": first, "second": second, "winner": winner}
+        return pairs_from(FrameTable(frame), columns)
 
     @classmethod
     def from_rows(cls, rows: Iterable[tuple[Any, Any, Any, Any, int, int]]) -> Pairs:
@@ -154,13 +155,11 @@ class Pairs:
         strangers = [contest for contest in told if contest not in known]
         if strangers:
             raise InvalidLabels(
-                f"gold must be of contests that judges have seen, got {len(strangers)} others: {preview(strangers)}; "
-                "leave them out, or add their verdicts"
+                f"gold must be of contests that judges have seen, got {len(strangers)} others: {preview(strangers)}"
             )
         if isinstance(gold, Pairs) and gold.n_open and drawn not in (None, "chosen"):
             raise InvalidLabels(
-                f"every contest that was drawn must be judged, got {some(gold.n_open, 'row')} without a winner; fill "
-                "them in, or say `drawn='chosen'`",
+                f"every drawn contest must be judged, got {some(gold.n_open, 'row')} without a winner; fill them in",
                 parameter="drawn",
             )
         check_contradictions(self.gold, told, remedy="keep one of them")
@@ -313,22 +312,12 @@ def mirrored(verdicts: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def read_pairs(path: Source, *, file_format: Format | None = None, **columns: Any) -> Pairs:
     """Verdicts from a table with one row a verdict; the parameters are those of `trueup.read_pairs`."""
     with open_table(path, file_format=file_format) as table:
-        return pairs_from(table, judge_may_lack=columns["judge"] == "judge", **columns)
+        return pairs_from(table, columns, judge_may_lack=columns["judge"] == "judge")
 
 
-def pairs_from(
-    table: Table,
-    *,
-    item: str | Sequence[str],
-    judge: str | None,
-    first: str,
-    second: str,
-    winner: str,
-    judge_may_lack: bool = False,
-) -> Pairs:
-    """Verdicts from an open table; people's verdicts often come without the names of judges."""
-    roles = {"item": item, "judge": judge, "first": first, "second": second, "winner": winner}
-    named = {role: _column_of(role, name, table.columns) for role, name in roles.items() if name is not None}
+def pairs_from(table: Table, columns: Mapping[str, Any], *, judge_may_lack: bool = False) -> Pairs:
+    """Verdicts from an open table, its columns by role; people's verdicts often come without the names of judges."""
+    named = {role: _column_of(role, name, table.columns) for role, name in columns.items() if name is not None}
     if judge_may_lack and named["judge"] not in table.columns:
         del named["judge"]
     keys = {role: key_columns(column, table.columns, role=role) for role, column in named.items()}
@@ -336,10 +325,10 @@ def pairs_from(
     table.read([pair for role, key in keys.items() for pair in zip(key, parts[role], strict=True)])
     rows = {role: list(zip(*(part.values for part in some), strict=True)) for role, some in parts.items()}
     cells = {role: [row[0] for row in some] if len(keys[role]) == 1 else some for role, some in rows.items()}
-    who = cells.get("judge", ["judge"] * len(cells["item"]))
-    columns = (cells["item"], who, cells["first"], cells["second"], cells["winner"])
+    judges = cells.get("judge", ["judge"] * len(cells["item"]))
+    lists = (cells["item"], judges, cells["first"], cells["second"], cells["winner"])
     words = {**_WORDS, named["first"].lower(): 0, named["second"].lower(): 1}
-    verdicts = [_row(number, *cell, words=words) for number, cell in enumerate(zip(*columns, strict=True), start=1)]
+    verdicts = [_row(number, *cell, words=words) for number, cell in enumerate(zip(*lists, strict=True), start=1)]
     pairs = Pairs.from_rows(row for row in verdicts if row is not None)
     return replace(pairs, n_open=verdicts.count(None))
 
@@ -370,8 +359,8 @@ def _row(
     verdict = names.get(winner, words.get(word) if is_word else None)
     if verdict is None:
         raise InvalidLabels(
-            f"the winner must be {first!r}, {second!r}, first or A, second or B, or tie, got "
-            f"{winner!r} in row {number}; correct it, or leave it blank where there is no verdict"
+            f"the winner must be {first!r}, {second!r}, first, second, A, B or tie, got {winner!r} in row {number}; "
+            "correct it"
         )
     if str(first) <= str(second):
         return item, judge, first, second, AS_NAMED, verdict
