@@ -20,7 +20,6 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from scipy import sparse
 
-from trueup._base.types import Codes
 from trueup._base.validation import check_choice, check_integer, check_number, kind_hint, numbers_of, preview
 from trueup.data import building as _assemble
 from trueup.data import describing as _describe
@@ -47,7 +46,7 @@ from trueup.data.votes import (
     Votes,
     merge,
     nothing_vetted,
-    vote_matrix,
+    recoded,
     with_classes,
 )
 from trueup.exceptions import DataWarning, InvalidLabels, InvalidParameter
@@ -178,24 +177,7 @@ def binned(labels: _V, n_bins: int, low: float | None, high: float | None) -> _V
     bin_of = np.minimum(((values - bottom) / width).astype(np.int32), n_bins - 1)
     classes = vocabulary_from([float(f"{bottom + (k + 0.5) * width:.10g}") for k in range(n_bins)])
     abstentions = labels.answers.tolist()[labels.n_classes :]
-    answers = vocabulary_from([*classes.tolist(), *abstentions]) if abstentions else classes
-    answer_of = np.concatenate([bin_of, n_bins + np.arange(len(abstentions))]).astype(np.int32)
-    item, labeler, answer, times = labels.vote_table()
-    shape = labels.n_items, labels.n_labelers, len(answers)
-    codes = (item.astype(np.int32), labeler.astype(np.int32), answer_of[answer])
-    votes = vote_matrix(*codes, shape, times=times.astype(float))
-
-    def moved(codes: Codes) -> Codes:
-        return np.asarray(np.append(bin_of, NO_GOLD)[codes], dtype=codes.dtype)  # the last serves items without gold
-
-    return replace(
-        labels,
-        classes=classes,
-        answers=answers,
-        votes=votes,
-        gold_codes=moved(labels.gold_codes),
-        held_codes=moved(labels.held_codes),
-    )
+    return recoded(labels, labels.items, labels.labelers, classes, abstentions, class_of=bin_of)
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -301,19 +283,10 @@ class Labels(Votes):
         >>> tu.Labels.from_frame({"item": [1, 1, 2], "labeler": ["ann", "bob", "ann"], "label": ["cat", "dog", "dog"]})
         Labels(2 items, 2 labelers, 2 classes, 3 votes)
         """
-        return cls._from_table(
-            FrameTable(frame),
-            item=item,
-            labeler=labeler,
-            label=label,
-            run=run,
-            wide=wide,
-            classes=classes,
-            missing=missing,
-            abstain=abstain,
-            abstain_policy=abstain_policy,
-            duplicates=duplicates,
-        )
+        columns: dict[str, Any] = {"item": item, "labeler": labeler, "label": label, "run": run, "wide": wide}
+        votes: dict[str, Any] = {"classes": classes, "missing": missing, "abstain": abstain}
+        votes |= {"abstain_policy": abstain_policy, "duplicates": duplicates}
+        return cls._from_table(FrameTable(frame), **columns, **votes)
 
     @classmethod
     def _from_table(

@@ -169,17 +169,9 @@ class Predictions:
             table = FrameTable(frame)
         except InvalidLabels as error:
             raise InvalidPredictions(error.sentence) from error
-        parts = systems_of(
-            table,
-            item=item,
-            prediction=prediction,
-            score=score,
-            probabilities=probabilities,
-            system=system,
-            positive=positive,
-            threshold=threshold,
-        )
-        return cls(parts)
+        columns: dict[str, Any] = {"item": item, "prediction": prediction, "score": score, "system": system}
+        columns["probabilities"] = probabilities
+        return cls(systems_of(table, positive=positive, threshold=threshold, **columns))
 
     @classmethod
     def stack(cls, systems: Mapping[Any, Predictions]) -> Predictions:

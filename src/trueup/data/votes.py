@@ -298,13 +298,22 @@ def shares_of_witness(votes: sparse.csr_array, n_answers: int) -> Floats:
 
 
 def recoded(
-    labels: _V, items: Vocabulary, labelers: Vocabulary, classes: Vocabulary, abstentions: list[Hashable]
+    labels: _V,
+    items: Vocabulary,
+    labelers: Vocabulary,
+    classes: Vocabulary,
+    abstentions: list[Hashable],
+    *,
+    class_of: Codes | None = None,
 ) -> _V:
-    """The same votes among more names, in any order."""
+    """The same votes among more names, in any order, or with several classes as one: the new class of each old one."""
     answers = vocabulary_from([*classes.tolist(), *abstentions]) if abstentions else classes
     item_of, labeler_of = _places(labels.items, items), _places(labels.labelers, labelers)
-    answer_of = _places(labels.answers, answers)
-    class_of = np.append(_places(labels.classes, classes), np.int32(NO_GOLD))  # the last serves items without gold
+    if class_of is None:
+        answer_of, class_of = _places(labels.answers, answers), _places(labels.classes, classes)
+    else:
+        answer_of = np.append(class_of, len(classes) + np.arange(len(abstentions))).astype(np.int32)
+    class_of = np.append(class_of, np.int32(NO_GOLD))  # the last serves items without gold
 
     def moved(votes: sparse.csr_array, code_of: Codes, width: int) -> sparse.csr_array:
         item = np.repeat(item_of, np.diff(votes.indptr))
