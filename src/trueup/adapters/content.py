@@ -30,7 +30,7 @@ from typing import IO, Any, Literal
 
 from trueup._base.optional import is_installed, require
 from trueup._base.writing import check_readable
-from trueup.data.files import Source, named, open_table, table_suffix
+from trueup.data.files import Source, named, open_table, table_suffix, wrap_damage
 from trueup.data.frames import Cells
 from trueup.exceptions import InvalidFile, MissingExtra, TrueupError
 
@@ -410,16 +410,7 @@ _GLIMPSE_BYTES = 2**18
 _ROWS_GLIMPSED = 20
 _TAR_MARK = 257
 # What the libraries below raise of files that are damaged, or packed in a way they do not know.
-_DAMAGES = (
-    OSError,
-    EOFError,
-    zlib.error,
-    struct.error,
-    zipfile.BadZipFile,
-    tarfile.TarError,
-    json.JSONDecodeError,
-    NotImplementedError,
-)
+_DAMAGES = (struct.error, zipfile.BadZipFile, tarfile.TarError, json.JSONDecodeError, NotImplementedError)
 Shape = Literal["object", "rows", "table", "archive", "other"]
 
 
@@ -679,15 +670,10 @@ def _sheet_rows(open_file: Any, who: str) -> Iterator[dict[str, Any]]:
 def wrap_read_errors(who: str, *, as_what: str = "an export") -> Iterator[None]:
     """Inside, whatever a damaged file leads to becomes one error that names the file."""
     try:
-        yield
+        with wrap_damage(who, *_DAMAGES):
+            yield
     except TrueupError:
         raise
-    except UnicodeDecodeError as error:
-        raise InvalidFile(
-            f"{who} is not UTF-8 text, got byte 0x{error.object[error.start]:02x}; save it as UTF-8"
-        ) from error
-    except _DAMAGES as error:
-        raise InvalidFile(f"{who} cannot be read, got {error!s:.100}; check that it is whole") from error
     except (KeyError, TypeError, AttributeError, IndexError, ValueError, ArithmeticError, RecursionError) as error:
         raise InvalidFile(
             f"{who} cannot be read as {as_what}, got a layout that differs ({type(error).__name__}: {error!s:.60}); "

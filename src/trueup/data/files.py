@@ -86,17 +86,24 @@ def open_table(source: Source, *, file_format: Format | None = None) -> Iterator
                 raise InvalidFile(f"parquet needs a path, got {who}; write it to a file first")
             yield _ParquetTable(source)
             return
-        with _text(source) as stream:
+        with wrap_damage(who), _text(source) as stream:
             yield _CsvTable(stream, who, tab=kind == "tsv") if kind != "jsonl" else _JsonTable(stream, who)
     except (InvalidLabels, InvalidPredictions) as error:
         raise type(error)(f"in {who}, {error.sentence}") from error
+
+
+@contextmanager
+def wrap_damage(who: str, *others: type[Exception]) -> Iterator[None]:
+    """Inside, what a damaged file leads to, also errors of `others`, becomes one error that names the file."""
+    damages: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error, *others)
+    try:
+        yield
     except TrueupError:
         raise
     except UnicodeDecodeError as error:
-        raise InvalidFile(
-            f"{who} is not UTF-8 text, got byte 0x{error.object[error.start]:02x}; save it as UTF-8"
-        ) from error
-    except (OSError, EOFError, zlib.error) as error:
+        got = f"byte 0x{error.object[error.start]:02x}"
+        raise InvalidFile(f"{who} is not UTF-8 text, got {got}; save it as UTF-8") from error
+    except damages as error:
         raise InvalidFile(f"{who} cannot be read, got {error!s:.100}; check that it is whole") from error
 
 

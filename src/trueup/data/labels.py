@@ -290,21 +290,13 @@ class Labels(Votes):
 
     @classmethod
     def _from_table(
-        cls,
-        table: Table,
-        *,
-        label: str = "label",
-        classes: Sequence[Hashable] | None = None,
-        missing: Any = (),
-        abstain: Any = (),
-        abstain_policy: AbstainPolicy = "ignore",
-        duplicates: Duplicates = "keep",
-        **columns: Any,
+        cls, table: Table, *, abstain_policy: AbstainPolicy = "ignore", duplicates: Duplicates = "keep", **options: Any
     ) -> Labels:
         """Votes from an open table, a frame or a file; the parameters are those of `from_frame`."""
-        if classes is None and isinstance(table, FrameTable):
-            classes = _assemble.scale_of(table.class_order(label), missing, abstain)
-        votes = _assemble.read_votes(table, label=label, missing=missing, abstain=abstain, classes=classes, **columns)
+        if options.get("classes") is None and isinstance(table, FrameTable):
+            order = table.class_order(options.get("label", "label"))
+            options["classes"] = _assemble.scale_of(order, options.get("missing", ()), options.get("abstain", ()))
+        votes, classes = _assemble.read_votes(table, **options), options.get("classes")
         return cls._from_columns(votes, classes=classes, abstain_policy=abstain_policy, duplicates=duplicates)
 
     @classmethod
