@@ -165,26 +165,11 @@ def _read_wide(
         label, names = named_as((label, names), known.get("label"))
     rest = {name: fact for name, fact in facts.items() if name not in columns}
     found = inferred_table(rest, key, code, items, from_text=table.from_text)
-    said = f"It is read as a wide table, with the labelers {preview(columns, most=10)}"
-    remark = f"{said} and the item columns {preview(list(rest), most=10)}." if rest else f"{said}."
-    labeler = np.repeat(np.arange(len(columns), dtype=np.int32), len(code))
-    item_codes = np.tile(code, len(columns))
-    labelers = vocabulary_from(columns)
-    reading_notes = () if surely else (remark,)
-    return Columns(
-        item_codes,
-        items,
-        labeler,
-        labelers,
-        label,
-        names,
-        missing,
-        abstain,
-        None,
-        found,
-        reading_notes=reading_notes,
-        is_wide=True,
-    )
+    note = f"It is read as a wide table, with the labelers {preview(columns, most=10)}"
+    note += f" and the item columns {preview(list(rest), most=10)}." if rest else "."
+    item_codes, labeler = np.tile(code, len(columns)), np.repeat(np.arange(len(columns), dtype=np.int32), len(code))
+    rows = (item_codes, items, labeler, vocabulary_from(columns), label, names, missing, abstain)
+    return Columns(*rows, None, found, reading_notes=() if surely else (note,), is_wide=True)
 
 
 def _labeler_columns(
@@ -228,17 +213,9 @@ def melt_matrix(
     cells = array.ravel()
     encoder = Encoder.of((cells[k : k + _CELLS] for k in range(0, len(cells), _CELLS)), "label")
     label, names = encoder.finish(special=missing + abstain)
-    return Columns(
-        np.repeat(np.arange(n, dtype=np.int32), t),
-        check_names("items", items, n),
-        np.tile(np.arange(t, dtype=np.int32), n),
-        check_names("labelers", labelers, t),
-        label,
-        names,
-        missing,
-        abstain,
-        is_wide=True,
-    )
+    item, labeler = np.repeat(np.arange(n, dtype=np.int32), t), np.tile(np.arange(t, dtype=np.int32), n)
+    of_names = check_names("items", items, n), check_names("labelers", labelers, t)
+    return Columns(item, of_names[0], labeler, of_names[1], label, names, missing, abstain, is_wide=True)
 
 
 def _matrix_of(matrix: Any) -> npt.NDArray[Any]:
