@@ -86,7 +86,9 @@ def _sniff_deepeval(head: Head) -> list[str]:
 
 def _read_deepeval(content: Content, collector: Collector) -> None:
     with content.json() as stream:
-        for number, case in enumerate(collector.objects(_cases(stream), "test cases")):
+        for number, case in enumerate(
+            collector.objects(_elements_of(stream, "testCases", "testRunData"), "test cases")
+        ):
             item = hashed(case.get("input"), case.get("actualOutput")) if plain(case.get("input")) else f"case {number}"
             columns = {"name": case.get("name"), "input": case.get("input"), "output": case.get("actualOutput")}
             collector.describe(item, {name: value for name, value in columns.items() if plain(value) is not None})
@@ -100,12 +102,13 @@ def _read_deepeval(content: Content, collector: Collector) -> None:
                     collector.vote(question, item, labeler, "pass" if metric["success"] else "fail")
 
 
-def _cases(stream: JsonStream) -> Iterator[Any]:
+def _elements_of(stream: JsonStream, name: str, inside: str) -> Iterator[Any]:
+    """The elements of a list of this name in an object, or in the one `inside` it."""
     for key in stream.members():
-        if key == "testCases" and stream.next_character() == "[":
+        if key == name and stream.next_character() == "[":
             yield from stream.elements()
-        elif key == "testRunData" and stream.next_character() == "{":
-            yield from _cases(stream)
+        elif key == inside and stream.next_character() == "{":
+            yield from _elements_of(stream, name, inside)
         else:
             stream.value()
 
@@ -188,7 +191,7 @@ def _read_promptfoo(content: Content, collector: Collector) -> None:
     numbers = _Numbers()
     thumbs: list[tuple[str, str]] = []
     with content.json() as stream:
-        for row in collector.objects(_rows_promptfoo(stream), "results"):
+        for row in collector.objects(_elements_of(stream, "results", "results"), "results"):
             _read_row(row, numbers, thumbs, collector)
     asked = [question for question in collector.asked if question != _PASS]
     question = asked[0] if len(asked) == 1 and len(collector.asked) == 1 else _PASS
@@ -196,22 +199,6 @@ def _read_promptfoo(content: Content, collector: Collector) -> None:
         collector.truth(question, item, label)
     if thumbs:
         collector.ask(question, classes=_CLASSES)
-
-
-def _rows_promptfoo(stream: JsonStream) -> Iterator[Any]:
-    for key in stream.members():
-        if key != "results":
-            stream.value()
-        elif stream.next_character() == "[":
-            yield from stream.elements()
-        elif stream.next_character() == "{":
-            for inner in stream.members():
-                if inner == "results" and stream.next_character() == "[":
-                    yield from stream.elements()
-                else:
-                    stream.value()
-        else:
-            stream.value()
 
 
 class _Numbers:
