@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from trueup.adapters.adapter import Adapter, Answer, Target, marks
-from trueup.adapters.collecting import Collector, differing_columns, hashed, plain
+from trueup.adapters.collecting import Collector, differing_columns, first_of, hashed, listed, member, plain
 from trueup.adapters.content import Content, Head, without_suffix
 from trueup.exceptions import InvalidFile, InvalidParameter
 
@@ -177,9 +177,9 @@ def _read(content: Content, collector: Collector) -> None:
 
 def _read_tasks(content: Content, collector: Collector) -> None:
     for number, task in enumerate(collector.objects(content.records(), "tasks"), start=1):
-        data = task.get("data") if isinstance(task.get("data"), dict) else {}
-        item = _item_of(task, data or {}, number)
-        collector.describe(item, {name: value for name, value in (data or {}).items() if name != ITEM_KEY})
+        data = member(task, "data")
+        item = _item_of(task, data, number, "id")
+        collector.describe(item, {name: value for name, value in data.items() if name != ITEM_KEY})
         annotations = task.get("annotations", task.get("completions"))
         n_read = 0
         for place, annotation in enumerate(collector.objects(annotations, "annotations"), start=1):
@@ -200,11 +200,11 @@ def _read_tasks(content: Content, collector: Collector) -> None:
                 collector.predict(question, item, system, values, prediction.get("score"))
 
 
-def _item_of(task: dict[str, Any], data: dict[str, Any], number: int) -> Any:
-    for name in (data.get(ITEM_KEY), task.get("id")):
-        if plain(name) is not None:
-            return name
-    return number
+def _item_of(record: dict[str, Any], about: dict[str, Any], unnamed: Any, *names: str) -> Any:
+    """The name that was written here, or that the tool has."""
+    name = first_of(about, ITEM_KEY)
+    name = first_of(record, *names) if name is None else name
+    return unnamed if name is None else name
 
 
 def _read_annotation(annotation: dict[str, Any], item: Any, place: int, collector: Collector) -> None:
@@ -222,9 +222,7 @@ def _read_annotation(annotation: dict[str, Any], item: Any, place: int, collecto
         return
     answers = _answers_of(annotation.get("result"), collector)
     results = annotation.get("result")
-    origins = (
-        [str(one.get("origin", "")) for one in results if isinstance(one, dict)] if isinstance(results, list) else []
-    )
+    origins = [str(one.get("origin", "")) for one in listed(results) if isinstance(one, dict)]
     prelabeled = annotation.get("parent_prediction") is not None or any(one.startswith("prediction") for one in origins)
     if not results:
         if not annotation.get("ground_truth"):
@@ -275,7 +273,7 @@ def _read_rows(content: Content, collector: Collector) -> None:
     rows = list(collector.objects(content.records(), "rows"))
     question = _question_of(rows, collector, content.who)
     for number, row in enumerate(rows, start=1):
-        item = _item_of(row, row, number)
+        item = _item_of(row, row, number, "id")
         labeler = collector.person(row.get("annotator"))
         collector.describe(item, {k: v for k, v in row.items() if k != question and k not in _ROW_COLUMNS})
         values = _values_of(row.get(question))
@@ -373,6 +371,7 @@ LABEL_STUDIO = Adapter(
 
 _RESPONSES, _USERS, _STATUS = ".responses", ".responses.users", ".responses.status"
 _SUGGESTION = ".suggestion"
+_RECORD_NAMES = ("id", "external_id", "_server_id")
 _OWN_COLUMNS = {"id", "_server_id", "status", "inserted_at", "updated_at"}
 
 
@@ -399,11 +398,11 @@ def _read_argilla(content: Content, collector: Collector) -> None:
 
 
 def _read_nested(record: dict[str, Any], number: int, collector: Collector) -> None:
-    metadata = record.get("metadata") if isinstance(record.get("metadata"), dict) else {}
-    fields = record.get("fields") if isinstance(record.get("fields"), dict) else {}
-    item = _item_of_argilla(record, metadata or {}, number)
-    about = {name: value for name, value in (metadata or {}).items() if name != ITEM_KEY}
-    collector.describe(item, {**(fields or {}), **about})
+    metadata = member(record, "metadata")
+    fields = member(record, "fields")
+    item = _item_of(record, metadata, f"record {number}", *_RECORD_NAMES)
+    about = {name: value for name, value in metadata.items() if name != ITEM_KEY}
+    collector.describe(item, {**fields, **about})
     n_read = 0
     responses = record.get("responses")
     if isinstance(responses, dict):
@@ -439,18 +438,11 @@ def _suggestions(suggestions: Any, collector: Collector) -> Iterator[tuple[str, 
             yield str(one.get("question_name") or one.get("question_id")), one
 
 
-def _item_of_argilla(record: dict[str, Any], metadata: dict[str, Any], number: int) -> Any:
-    for name in (metadata.get(ITEM_KEY), record.get("id"), record.get("external_id"), record.get("_server_id")):
-        if plain(name) is not None:
-            return name
-    return f"record {number}"
-
-
 # Flat ---------------------------------------------------------------------------------------------------------------
 
 
 def _read_flat(record: dict[str, Any], number: int, collector: Collector) -> None:
-    item = _item_of_argilla(record, record, number)
+    item = _item_of(record, record, f"record {number}", *_RECORD_NAMES)
     questions = [name.removesuffix(_RESPONSES) for name in record if name.endswith(_RESPONSES)]
     suggested = [name.removesuffix(_SUGGESTION) for name in record if name.endswith(_SUGGESTION)]
     own = {
@@ -462,8 +454,8 @@ def _read_flat(record: dict[str, Any], number: int, collector: Collector) -> Non
     collector.describe(item, columns)
     n_read = 0
     for question in questions:
-        values = _listed(record.get(f"{question}{_RESPONSES}"))
-        users, statuses = _listed(record.get(f"{question}{_USERS}")), _listed(record.get(f"{question}{_STATUS}"))
+        values = listed(record.get(f"{question}{_RESPONSES}"))
+        users, statuses = listed(record.get(f"{question}{_USERS}")), listed(record.get(f"{question}{_STATUS}"))
         for place, value in enumerate(values):
             n_read += 1
             user = users[place] if place < len(users) else None
@@ -476,10 +468,6 @@ def _read_flat(record: dict[str, Any], number: int, collector: Collector) -> Non
         if value is not None:
             agent = record.get(f"{question}{_SUGGESTION}.agent") or "model"
             collector.predict(question, item, agent, value, record.get(f"{question}{_SUGGESTION}.score"))
-
-
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 # Both ---------------------------------------------------------------------------------------------------------------

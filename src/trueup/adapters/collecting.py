@@ -67,6 +67,22 @@ def _classes_of(label: Any) -> tuple[Value, ...] | None:
     return None if None in values else tuple(dict.fromkeys(value for value in values if value is not None))
 
 
+def member(row: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """An object in a row; an empty one where there is none."""
+    value = row.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def listed(value: Any) -> list[Any]:
+    """A list as it is, and an empty one in place of anything else."""
+    return value if isinstance(value, list) else []
+
+
+def first_of(row: Mapping[str, Any], *names: str) -> Any:
+    """The first of these that the row has a name under."""
+    return next((row[name] for name in names if plain(row.get(name)) is not None), None)
+
+
 def hashed(*parts: Any) -> str:
     """A short name for something that has no name, always the same for the same text."""
     text = "\x1f".join(str(part) for part in parts)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trueup.adapters.adapter import Adapter, Answer, Target
-from trueup.adapters.collecting import Collector, plain
+from trueup.adapters.collecting import Collector, listed, member, plain
 from trueup.adapters.content import Content, Head
 from trueup.exceptions import InvalidFile, InvalidParameter
 
@@ -87,11 +87,11 @@ def _sample_of(sample: dict[str, Any]) -> _Sample:
 
 
 def _score_of(score: dict[str, Any]) -> _Score:
-    metadata = score.get("metadata") if isinstance(score.get("metadata"), dict) else {}
-    panel = (metadata or {}).get("panel")
+    metadata = member(score, "metadata")
+    panel = metadata.get("panel")
     votes = panel.get("votes") if isinstance(panel, dict) else None
-    grading = (metadata or {}).get("grading")
-    graders = [turn.get("model") for turn in grading if isinstance(turn, dict)] if isinstance(grading, list) else []
+    grading = metadata.get("grading")
+    graders = [turn.get("model") for turn in listed(grading) if isinstance(turn, dict)]
     history = [edit for edit in score.get("history") or [] if isinstance(edit, dict)]
     originals = [edit.get("value") for edit in history if not edit.get("provenance")]
     return _Score(
@@ -106,8 +106,8 @@ def _score_of(score: dict[str, Any]) -> _Score:
 
 def _read(content: Content, collector: Collector) -> None:
     header, samples = (_from_archive if content.head.shape == "archive" else _from_json)(content, collector)
-    about = header.get("eval") if isinstance(header.get("eval"), dict) else {}
-    _tell(about or {}, samples, collector)
+    about = member(header, "eval")
+    _tell(about, samples, collector)
     if header.get("status") not in ("success", None):
         collector.note(f"The run has not ended well: its status is {str(header['status'])[:20]!r}.")
     if header.get("invalidated") is True:
@@ -231,7 +231,7 @@ def _members(about: dict[str, Any]) -> dict[str, list[str]]:
     """The models behind each key of scores; of several scorers of one name the later keys are numbered."""
     members: dict[str, list[str]] = {}
     scorers = about.get("scorers")
-    for scorer in scorers if isinstance(scorers, list) else []:
+    for scorer in listed(scorers):
         if not isinstance(scorer, dict) or not isinstance(scorer.get("name"), str):
             continue
         name = scorer["name"].rpartition("/")[2]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trueup.adapters.adapter import Adapter, marks
-from trueup.adapters.collecting import Collector, hashed, plain
+from trueup.adapters.collecting import Collector, first_of, hashed, listed, member, plain
 from trueup.adapters.content import Content, Head, JsonStream
 from trueup.data.encoding import is_plain_integer
 
@@ -26,8 +26,8 @@ def _read_lm_eval(content: Content, collector: Collector) -> None:
     values: dict[str, set[Any]] = {}
     for row in collector.objects(content.records(), "samples"):
         item = row.get("doc_hash") if plain(row.get("doc_hash")) is not None else row.get("doc_id")
-        doc = row.get("doc") if isinstance(row.get("doc"), dict) else {}
-        about = {name: value for name, value in (doc or {}).items() if plain(value) is not None}
+        doc = member(row, "doc")
+        about = {name: value for name, value in doc.items() if plain(value) is not None}
         collector.describe(item, {"doc_id": plain(row.get("doc_id")), **about})
         chosen = _likeliest(row.get("filtered_resps"))
         # The key of multiple choice is a number; a key in words cannot be held against the number of a choice.
@@ -36,7 +36,7 @@ def _read_lm_eval(content: Content, collector: Collector) -> None:
             collector.predict("answer", item, "model", str(chosen))
             continue
         metrics = row.get("metrics")
-        for metric in metrics if isinstance(metrics, list) else []:
+        for metric in listed(metrics):
             used = plain(row.get("filter"))
             labeler = str(metric) if used in (None, "none") else f"{metric} ({used})"
             verdict = plain(row.get(str(metric)))
@@ -86,9 +86,7 @@ def _sniff_deepeval(head: Head) -> list[str]:
 
 def _read_deepeval(content: Content, collector: Collector) -> None:
     with content.json() as stream:
-        for number, case in enumerate(
-            collector.objects(_elements_of(stream, "testCases", "testRunData"), "test cases")
-        ):
+        for number, case in enumerate(collector.objects(_elements_of(stream, "testCases", "testRunData"), "cases")):
             item = hashed(case.get("input"), case.get("actualOutput")) if plain(case.get("input")) else f"case {number}"
             columns = {"name": case.get("name"), "input": case.get("input"), "output": case.get("actualOutput")}
             collector.describe(item, {name: value for name, value in columns.items() if plain(value) is not None})
@@ -145,9 +143,9 @@ def _read_ragas(content: Content, collector: Collector) -> None:
 
 
 def _read_annotation(metric: str, row: dict[str, Any], collector: Collector, *, is_binary: bool) -> None:
-    given = row.get("metric_input") if isinstance(row.get("metric_input"), dict) else {}
-    item = hashed(*(f"{name}={value}" for name, value in sorted((given or {}).items())))
-    collector.describe(item, {name: value for name, value in (given or {}).items() if plain(value) is not None})
+    given = member(row, "metric_input")
+    item = hashed(*(f"{name}={value}" for name, value in sorted(given.items())))
+    collector.describe(item, {name: value for name, value in given.items() if plain(value) is not None})
     verdict, accepted = plain(row.get("metric_output")), row.get("is_accepted")
     if verdict is None:
         collector.abstain(metric, item, "ragas", "metrics without a value")
@@ -237,12 +235,12 @@ def _read_row(row: dict[str, Any], numbers: _Numbers, thumbs: list[tuple[str, st
     name = f"{test}/{prompt}/{system}"
     run = numbers.run(name)
     item = name if run == 1 else f"{name}#{run}"
-    variables = row.get("vars") if isinstance(row.get("vars"), dict) else {}
-    response = row.get("response") if isinstance(row.get("response"), dict) else {}
-    output = (response or {}).get("output")
+    variables = member(row, "vars")
+    response = member(row, "response")
+    output = response.get("output")
     columns = {"test": test, "prompt_number": prompt, "system": system, "repeat": run}
     columns |= {"output": output} if isinstance(output, str) else {}
-    collector.describe(item, {**columns, **{k: v for k, v in (variables or {}).items() if plain(v) is not None}})
+    collector.describe(item, {**columns, **{k: v for k, v in variables.items() if plain(v) is not None}})
     grading = row.get("gradingResult")
     n_read = 0
     seen: Counter[tuple[str, str]] = Counter()
@@ -323,11 +321,6 @@ class _Feedback:
     when: Any = None
 
 
-def _first(row: Mapping[str, Any], *names: str) -> Any:
-    """The first of these that the row has a name under."""
-    return next((row[name] for name in names if plain(row.get(name)) is not None), None)
-
-
 def _inside(row: Mapping[str, Any], name: str) -> dict[str, Any]:
     """An object in a row: as it is, as JSON in a cell, or as columns with a dot."""
     value = row.get(name)
@@ -351,7 +344,7 @@ def _langfuse(row: Mapping[str, Any]) -> _Feedback:
     kind = str(plain(row.get("dataType")) or "").upper()
     label = row.get("value") if kind == "NUMERIC" or plain(row.get("stringValue")) is None else row.get("stringValue")
     return _Feedback(
-        _first(row, "observationId", "traceId", "sessionId", "datasetRunId"),
+        first_of(row, "observationId", "traceId", "sessionId", "datasetRunId"),
         row.get("name"),
         source.lower(),
         label,
@@ -368,15 +361,15 @@ _LANGSMITH_KEYS = ("run_id", "feedback_source", "key", "feedback_group_id", "com
 def _langsmith(row: Mapping[str, Any]) -> _Feedback:
     source = _inside(row, "feedback_source")
     kind = str(plain(source.get("type")) or "api")
-    metadata = source.get("metadata") if isinstance(source.get("metadata"), dict) else {}
+    metadata = member(source, "metadata")
     corrected = row.get("correction")
     if isinstance(corrected, dict):
-        corrected = _first(corrected, "value", "score", "label")
+        corrected = first_of(corrected, "value", "score", "label")
     return _Feedback(
-        _first(row, "run_id", "trace_id"),
+        first_of(row, "run_id", "trace_id"),
         row.get("key"),
-        str(_first(metadata or {}, "model", "name") or kind),
-        _first(row, "value", "score"),
+        str(first_of(metadata, "model", "name") or kind),
+        first_of(row, "value", "score"),
         kind == "app",
         correction=corrected,
         when=row.get("created_at"),
@@ -392,10 +385,10 @@ def _phoenix(row: Mapping[str, Any]) -> _Feedback:
     kind = str(plain(row.get("annotator_kind")) or "CODE").upper()
     result = {**row, **_inside(row, "result")}
     return _Feedback(
-        _first(row, "span_id", "context.span_id", "trace_id", "session_id"),
-        _first(row, "name", "annotation_name"),
-        str(_first(row, "identifier") or kind.lower()),
-        _first(result, "label", "score"),
+        first_of(row, "span_id", "context.span_id", "trace_id", "session_id"),
+        first_of(row, "name", "annotation_name"),
+        str(first_of(row, "identifier") or kind.lower()),
+        first_of(result, "label", "score"),
         kind == "HUMAN",
         when=row.get("updated_at") or row.get("created_at"),
     )
