@@ -1,16 +1,11 @@
 import pytest
-from tool_files import write_json, write_lines
+from tool_files import votes_of, write_json, write_lines
 
 import trueup as tu
 
 
 def read(tmp_path, rows, **how):
     return tu.read_export(write_json(tmp_path / "rows.json", rows), **how)
-
-
-def votes_of(export):
-    rows = export.votes
-    return list(zip(rows["item"], rows["labeler"], rows["label"], strict=True))
 
 
 def langfuse(trace, value, *, source="EVAL", kind="NUMERIC", text=None, name="helpful", **more):

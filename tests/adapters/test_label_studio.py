@@ -2,7 +2,7 @@ import json
 
 import pytest
 import tool_files
-from tool_files import annotation, choice, task, write_json
+from tool_files import annotation, choice, task, votes_of, write_json
 
 import trueup as tu
 from trueup.exceptions import InvalidParameter
@@ -10,11 +10,6 @@ from trueup.exceptions import InvalidParameter
 
 def read(tmp_path, tasks, **how):
     return tu.read_export(write_json(tmp_path / "export.json", tasks), **how)
-
-
-def votes_of(export):
-    rows = export.votes
-    return list(zip(rows["item"], rows["labeler"], rows["label"], strict=True))
 
 
 def test_skips_abstain_and_ground_truth_is_no_vote(tmp_path):

@@ -98,7 +98,6 @@ def test_dependent_labelers_can_be_hired():
         ([1, 1], {"width": 0.1, "n_items": 10, "model_error": 0.6}),
         ([1, 1], {"width": 0.001, "n_items": 10, "model_error": 0.1}),
     ],
-    ids=lambda value: value[:20] if isinstance(value, str) else "",
 )
 def test_bad_offers_are_one_sentence(prices, options):
     with pytest.raises(InvalidParameter):

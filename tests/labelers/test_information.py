@@ -168,7 +168,6 @@ def test_labelers_can_be_named_and_average_ones_asked_for():
         {"noise": tu.noise.Confusion(np.eye(2)), "prior": [0.5, 0.5]},
         {"error": 0.1, "labelers": [0], "n_labelers": 2},
     ],
-    ids=lambda value: value[:20] if isinstance(value, str) else "",
 )
 def test_bad_input_is_one_sentence(options):
     with pytest.raises(InvalidParameter):

@@ -255,7 +255,6 @@ GOOD = {"budget": 100, "vote_price": 0.1, "expert_price": 1, "labeler_accuracy":
         {"level": 95},
         {"max_items": 0},
     ],
-    ids=lambda value: value[:24] if isinstance(value, str) else "",
 )
 def test_bad_wishes_are_one_sentence(change):
     with pytest.raises(InvalidParameter):
