@@ -370,11 +370,11 @@ def _choose_duplicates(
     _, first = np.unique(pair, return_index=True)
     if rule == "error" and len(first) < len(pair):
         again = int(np.setdiff1d(np.arange(len(pair)), first)[0])
-        who, what = columns.labelers[labeler[again]], columns.items[item[again]]
+        labeler_name, what = columns.labelers[labeler[again]], columns.items[item[again]]
         raise InvalidLabels(
             f"a labeler must vote once on an item{'' if run is None else ' in a run'}, got {len(pair) - len(first)} "
             "repeated votes "
-            f'(first: labeler {who!s} on item {what!s}); pass `duplicates="keep"`, "first" or "last"'
+            f'(first: labeler {labeler_name!s} on item {what!s}); pass `duplicates="keep"`, "first" or "last"'
         )
     return np.sort(first)
 

@@ -167,11 +167,11 @@ def chances_after(labels: Votes, in_role: Codes, where: Positions, chances: Floa
     return after
 
 
-def check_contradictions(known: Mapping[Any, Any], told: Mapping[Any, Any], *, remedy: str) -> None:
+def check_contradictions(known: Mapping[Any, Any], truths: Mapping[Any, Any], *, remedy: str) -> None:
     """Stop truths that differ from those known before."""
-    differ = [item for item, name in told.items() if item in known and known[item] != name]
+    differ = [item for item, name in truths.items() if item in known and known[item] != name]
     if differ:
-        raise contradiction(differ[0], [known[differ[0]], told[differ[0]]], len(differ), remedy=remedy)
+        raise contradiction(differ[0], [known[differ[0]], truths[differ[0]]], len(differ), remedy=remedy)
 
 
 def contradiction(item: object, names: Iterable[object], n_items: int, *, remedy: str) -> InvalidLabels:

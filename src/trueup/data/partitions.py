@@ -243,8 +243,8 @@ class PartitionReader(Generic[_V]):
                 check_column(name, table.columns, role="predictions")
             cells = {name: Cells() for name in further}
             columns = self.columns_of(table, list(cells.items()))
-            place = self._labeler_position
-            codes = np.array([place.get(name, -1) for name in columns.labelers.tolist()] + [-1], dtype=np.int32)
+            position = self._labeler_position
+            codes = np.array([position.get(name, -1) for name in columns.labelers.tolist()] + [-1], dtype=np.int32)
             fields = assemble(
                 replace(columns, labeler=codes[columns.labeler], labelers=self.labelers),
                 classes=self.classes.tolist(),
@@ -271,9 +271,9 @@ class PartitionReader(Generic[_V]):
         block, keys, names = VoteBlock.of(labels), item_keys(labels.items), labels.items.tolist()
         n_gold = int((labels.gold_codes >= 0).sum())
         if self.keeps_keys:
-            said = [cells[one] if isinstance(one, str) else [one.get(name) for name in names] for one in self.systems]
-            outputs = np.empty((len(names), len(said)), dtype=np.int16)
-            for k, cells_of_system in enumerate(said):
+            values = [cells[one] if isinstance(one, str) else [one.get(name) for name in names] for one in self.systems]
+            outputs = np.empty((len(names), len(values)), dtype=np.int16)
+            for k, cells_of_system in enumerate(values):
                 outputs[:, k] = self._predicted(cells_of_system, labels, path)
             if self.common:
                 outputs[(outputs < 0).any(axis=1)] = -1
@@ -303,14 +303,14 @@ class PartitionReader(Generic[_V]):
 
 def _of_items(item: Codes, cells: Sequence[Any], items: Vocabulary, column: str) -> list[Any]:
     """What a column that has a cell for each vote says of each item: one thing."""
-    said: dict[int, Any] = {}
+    values: dict[int, Any] = {}
     for code, cell in zip(item.tolist(), cells, strict=True):
-        if said.setdefault(code, cell) != cell:
+        if values.setdefault(code, cell) != cell:
             raise InvalidLabels(
-                f"column {column!r} must have one value an item, got {preview([said[code], cell])} of "
+                f"column {column!r} must have one value an item, got {preview([values[code], cell])} of "
                 f"{items[[code]].tolist()[0]!r}; correct the file"
             )
-    return [said.get(code) for code in range(len(items))]
+    return [values.get(code) for code in range(len(items))]
 
 
 def check_kinds(first: Vocabulary, other: Vocabulary, *, what: str, first_file: str, other_file: str) -> None:

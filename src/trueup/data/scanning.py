@@ -414,10 +414,10 @@ def _files_of(paths: Paths) -> tuple[str, ...]:
 
 def _joined(looks: Sequence[FirstLook], role: str, files: Sequence[str]) -> Vocabulary:
     """The names of all files, sorted; text is numbers if all of it is."""
-    own = [look.labelers if role == "labeler" else look.labels for look in looks]
+    found = [look.labelers if role == "labeler" else look.labels for look in looks]
     encoder = Encoder(role)
-    for k, names in enumerate(own):
-        check_kinds(own[0], names, what=role, first_file=files[0], other_file=files[k])
+    for k, names in enumerate(found):
+        check_kinds(found[0], names, what=role, first_file=files[0], other_file=files[k])
         encoder.add(names.tolist())
     codes, together = encoder.finish()
     return numbers_from_text(codes, together)[1] if all(look.from_text for look in looks) else together
@@ -427,14 +427,14 @@ def _check_classes(looks: Sequence[FirstLook], files: Sequence[str]) -> None:
     """Refuse a file that shares no class with those before it, or that writes one in another way."""
     seen: dict[Any, Any] = {}
     for look, path in zip(looks, files, strict=True):
-        own = {_plain(name): name for name in look.labels.tolist()}
-        other = [name for plain, name in own.items() if plain in seen and seen[plain] != name]
-        if seen and own and (other or not own.keys() & seen.keys()):
+        found = {_plain(name): name for name in look.labels.tolist()}
+        other = [name for plain, name in found.items() if plain in seen and seen[plain] != name]
+        if seen and found and (other or not found.keys() & seen.keys()):
             raise InvalidLabels(
                 f"the files of a scan must have the same classes, got {preview(look.labels, most=6)} in {path!r} and "
                 f"{preview(list(seen.values()), most=6)} before it; write them alike, or pass `classes=[…]`"
             )
-        seen |= own
+        seen |= found
 
 
 def _plain(name: Any) -> Any:

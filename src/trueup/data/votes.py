@@ -293,8 +293,8 @@ def shared_votes(labels: Votes) -> sparse.csr_array:
 def shares_of_witness(votes: sparse.csr_array, n_answers: int) -> Floats:
     """What each vote counts for, where several of a labeler on an item share one."""
     item = np.repeat(np.arange(votes.shape[0]), np.diff(votes.indptr))
-    _, place = np.unique(item * (votes.shape[1] // n_answers) + votes.indices // n_answers, return_inverse=True)
-    return np.asarray(votes.data / np.bincount(place, votes.data)[place])
+    _, group = np.unique(item * (votes.shape[1] // n_answers) + votes.indices // n_answers, return_inverse=True)
+    return np.asarray(votes.data / np.bincount(group, votes.data)[group])
 
 
 def recoded(

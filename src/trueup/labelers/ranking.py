@@ -152,9 +152,9 @@ class LabelerRanking:
         alone = [(nan, nan) if row.gold_only is None else row.gold_only.interval(self.level) for row in self.rows]
         columns["gold_only_low"], columns["gold_only_high"] = ([end[k] for end in alone] for k in (0, 1))
         if any(row.consistency is not None for row in self.rows):
-            own = [row.consistency for row in self.rows]
-            ends = [(nan, nan) if one is None else one.interval(self.level) for one in own]
-            columns["consistency"] = [nan if one is None else one.mean for one in own]
+            consistencies = [row.consistency for row in self.rows]
+            ends = [(nan, nan) if one is None else one.interval(self.level) for one in consistencies]
+            columns["consistency"] = [nan if one is None else one.mean for one in consistencies]
             columns["consistency_low"], columns["consistency_high"] = ([end[k] for end in ends] for k in (0, 1))
         return make_frame(columns, backend=backend)
 

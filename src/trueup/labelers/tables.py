@@ -201,11 +201,11 @@ def _chances_apart(block: VoteBlock, reading: Reading, item: Codes, labeler: Cod
     posterior = kernels.posterior(
         block.matrix, reading.table, reading.weights, gold=block.gold_codes, state_class=reading.state_class
     )
-    joint, said = np.log(np.maximum(posterior, 1e-300)), np.log(np.maximum(reading.table, 1e-300))
-    own = weight[:, None] * said[block.indices]
+    joint, log_table = np.log(np.maximum(posterior, 1e-300)), np.log(np.maximum(reading.table, 1e-300))
+    of_vote = weight[:, None] * log_table[block.indices]
     begins = np.flatnonzero(np.append(True, (np.diff(item) != 0) | (np.diff(labeler) != 0))) if len(item) else item
     group = np.repeat(np.arange(len(begins)), np.diff(np.append(begins, len(item))))
-    together = np.add.reduceat(own, begins, axis=0) if len(begins) else own
+    together = np.add.reduceat(of_vote, begins, axis=0) if len(begins) else of_vote
     return clip_base(softmax(joint[item[begins]] - together, axis=1))[group]
 
 
@@ -482,9 +482,9 @@ def agreement_with_self(
 ) -> tuple[Floats, Floats]:
     """How far each labeler agrees with themselves, summed over items with several verdicts, and how many these are."""
     n_labelers = len(counted)
-    pairs, place = np.unique(item.astype(np.int64) * n_labelers + labeler, return_inverse=True)
-    n = np.bincount(place, times)
-    same = np.bincount(place, times * (times - 1.0))
+    pairs, group = np.unique(item.astype(np.int64) * n_labelers + labeler, return_inverse=True)
+    n = np.bincount(group, times)
+    same = np.bincount(group, times * (times - 1.0))
     of_labeler = pairs % n_labelers
     repeated = (n > 1) & counted[of_labeler]
     agreement = np.divide(same, n * (n - 1), out=np.zeros_like(same), where=repeated)
