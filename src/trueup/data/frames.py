@@ -75,11 +75,8 @@ def class_order(frame: Any, column: str | None = None) -> list[Any] | None:
     """
     if column is None:
         table = _as_narwhals(frame, eager_only=True, pass_through=True)
-        orders = (
-            [_categories(table.get_column(name)) for name in table.columns]
-            if isinstance(table, nw.DataFrame)
-            else [None]
-        )
+        columns = table.iter_columns() if isinstance(table, nw.DataFrame) else ()
+        orders = [_categories(series) for series in columns]
         return orders[0] if orders and all(order == orders[0] for order in orders) else None
     if column not in column_names(frame):
         return None
