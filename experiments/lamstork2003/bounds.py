@@ -8,11 +8,11 @@ from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
+from benchmarks._coverage_cifar import draw_votes, load_cifar
 from scipy import stats
 from sklearn.naive_bayes import CategoricalNB, GaussianNB, MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier
 
-from benchmarks._coverage_cifar import draw_votes, load_cifar
 from benchmarks._data import data_folder
 from experiments.lamstork2003.report import Answer
 from experiments.su2024.report import table

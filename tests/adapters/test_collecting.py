@@ -73,10 +73,7 @@ def test_a_class_that_is_named_twice_is_one_class():
 
 
 def test_numbers_and_their_text_are_one_name_and_told(tmp_path):
-    tasks = [
-        task(1, annotation(1, choice(1)), annotation("1", choice("1"))),
-        task("1", annotation(2, choice("2"))),
-    ]
+    tasks = [task(1, annotation(1, choice(1)), annotation("1", choice("1"))), task("1", annotation(2, choice("2")))]
     export = tu.read_export(write_json(tmp_path / "e.json", tasks))
     assert export.votes["item"] == ["1", "1", "1"]
     assert export.votes["run"] == [1, 2, 1]

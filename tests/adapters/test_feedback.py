@@ -1,16 +1,11 @@
 import pytest
-from tool_files import write_json, write_lines
+from tool_files import votes_of, write_json, write_lines
 
 import trueup as tu
 
 
 def read(tmp_path, rows, **how):
     return tu.read_export(write_json(tmp_path / "rows.json", rows), **how)
-
-
-def votes_of(export):
-    rows = export.votes
-    return list(zip(rows["item"], rows["labeler"], rows["label"], strict=True))
 
 
 def langfuse(trace, value, *, source="EVAL", kind="NUMERIC", text=None, name="helpful", **more):
@@ -30,13 +25,6 @@ def test_langfuse_categories_are_texts_and_people_are_gold(tmp_path):
     assert votes_of(export) == [("t1", "eval", "good"), ("o2", "eval", "bad"), ("t3", "api", None)]
     assert export.gold == {"t1": "bad"}
     assert "Ann" not in repr(export.by_question) + repr(export.items)
-
-
-def test_langfuse_numbers_and_questions(tmp_path):
-    rows = [langfuse("t1", 0.5), langfuse("t1", 1, name="short"), langfuse("t2", 0.7)]
-    export = read(tmp_path, rows)
-    assert export.questions == ("helpful", "short")
-    assert export.of("helpful").votes["label"] == [0.5, 0.7]
 
 
 def langsmith(run, value, kind="model", *, score=None, correction=None, **source):

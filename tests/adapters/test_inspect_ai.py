@@ -1,22 +1,17 @@
 import pytest
-from tool_files import eval_file, graded, inspect_log, panel_log, sample, write_json
+from tool_files import eval_file, graded, inspect_log, panel_log, sample, votes_of, write_json
 
 import trueup as tu
-from trueup.exceptions import InvalidFile, InvalidLabels
+from trueup.exceptions import InvalidLabels
 
 
 def read(tmp_path, log, **how):
     return tu.read_export(write_json(tmp_path / "log.json", log), **how)
 
 
-def votes_of(export):
-    rows = export.votes
-    return list(zip(rows["item"], rows["labeler"], rows["label"], rows["run"], strict=True))
-
-
 def test_every_member_of_a_panel_votes(tmp_path):
     export = read(tmp_path, panel_log())
-    assert votes_of(export) == [
+    assert votes_of(export, "run") == [
         ("q1", "lab/judge-a", "C", 1),
         ("q1", "lab/judge-b", "I", 1),
         ("q1", "lab/judge-c", "C", 1),
@@ -36,7 +31,7 @@ def test_a_zip_is_the_same_log(tmp_path, packing, is_running):
     pytest.importorskip("zstandard")
     log = panel_log()
     export = tu.read_export(eval_file(tmp_path / "log.eval", log, packing=packing, is_running=is_running))
-    assert votes_of(export) == votes_of(read(tmp_path, log))
+    assert votes_of(export, "run") == votes_of(read(tmp_path, log), "run")
     assert any("status is 'started'" in note for note in export.notes) == is_running
 
 
@@ -48,17 +43,11 @@ def test_unparsed_grades_of_a_panel_may_be_numbers(tmp_path):
     assert export.votes["label"][:3] == ["C", None, "I"]
 
 
-def test_panels_without_names_are_numbered(tmp_path):
-    log = panel_log()
-    log["eval"]["scorers"][0]["options"] = {}
-    assert set(read(tmp_path, log).votes["labeler"]) == {f"model_graded_qa {k}" for k in (1, 2, 3)}
-
-
 def test_graders_of_one_scorer_are_named_by_their_models(tmp_path):
     scores = {"qa": graded("C", "judge-a"), "qa1": graded(float("nan"), "judge-b", reason="grader_failed")}
     scores["includes"] = {"value": "I"}
     export = read(tmp_path, inspect_log([sample("q1", scores)]))
-    assert [row[1:3] for row in votes_of(export)] == [("judge-a", "C"), ("judge-b", None), ("includes", "I")]
+    assert [row[1:3] for row in votes_of(export, "run")] == [("judge-a", "C"), ("judge-b", None), ("includes", "I")]
     scorers = [{"name": "pkg/qa", "options": {"model": name}} for name in ("x/one", "x/two")]
     named = read(tmp_path, inspect_log([sample("q1", scores)], scorers))
     assert named.votes["labeler"][:2] == ["x/one", "x/two"]
@@ -72,7 +61,7 @@ def test_one_model_with_two_prompts_is_two_labelers(tmp_path):
 def test_an_epoch_is_a_new_answer_and_a_run(tmp_path):
     samples = [sample("q1", {"qa": graded(value)}, epoch=epoch) for epoch, value in ((1, "C"), (2, "I"))]
     export = read(tmp_path, inspect_log(samples))
-    assert votes_of(export) == [("q1#1", "qa", "C", 1), ("q1#2", "qa", "I", 2)]
+    assert votes_of(export, "run") == [("q1#1", "qa", "C", 1), ("q1#2", "qa", "I", 2)]
     labels = export.labels()
     assert labels.item_column("sample").tolist() == ["q1", "q1"]
     assert labels.item_column("epoch").tolist() == [1, 2]
@@ -83,7 +72,7 @@ def test_an_edit_is_gold_and_the_grader_keeps_their_word(tmp_path):
     edited = graded("I", "judge")
     edited["history"] = [{"value": "C"}, {"value": "I", "provenance": {"author": "Ann Doe", "timestamp": "t"}}]
     export = read(tmp_path, inspect_log([sample("q1", {"qa": edited}), sample("q2", {"qa": graded("C")})]))
-    assert [row[2] for row in votes_of(export)] == ["C", "C"]
+    assert [row[2] for row in votes_of(export, "run")] == ["C", "C"]
     assert export.gold == {"q1": "I"}
     assert "edited scores read as gold (1)" in export.notes[0]
     assert "Ann" not in repr(export.by_question) + repr(export.notes) + repr(export.items)
@@ -95,7 +84,7 @@ def test_multiple_choice_is_gold_and_a_prediction_and_no_vote(tmp_path):
     assert export.questions == ("answer",)
     assert export.gold == {1: "A", 2: "A"}
     assert export.predictions().systems.tolist() == ["lab/student"]
-    with pytest.raises(InvalidLabels, match="holds no votes, got 2 truths and 2 predictions"):
+    with pytest.raises(InvalidLabels):
         export.labels()
 
 
@@ -115,7 +104,7 @@ def test_what_was_not_scored_is_missing_and_what_is_invalid_is_dropped(tmp_path)
         sample(4, {"qa": graded("C")}, invalidation={"author": "x"}),
     ]
     export = read(tmp_path, inspect_log(samples, status="error"))
-    assert [row[0] for row in votes_of(export)] == [1]
+    assert [row[0] for row in votes_of(export, "run")] == [1]
     said = " ".join(export.notes)
     for words in ("without scores (1)", "ended in errors (1)", "declared invalid (1)", "status is 'error'"):
         assert words in said
@@ -134,13 +123,6 @@ def test_single_scores_of_old_logs(tmp_path):
     assert read(tmp_path, inspect_log([old])).votes["label"] == ["C"]
 
 
-def test_a_log_without_samples_says_so(tmp_path):
-    log = inspect_log([])
-    del log["samples"]
-    with pytest.raises(InvalidFile, match="no question that classes answer"):
-        read(tmp_path, log).labels()
-
-
 def test_scores_are_written_by_sample_and_epoch(tmp_path):
     import json
 
@@ -153,9 +135,3 @@ def test_scores_are_written_by_sample_and_epoch(tmp_path):
     with pytest.raises(tu.exceptions.InvalidParameter, match="need a value each"):
         tu.adapters.write_tasks(labels, path, file_format="inspect")
     assert rows[1] == {"id": "q1", "value": "I", "epoch": 2, "metadata": {"by": "us", "confidence": 0.8}}
-
-
-def test_the_version_in_a_note_is_numbers_only(tmp_path):
-    log = inspect_log([sample("q1", {"model_graded_qa": graded("C")})])
-    log["eval"]["packages"] = {"inspect_ai": "0.3.1\x1b[2J"}
-    assert any(note.startswith("Inspect 0.3.1 gave") for note in read(tmp_path, log).notes)

@@ -2,19 +2,14 @@ import json
 
 import pytest
 import tool_files
-from tool_files import annotation, choice, task, write_json
+from tool_files import annotation, choice, task, votes_of, write_json
 
 import trueup as tu
-from trueup.exceptions import InvalidFile, InvalidParameter
+from trueup.exceptions import InvalidParameter
 
 
 def read(tmp_path, tasks, **how):
     return tu.read_export(write_json(tmp_path / "export.json", tasks), **how)
-
-
-def votes_of(export):
-    rows = export.votes
-    return list(zip(rows["item"], rows["labeler"], rows["label"], strict=True))
 
 
 def test_skips_abstain_and_ground_truth_is_no_vote(tmp_path):
@@ -48,13 +43,6 @@ def test_people_keep_their_numbers_and_lose_their_mails(tmp_path):
     assert read(tmp_path, tasks, keep_names=True).votes["labeler"] == ["7", "bob@b.org", "Cy Doe", "10.0.0.1", "8"]
 
 
-def test_annotations_without_annotators_are_several_people(tmp_path):
-    tasks = [task(1, annotation(None, choice("good")), annotation(None, choice("bad")))]
-    export = read(tmp_path, tasks)
-    assert votes_of(export) == [(1, "unknown 1", "good"), (1, "unknown 2", "bad")]
-    assert "name no annotator" in export.notes[0]
-
-
 def test_answers_that_began_with_a_model_are_counted_and_can_go(tmp_path):
     tasks = [
         task(1, annotation(1, choice("good"), parent_prediction=5), annotation(2, choice("bad"))),
@@ -82,12 +70,10 @@ def test_several_questions_are_listed_and_one_is_chosen(tmp_path):
     path = write_json(tmp_path / "e.json", tasks)
     export = tu.read_export(path)
     assert export.questions == ("mood", "topic")
-    with pytest.raises(
-        InvalidParameter, match="asks 2 questions, got 'mood', 'topic'; choose one with `question='mood'`"
-    ):
+    with pytest.raises(InvalidParameter):
         export.labels()
     assert tu.read_export(path, question="topic").votes["label"] == ["law", "law"]
-    with pytest.raises(InvalidParameter, match="did you mean 'topic'"):
+    with pytest.raises(InvalidParameter):
         export.of("topics")
 
 
@@ -134,13 +120,6 @@ def test_other_controls(tmp_path):
     assert "'rectanglelabels'" in export.notes[0]
 
 
-def test_an_export_of_boxes_alone_says_so(tmp_path):
-    box = {"from_name": "box", "type": "rectanglelabels", "value": {"x": 1, "rectanglelabels": ["Car"]}}
-    export = read(tmp_path, [task(1, annotation(1, box))])
-    with pytest.raises(InvalidFile, match=r"no question that classes answer, got.*rectanglelabels"):
-        export.labels()
-
-
 def test_exports_of_the_time_before_1_0(tmp_path):
     old = [
         {
@@ -152,11 +131,6 @@ def test_exports_of_the_time_before_1_0(tmp_path):
     ]
     export = read(tmp_path, old)
     assert votes_of(export) == [(1, "unknown 1", "good"), (2, "unknown 1", "bad"), (1, "unknown 2", None)]
-
-
-def test_predictions_may_be_numbers_only(tmp_path):
-    export = read(tmp_path, [task(1, annotation(1, choice("good")), predictions=[5, 6])])
-    assert "predictions of which the export has the numbers only (2)" in export.notes[0]
 
 
 def rows_of(tasks):
@@ -180,7 +154,7 @@ def test_rows_are_read_and_the_question_is_guessed_aloud(tmp_path):
 
 def test_rows_that_do_not_tell_the_question_need_it(tmp_path):
     rows = [row for row in rows_of(tool_files.label_studio_tasks()) if row["annotator"] == 1]
-    with pytest.raises(InvalidParameter, match="columns 'text', 'mood'; name it with `question"):
+    with pytest.raises(InvalidParameter):
         read(tmp_path, rows)
     assert len(read(tmp_path, rows, question="mood").votes["item"]) == 6
 

@@ -1,16 +1,11 @@
 import pytest
-from tool_files import write_json, write_lines
+from tool_files import votes_of, write_json, write_lines
 
 import trueup as tu
 
 
 def read(tmp_path, rows, name="rows.jsonl", **how):
     return tu.read_export(write_lines(tmp_path / name, rows), **how)
-
-
-def votes_of(export):
-    rows = export.votes
-    return list(zip(rows["item"], rows["labeler"], rows["label"], rows["run"], strict=True))
 
 
 def mt_bench(question, g1, g2, a="alpha", b="beta", **more):
@@ -25,7 +20,7 @@ def test_mt_bench_has_both_orders_turned_back_already(tmp_path):
         mt_bench(83, "tie", "error", turn=2),
     ]
     export = read(tmp_path, rows)
-    assert votes_of(export) == [
+    assert votes_of(export, "run") == [
         ("81/alpha/beta", "gpt-4", "first", 1),
         ("81/alpha/beta", "gpt-4", "second", 2),
         ("82/alpha/beta", "gpt-4", "first", 1),
@@ -63,7 +58,7 @@ def test_arena_votes(tmp_path):
         row("model_b", ["Claude Instant", "x"], "beta", "alpha"),
         row("tie (bothbad)", "a@b.org"),
     ]
-    assert [one[1:3] for one in votes_of(read(tmp_path, rows))] == [
+    assert [one[1:3] for one in votes_of(read(tmp_path, rows), "run")] == [
         ("expert_1", "first"),
         ("Claude Instant", "first"),
         ("annotator-1", "tie"),
@@ -73,10 +68,10 @@ def test_arena_votes(tmp_path):
 def test_battles_without_a_number_are_not_one_item(tmp_path):
     """Newer files call it id; where nothing names a battle, what it says does."""
     battle = {"model_a": "alpha", "model_b": "beta", "winner": "model_a", "judge": "expert_1"}
-    named = votes_of(read(tmp_path, [{**battle, "id": f"b{k}"} for k in range(3)]))
+    named = votes_of(read(tmp_path, [{**battle, "id": f"b{k}"} for k in range(3)]), "run")
     assert [one[0] for one in named] == ["b0/alpha/beta", "b1/alpha/beta", "b2/alpha/beta"]
     said = [{**battle, "conversation_a": text, "winner": winner} for text in "xyx" for winner in ("model_a", "model_b")]
-    items = [one[0] for one in votes_of(read(tmp_path, said))]
+    items = [one[0] for one in votes_of(read(tmp_path, said), "run")]
     assert len(set(items)) == 2
     assert not any("None" in item for item in items)
 
@@ -111,7 +106,7 @@ def test_judge_bench_is_turned_back_here(tmp_path):
     rows = [row("p1", "A>B", "A>B", "B>A"), row("p2", "B>A", "A>B", "A>B"), row("p3", "A>B", "A=B", None)]
     name = "dataset=x,response_model=m,judge_name=arena_hard,judge_model=o1-mini.jsonl"
     export = read(tmp_path, rows, name)
-    assert votes_of(export) == [
+    assert votes_of(export, "run") == [
         ("p1", "o1-mini", "first", 1),
         ("p1", "o1-mini", "first", 2),
         ("p2", "o1-mini", "first", 1),
@@ -143,7 +138,7 @@ def test_reward_bench_is_in_canonical_order(tmp_path):
 
     rows = [row("p", "a", "b", 1), row("q", "b", "a", 1), row("r", "a", "b", 0), row("s", "a", "b", 0.5)]
     export = read(tmp_path, rows, "model-x_outputs.jsonl")
-    assert [one[1:3] for one in votes_of(export)] == [
+    assert [one[1:3] for one in votes_of(export, "run")] == [
         ("model-x", "first"),
         ("model-x", "second"),
         ("model-x", "second"),

@@ -1,5 +1,5 @@
 import pytest
-from tool_files import asserted, promptfoo_file, promptfoo_row, write_json
+from tool_files import asserted, promptfoo_file, promptfoo_row, votes_of, write_json
 
 import trueup as tu
 
@@ -7,11 +7,6 @@ import trueup as tu
 def read(tmp_path, rows, **how):
     value = promptfoo_file(rows) if isinstance(rows, list) else rows
     return tu.read_export(write_json(tmp_path / "out.json", value), **how)
-
-
-def votes_of(export):
-    rows = export.votes
-    return list(zip(rows["item"], rows["labeler"], rows["label"], strict=True))
 
 
 def test_each_assertion_votes_and_failed_graders_abstain(tmp_path):

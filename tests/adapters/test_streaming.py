@@ -90,5 +90,5 @@ def test_lists_in_a_row_are_read_to_the_end():
     assert list(stream_of("[1, 2]\n[]\n[3]").records()) == [1, 2, 3]
     stream = stream_of("[1, 2] and more")
     assert list(stream.records()) == [1, 2]
-    with pytest.raises(InvalidFile, match="got 'something after its end' at line 1"):
+    with pytest.raises(InvalidFile):
         stream.check_end()

@@ -145,3 +145,8 @@ def gzipped(path: Path) -> Path:
     packed = path.with_name(path.name + ".gz")
     packed.write_bytes(gzip.compress(path.read_bytes()))
     return packed
+
+
+def votes_of(export, *more):
+    """Item, labeler and label of each vote, and further columns."""
+    return list(zip(*(export.votes[name] for name in ("item", "labeler", "label", *more)), strict=True))

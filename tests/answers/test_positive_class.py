@@ -52,5 +52,5 @@ def test_one_of_many_classes_is_ranked_by_its_probability():
     scores = {"a": p[0][:, 1], "b": p[1][:, 1]}
     by_scores = tu.compare(scores, labels, metric="ap", positive=1, target="sample", **FAST)
     assert by_scores["a"].mean == pytest.approx(cmp["a"].mean)
-    with pytest.raises(InvalidPredictions, match="scores must speak for the positive class"):
+    with pytest.raises(InvalidPredictions):
         tu.compare(scores, labels, metric="ap", **FAST)

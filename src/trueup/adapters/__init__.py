@@ -1,6 +1,6 @@
 """Votes, gold and predictions straight from the tools people use, and back.
 
-One file a tool. `read_export` reads what a tool wrote; `read_labels`, `read_gold` and `read_predictions` take such
+One `Adapter` a tool. `read_export` reads what a tool wrote; `read_labels`, `read_gold` and `read_predictions` take such
 files too.
 """
 
@@ -9,8 +9,7 @@ from trueup.adapters.collecting import Collector
 from trueup.adapters.content import Content, Head
 from trueup.adapters.export import Answers, Export
 from trueup.adapters.readers import export_format, read_export, read_gold, read_labels, read_pairs, read_predictions
-from trueup.adapters.registry import ADAPTERS, list_formats
-from trueup.adapters.writing import writable_formats, write_tasks
+from trueup.adapters.registry import ADAPTERS, list_formats, writable_formats, write_tasks
 
 __all__ = [
     "ADAPTERS",

@@ -94,6 +94,4 @@ def marks(keys: Mapping[str, Any], *names: str) -> list[str]:
 def check_adapter(name: str, part: Any) -> None:
     """Stop what is registered and is no adapter."""
     if not isinstance(part, Adapter):
-        raise InvalidParameter(
-            f"an adapter must be a trueup.adapters.Adapter, got {type(part).__name__} for {name!r}; make one"
-        )
+        raise InvalidParameter(f"an adapter must be a trueup.adapters.Adapter, got {type(part).__name__} for {name!r}")

@@ -20,25 +20,14 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from trueup.adapters.adapter import Adapter, Answer, Target, marks
-from trueup.adapters.collecting import Collector, hashed, plain
+from trueup.adapters.collecting import Collector, differing_columns, first_of, hashed, listed, member, plain
 from trueup.adapters.content import Content, Head, without_suffix
 from trueup.exceptions import InvalidFile, InvalidParameter
 
 # ------------------ Prodigy: what ``db-out`` writes, JSON Lines.
 
 _STAMP = re.compile(r".*\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d")
-_PRODIGY_KEYS = {
-    "answer",
-    "accept",
-    "options",
-    "label",
-    "spans",
-    "tokens",
-    "config",
-    "priority",
-    "score",
-    "style",
-}
+_PRODIGY_KEYS = {"answer", "accept", "options", "label", "spans", "tokens", "config", "priority", "score", "style"}
 _ANSWERS = ("accept", "reject")
 
 
@@ -139,8 +128,7 @@ def _read_doccano(content: Content, collector: Collector) -> None:
 def _read_rows_doccano(rows: Iterator[Any], annotator: str, who: str, collector: Collector) -> None:
     if annotator == "all":
         raise InvalidFile(
-            f"{who} does not tell who said what, got the file 'all' of a collaborative project; switch sharing of "
-            "annotations off in doccano, and export a file for each annotator"
+            f"{who} does not name annotators, got the file 'all' of doccano; export a file for each annotator"
         )
     labeler = collector.named_person(annotator)
     for row in collector.objects(rows, "examples"):
@@ -189,9 +177,9 @@ def _read(content: Content, collector: Collector) -> None:
 
 def _read_tasks(content: Content, collector: Collector) -> None:
     for number, task in enumerate(collector.objects(content.records(), "tasks"), start=1):
-        data = task.get("data") if isinstance(task.get("data"), dict) else {}
-        item = _item_of(task, data or {}, number)
-        collector.describe(item, {name: value for name, value in (data or {}).items() if name != ITEM_KEY})
+        data = member(task, "data")
+        item = _item_of(task, data, number, "id")
+        collector.describe(item, {name: value for name, value in data.items() if name != ITEM_KEY})
         annotations = task.get("annotations", task.get("completions"))
         n_read = 0
         for place, annotation in enumerate(collector.objects(annotations, "annotations"), start=1):
@@ -212,11 +200,11 @@ def _read_tasks(content: Content, collector: Collector) -> None:
                 collector.predict(question, item, system, values, prediction.get("score"))
 
 
-def _item_of(task: dict[str, Any], data: dict[str, Any], number: int) -> Any:
-    for name in (data.get(ITEM_KEY), task.get("id")):
-        if plain(name) is not None:
-            return name
-    return number
+def _item_of(record: dict[str, Any], about: dict[str, Any], unnamed: Any, *names: str) -> Any:
+    """The name that was written here, or that the tool has."""
+    name = first_of(about, ITEM_KEY)
+    name = first_of(record, *names) if name is None else name
+    return unnamed if name is None else name
 
 
 def _read_annotation(annotation: dict[str, Any], item: Any, place: int, collector: Collector) -> None:
@@ -234,9 +222,7 @@ def _read_annotation(annotation: dict[str, Any], item: Any, place: int, collecto
         return
     answers = _answers_of(annotation.get("result"), collector)
     results = annotation.get("result")
-    origins = (
-        [str(one.get("origin", "")) for one in results if isinstance(one, dict)] if isinstance(results, list) else []
-    )
+    origins = [str(one.get("origin", "")) for one in listed(results) if isinstance(one, dict)]
     prelabeled = annotation.get("parent_prediction") is not None or any(one.startswith("prediction") for one in origins)
     if not results:
         if not annotation.get("ground_truth"):
@@ -287,7 +273,7 @@ def _read_rows(content: Content, collector: Collector) -> None:
     rows = list(collector.objects(content.records(), "rows"))
     question = _question_of(rows, collector, content.who)
     for number, row in enumerate(rows, start=1):
-        item = _item_of(row, row, number)
+        item = _item_of(row, row, number, "id")
         labeler = collector.person(row.get("annotator"))
         collector.describe(item, {k: v for k, v in row.items() if k != question and k not in _ROW_COLUMNS})
         values = _values_of(row.get(question))
@@ -306,19 +292,12 @@ def _question_of(rows: list[dict[str, Any]], collector: Collector, who: str) -> 
     columns = list(dict.fromkeys(name for row in rows for name in row if name not in _ROW_COLUMNS))
     if collector.question is not None and collector.question in columns:
         return collector.question
-    seen: dict[tuple[Any, str], str] = {}
-    differing: dict[str, None] = {}
-    for row in rows:
-        for name in columns:
-            value = json.dumps(row.get(name), default=str)
-            if seen.setdefault((str(row.get("id")), name), value) != value:
-                differing[name] = None
-    candidates = list(differing) or columns
+    differing = differing_columns(rows, columns, "id")
+    candidates = differing or columns
     if len(candidates) != 1:
         listed = ", ".join(map(repr, candidates)) or "none"
         raise InvalidParameter(
-            f"the column of the answers in {who} is not known, got the columns {listed}; name it with `question=…`, or "
-            "export JSON, which tells",
+            f"the column of the answers in {who} is not known, got the columns {listed}; name it with `question=…`",
             parameter="question",
         )
     collector.note(
@@ -385,4 +364,168 @@ LABEL_STUDIO = Adapter(
     basis="files that the tool's own code wrote",
     write=_write,
     writes="tasks with predictions, for import",
+)
+
+
+# ------------------ Argilla: records as JSON, nested or flat, and as parquet; also of version 1.
+
+_RESPONSES, _USERS, _STATUS = ".responses", ".responses.users", ".responses.status"
+_SUGGESTION = ".suggestion"
+_RECORD_NAMES = ("id", "external_id", "_server_id")
+_OWN_COLUMNS = {"id", "_server_id", "status", "inserted_at", "updated_at"}
+
+
+def _sniff_argilla(head: Head) -> list[str]:
+    flat = [name for name in head.keys if name.endswith((_USERS, _STATUS))]
+    if flat:
+        return [*flat[:3], *(name for name in head.keys if name.endswith((_RESPONSES, _SUGGESTION)))][:4]
+    fields, responses = head.keys.get("fields"), head.keys.get("responses")
+    if isinstance(fields, dict) and isinstance(responses, dict | list):
+        return ["fields", "responses", *marks(head.keys, "suggestions", "_server_id")]
+    return []
+
+
+def _read_argilla(content: Content, collector: Collector) -> None:
+    is_flat = any(name.endswith((_USERS, _STATUS)) for name in content.head.keys)
+    for number, record in enumerate(collector.objects(content.records(), "records"), start=1):
+        if is_flat:
+            _read_flat(record, number, collector)
+        else:
+            _read_nested(record, number, collector)
+
+
+# Nested -------------------------------------------------------------------------------------------------------------
+
+
+def _read_nested(record: dict[str, Any], number: int, collector: Collector) -> None:
+    metadata = member(record, "metadata")
+    fields = member(record, "fields")
+    item = _item_of(record, metadata, f"record {number}", *_RECORD_NAMES)
+    about = {name: value for name, value in metadata.items() if name != ITEM_KEY}
+    collector.describe(item, {**fields, **about})
+    n_read = 0
+    responses = record.get("responses")
+    if isinstance(responses, dict):
+        for question, answers in responses.items():
+            for answer in collector.objects(answers, "responses"):
+                n_read += 1
+                _answer(question, item, answer.get("user_id"), answer.get("value"), answer.get("status"), collector)
+                if "status" not in answer:
+                    collector.note(
+                        "Nested exports of Argilla have lost the status of answers, so that discarded ones and drafts "
+                        "count as votes; to_list(flatten=True) and to_datasets() keep it."
+                    )
+    for response in collector.objects(responses if isinstance(responses, list) else None, "responses"):  # version 1
+        values = response.get("values")
+        for question, value in values.items() if isinstance(values, dict) else ():
+            n_read += 1
+            inner = value.get("value") if isinstance(value, dict) else value
+            _answer(question, item, response.get("user_id"), inner, response.get("status"), collector)
+    if not n_read:
+        collector.miss("records without answers")
+    for question, suggestion in _suggestions(record.get("suggestions"), collector):
+        value = _classes(suggestion.get("value"))
+        if value is not None:
+            collector.predict(question, item, suggestion.get("agent") or "model", value, suggestion.get("score"))
+
+
+def _suggestions(suggestions: Any, collector: Collector) -> Iterator[tuple[str, dict[str, Any]]]:
+    if isinstance(suggestions, dict):
+        for question, suggestion in suggestions.items():
+            yield from ((question, one) for one in collector.objects(suggestion, "suggestions"))
+    elif isinstance(suggestions, list):  # version 1
+        for one in collector.objects(suggestions, "suggestions"):
+            yield str(one.get("question_name") or one.get("question_id")), one
+
+
+# Flat ---------------------------------------------------------------------------------------------------------------
+
+
+def _read_flat(record: dict[str, Any], number: int, collector: Collector) -> None:
+    item = _item_of(record, record, f"record {number}", *_RECORD_NAMES)
+    questions = [name.removesuffix(_RESPONSES) for name in record if name.endswith(_RESPONSES)]
+    suggested = [name.removesuffix(_SUGGESTION) for name in record if name.endswith(_SUGGESTION)]
+    own = {
+        f"{question}{suffix}"
+        for question in (*questions, *suggested)
+        for suffix in (_RESPONSES, _USERS, _STATUS, _SUGGESTION, f"{_SUGGESTION}.score", f"{_SUGGESTION}.agent")
+    }
+    columns = {name: value for name, value in record.items() if name not in own | _OWN_COLUMNS | {ITEM_KEY}}
+    collector.describe(item, columns)
+    n_read = 0
+    for question in questions:
+        values = listed(record.get(f"{question}{_RESPONSES}"))
+        users, statuses = listed(record.get(f"{question}{_USERS}")), listed(record.get(f"{question}{_STATUS}"))
+        for place, value in enumerate(values):
+            n_read += 1
+            user = users[place] if place < len(users) else None
+            status = statuses[place] if place < len(statuses) else None
+            _answer(question, item, user, value, status, collector)
+    if not n_read:
+        collector.miss("records without answers")
+    for question in suggested:
+        value = _classes(record.get(f"{question}{_SUGGESTION}"))
+        if value is not None:
+            agent = record.get(f"{question}{_SUGGESTION}.agent") or "model"
+            collector.predict(question, item, agent, value, record.get(f"{question}{_SUGGESTION}.score"))
+
+
+# Both ---------------------------------------------------------------------------------------------------------------
+
+
+def _answer(question: str, item: Any, user: Any, value: Any, status: Any, collector: Collector) -> None:
+    labeler = collector.person(user)
+    if status == "draft":
+        collector.drop("drafts")
+    elif status == "discarded":
+        collector.abstain(question, item, labeler, "discarded answers")
+    elif value is None:
+        collector.abstain(question, item, labeler, "empty answers")
+    elif (classes := _classes(value)) is None:
+        collector.drop("answers that rank or mark parts of a text")
+    else:
+        collector.vote(question, item, labeler, classes)
+
+
+def _classes(value: Any) -> Any:
+    """The class or classes of an answer; None where it ranks, or marks parts of a text."""
+    if isinstance(value, list):
+        return value if all(plain(one) is not None for one in value) else None
+    return plain(value)
+
+
+# Back ---------------------------------------------------------------------------------------------------------------
+
+
+def _write_argilla(answers: Iterable[Answer], target: Target) -> str:
+    """Records for ``records.from_json``, each with what is suggested."""
+    records = []
+    for answer in answers:
+        columns = dict(answer.columns or {})
+        fields = {name: value for name, value in columns.items() if isinstance(value, str)}
+        metadata = {name: value for name, value in columns.items() if name not in fields}
+        suggestions: dict[str, Any] = {}
+        if answer.label is not None:
+            suggestions[target.question] = {"value": answer.label, "score": answer.confidence, "agent": target.agent}
+        records.append(
+            {
+                "id": str(answer.item) if isinstance(answer.item, str | int) else hashed(answer.item),
+                "fields": fields,
+                "metadata": {**metadata, ITEM_KEY: answer.item},
+                "suggestions": suggestions,
+                "responses": {},
+                "vectors": {},
+            }
+        )
+    return json.dumps(records, ensure_ascii=False, indent=1) + "\n"
+
+
+ARGILLA = Adapter(
+    title="Argilla: records as JSON (nested or flat) or parquet",
+    sniff=_sniff_argilla,
+    read=_read_argilla,
+    becomes="votes: responses; predictions: suggestions",
+    basis="files that the tool's own code wrote",
+    write=_write_argilla,
+    writes="records with suggestions",
 )

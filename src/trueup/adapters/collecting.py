@@ -17,6 +17,7 @@ from __future__ import annotations
 import hashlib
 import ipaddress
 import itertools
+import json
 import math
 import re
 from collections import Counter, defaultdict
@@ -58,6 +59,28 @@ def plain(value: Any) -> Value | None:
     if kind is int:
         return int(value)
     return float(value) if kind is float and math.isfinite(value) else None
+
+
+def _classes_of(label: Any) -> tuple[Value, ...] | None:
+    """The different classes that an answer names, one or a list of them; None where one cannot be read."""
+    values = [plain(one) for one in label] if isinstance(label, list | tuple) else [plain(label)]
+    return None if None in values else tuple(dict.fromkeys(value for value in values if value is not None))
+
+
+def member(row: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """An object in a row; an empty one where there is none."""
+    value = row.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def listed(value: Any) -> list[Any]:
+    """A list as it is, and an empty one in place of anything else."""
+    return value if isinstance(value, list) else []
+
+
+def first_of(row: Mapping[str, Any], *names: str) -> Any:
+    """The first of these that the row has a name under."""
+    return next((row[name] for name in names if plain(row.get(name)) is not None), None)
 
 
 def hashed(*parts: Any) -> str:
@@ -168,9 +191,8 @@ class Collector:
     ) -> None:
         """An answer: one class, or a list of them where several can be chosen; of a pair also how it was shown."""
         name = plain(item)
-        values = [plain(one) for one in label] if isinstance(label, list | tuple) else [plain(label)]
-        known = tuple(dict.fromkeys(value for value in values if value is not None))
-        if name is None or len(known) < len(set(values)):
+        chosen = _classes_of(label)
+        if name is None or chosen is None:
             self.drop("answers without a readable item or class")
             return
         self._n_answers += 1
@@ -178,7 +200,7 @@ class Collector:
         if prelabeled and self.exclude_prelabeled:
             return
         when = when if isinstance(when, str) else ""
-        self._of(question).votes.append(_Row(name, self._without_address(labeler), known, run, when, shown))
+        self._of(question).votes.append(_Row(name, self._without_address(labeler), chosen, run, when, shown))
 
     def abstain(
         self, question: str | None, item: Any, labeler: Value, why: str, *, run: int | None = None, when: Any = None
@@ -199,18 +221,17 @@ class Collector:
     def truth(self, question: str, item: Any, label: Any) -> None:
         """A truth that somebody vetted."""
         name = plain(item)
-        values = [plain(one) for one in label] if isinstance(label, list | tuple) else [plain(label)]
-        if name is None or None in values:
+        chosen = _classes_of(label)
+        if name is None or chosen is None:
             self.drop("truths without a readable item or class")
-            return
-        known = tuple(dict.fromkeys(value for value in values if value is not None))
-        self._of(question).truths.append((name, known))
+        else:
+            self._of(question).truths.append((name, chosen))
 
     def predict(self, question: str, item: Any, system: Any, label: Any, confidence: Any = None) -> None:
         """What a system says; of several on an item the last counts."""
         name = plain(item)
-        values = [plain(one) for one in label] if isinstance(label, list | tuple) else [plain(label)]
-        if name is None or not values or None in values:
+        chosen = _classes_of(label)
+        if name is None or not chosen:
             self.drop("predictions without a readable item or class")
             return
         number = plain(confidence)
@@ -218,7 +239,6 @@ class Collector:
         forecasts = self._of(question).forecasts
         if key in forecasts:
             self.drop("predictions of systems that have a later one on the item")
-        chosen = tuple(dict.fromkeys(value for value in values if value is not None))
         forecasts[key] = (chosen, float(number) if isinstance(number, int | float) else None)
 
     def ask(self, question: str, *, classes: Sequence[Hashable] | None = None, **details: str) -> None:
@@ -272,10 +292,7 @@ class Collector:
                 self.drop(f"{what} that are no objects")
 
     def _of(self, question: str) -> _Question:
-        known = self._questions.get(question)
-        if known is None:
-            known = self._questions[question] = _Question()
-        return known
+        return self._questions.setdefault(question, _Question())
 
     @property
     def asked(self) -> list[str]:
@@ -400,6 +417,18 @@ class Collector:
                 f"filled in; {outcome}."
             )
         yield from self._sentences
+
+
+def differing_columns(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], item: str) -> list[str]:
+    """The columns in which rows of one item differ."""
+    seen: dict[tuple[str, str], str] = {}
+    differing: dict[str, None] = {}
+    for row in rows:
+        for name in columns:
+            value = json.dumps(row.get(name), default=str)
+            if seen.setdefault((str(row.get(item)), name), value) != value:
+                differing[name] = None
+    return list(differing)
 
 
 def is_personal_column(column: str) -> bool:

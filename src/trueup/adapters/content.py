@@ -30,7 +30,7 @@ from typing import IO, Any, Literal
 
 from trueup._base.optional import is_installed, require
 from trueup._base.writing import check_readable
-from trueup.data.files import Source, named, open_table, table_suffix
+from trueup.data.files import Source, named, open_table, table_suffix, wrap_damage
 from trueup.data.frames import Cells
 from trueup.exceptions import InvalidFile, MissingExtra, TrueupError
 
@@ -39,12 +39,12 @@ from trueup.exceptions import InvalidFile, MissingExtra, TrueupError
 _BLOCK = 2**20
 _NEAR_END = 16  # the longest literal is -Infinity; what fails this close to the end may be cut off
 _BLANKS = " \t\r\n\ufeff"
-_DEEPEST_GLIMPSE = 6
-_ELEMENTS_GLIMPSED = 20
+_DEEPEST_GLIMPSE = 100
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*("|$)|[][{},]', re.DOTALL)
 
 
 class JsonStream:
-    """A cursor in JSON text.
+    """A cursor in JSON text; not `ijson`, which refuses the NaN and Infinity that tools in Python write (its issue 33).
 
     ``for key in stream.members()`` walks through an object and ``for element in stream.elements()`` through a list; in
     the body of the first, the member is taken by `value`, `elements` or `members`, once.
@@ -81,8 +81,7 @@ class JsonStream:
                 value, end = self._scan(self._text, self._at)
             except RecursionError:
                 raise InvalidFile(
-                    f"{self._who} is nested too deeply, got objects in objects from line {self._line_at(self._at)} on; "
-                    "check that it is the export itself"
+                    f"{self._who} is nested too deeply, got objects in objects from line {self._line_at(self._at)} on"
                 ) from None
             except json.JSONDecodeError as error:
                 cut_off = error.msg.startswith("Unterminated") or error.pos >= len(self._text) - _NEAR_END
@@ -171,58 +170,49 @@ class JsonStream:
 def glimpse(text: str) -> tuple[Any, str]:
     """What the start of a JSON text holds, as far as it goes, and the text after the first value, if that has ended.
 
-    Lists keep their first elements and objects the members that were seen, so that a layout can be recognised from the
-    first bytes of a file of any length. What is damaged ends the glimpse.
+    A layout can so be recognised from the first bytes of a file of any length. What is damaged ends the glimpse.
 
     Examples
     --------
     >>> glimpse('[{"id": 1, "data": {"text": "lo')
     ([{'id': 1, 'data': {'text': 'lo'}}], '')
     """
-    value, end = _glimpse(text, 0, 0)
-    return value, "" if end is None else text[end:].lstrip(_BLANKS)
-
-
-def _glimpse(text: str, at: int, depth: int) -> tuple[Any, int | None]:
-    """A value and where it ends; None where the text ends before it."""
-    at = _skip(text, at)
+    text = text.lstrip(_BLANKS)
     try:
-        return json.JSONDecoder().raw_decode(text, at)
+        value, end = json.JSONDecoder().raw_decode(text)
+        return value, text[end:].lstrip(_BLANKS)
     except (ValueError, RecursionError):
-        pass
-    opening = text[at : at + 1]
-    if opening == '"':
-        return text[at + 1 : at + 200], None
-    if opening not in ("{", "[") or depth > _DEEPEST_GLIMPSE:
-        return None, None
-    members: dict[str, Any] = {}
-    elements: list[Any] = []
-    at = _skip(text, at + 1)
-    while at < len(text) and len(elements) < _ELEMENTS_GLIMPSED:
-        key = ""
-        if opening == "{":
-            key, end = _glimpse(text, at, depth + 1)
-            if end is None or not isinstance(key, str):
-                break
-            at = _skip(text, end) + 1
-        value, end = _glimpse(text, at, depth + 1)
-        if opening == "{":
-            members[key] = value
-        elif value is not None or end is not None:
-            elements.append(value)
-        if end is None:
+        cuts = list(_cuts(text))
+    damage = len(text)
+    while cuts:
+        end, closing = cuts.pop()
+        if end > damage:
+            continue
+        try:
+            return json.loads(text[:end] + closing), ""
+        except json.JSONDecodeError as error:
+            damage = error.pos
+        except (ValueError, RecursionError):
             break
-        at = _skip(text, end)
-        if text[at : at + 1] != ",":
-            break
-        at += 1
-    return members if opening == "{" else elements, None
+    return None, ""
 
 
-def _skip(text: str, at: int) -> int:
-    while at < len(text) and text[at] in _BLANKS:
-        at += 1
-    return at
+def _cuts(text: str) -> Iterator[tuple[int, str]]:
+    """Where a JSON text may be cut, and what closes all that is open there."""
+    closing = ""
+    for token in _TOKEN.finditer(text):
+        mark = token[0]
+        if mark in ("{", "["):
+            closing = ("}" if mark == "{" else "]") + closing
+            yield token.end(), closing
+        elif mark in ("}", "]"):
+            closing = closing[1:]
+        elif mark == ",":
+            yield token.start(), closing
+        elif token[1] == "":  # a text that has no end
+            yield len(text), '"' + closing
+        if len(closing) > _DEEPEST_GLIMPSE:
+            return
 
 
 # ------------------ Files that hold files: folders, zip and tar, read member by member within limits.
@@ -357,9 +347,7 @@ class Zip(Archive):
             try:
                 member = archive.open(info)
             except (RuntimeError, NotImplementedError) as error:  # locked by a password, or packed in a rare way
-                raise InvalidFile(
-                    f"{what} of {self.who} cannot be read, got {error!s:.80}; unpack the file and name the folder"
-                ) from error
+                raise InvalidFile(f"{what} of {self.who} cannot be read, got {error!s:.80}; unpack the file") from error
             return limited(member, Allowance(self.who, info.file_size), what, under=[stack.pop_all()])
 
     def _unpack_zstandard(self, stream: IO[bytes], info: zipfile.ZipInfo) -> bytes:
@@ -385,10 +373,7 @@ def _unpacked(packed: bytes, size: int, who: str) -> bytes:
         if is_installed("compression"):  # from Python 3.14 on
             built_in = require("compression.zstd", purpose="reading it")
             return bytes(built_in.ZstdDecompressor().decompress(packed, max_length=size + 1))
-        raise MissingExtra(
-            f"{who} is packed with Zstandard, which needs zstandard: pip install 'trueup[inspect]', or unpack the log "
-            "with 'inspect log convert --to json'"
-        )
+        raise MissingExtra(f"{who} is packed with Zstandard, which needs zstandard: pip install 'trueup[inspect]'")
     zstandard = require("zstandard", purpose="reading it")
     try:
         with zstandard.ZstdDecompressor().stream_reader(packed) as reader:
@@ -425,16 +410,7 @@ _GLIMPSE_BYTES = 2**18
 _ROWS_GLIMPSED = 20
 _TAR_MARK = 257
 # What the libraries below raise of files that are damaged, or packed in a way they do not know.
-_DAMAGES = (
-    OSError,
-    EOFError,
-    zlib.error,
-    struct.error,
-    zipfile.BadZipFile,
-    tarfile.TarError,
-    json.JSONDecodeError,
-    NotImplementedError,
-)
+_DAMAGES = (struct.error, zipfile.BadZipFile, tarfile.TarError, json.JSONDecodeError, NotImplementedError)
 Shape = Literal["object", "rows", "table", "archive", "other"]
 
 
@@ -694,17 +670,10 @@ def _sheet_rows(open_file: Any, who: str) -> Iterator[dict[str, Any]]:
 def wrap_read_errors(who: str, *, as_what: str = "an export") -> Iterator[None]:
     """Inside, whatever a damaged file leads to becomes one error that names the file."""
     try:
-        yield
+        with wrap_damage(who, *_DAMAGES):
+            yield
     except TrueupError:
         raise
-    except UnicodeDecodeError as error:
-        raise InvalidFile(
-            f"{who} is not UTF-8 text, got byte 0x{error.object[error.start]:02x}; save it as UTF-8, or export it again"
-        ) from error
-    except _DAMAGES as error:
-        raise InvalidFile(
-            f"{who} cannot be read, got {error!s:.100}; check that it is whole and may be read"
-        ) from error
     except (KeyError, TypeError, AttributeError, IndexError, ValueError, ArithmeticError, RecursionError) as error:
         raise InvalidFile(
             f"{who} cannot be read as {as_what}, got a layout that differs ({type(error).__name__}: {error!s:.60}); "

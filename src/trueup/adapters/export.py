@@ -105,8 +105,8 @@ class Export:
             return next(iter(self.by_question.values()))
         if not self.by_question:
             raise InvalidFile(
-                f"{self.source} has no question that classes answer, got {self._dropped()}; export answers that choose "
-                "among classes, or name another file"
+                f"{self.source} has no question that classes answer, got {self._dropped()}; export answers that "
+                "choose classes"
             )
         listed = ", ".join(map(repr, self.questions))
         raise InvalidParameter(
@@ -150,8 +150,8 @@ class Export:
             also = [f"{len(answers.gold):,} truths"] if answers.gold else []
             also += [f"{len(answers.predictions['item']):,} predictions"] if answers.predictions else []
             raise InvalidLabels(
-                f"{self.source} holds no votes, got {' and '.join(also) or self._dropped()}; read what it holds with "
-                "`read_gold` or `read_predictions`, and the votes from another file"
+                f"{self.source} holds no votes, got {' and '.join(also) or self._dropped()}; see `read_gold` and "
+                "`read_predictions`"
             )
         several = list(abstain) if isinstance(abstain, list | tuple | set | frozenset) else [abstain]
         labels = Labels.from_frame(
@@ -191,7 +191,7 @@ class Export:
         ]
         if not verdicts:
             raise InvalidLabels(
-                f"{self.source} holds no verdicts on pairs of named systems, got {self!r}; read it with `read_labels`"
+                f"{self.source} holds no verdicts on pairs of named systems, got {self!r}; see `read_labels`"
             )
         pairs = replace(Pairs.from_rows(verdicts), n_open=len(rows) - len(verdicts), notes=self.notes)
         known = set(pairs.contests)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trueup.adapters.adapter import Adapter, Answer, Target
-from trueup.adapters.collecting import Collector, plain
+from trueup.adapters.collecting import Collector, listed, member, plain
 from trueup.adapters.content import Content, Head
 from trueup.exceptions import InvalidFile, InvalidParameter
 
@@ -87,11 +87,11 @@ def _sample_of(sample: dict[str, Any]) -> _Sample:
 
 
 def _score_of(score: dict[str, Any]) -> _Score:
-    metadata = score.get("metadata") if isinstance(score.get("metadata"), dict) else {}
-    panel = (metadata or {}).get("panel")
+    metadata = member(score, "metadata")
+    panel = metadata.get("panel")
     votes = panel.get("votes") if isinstance(panel, dict) else None
-    grading = (metadata or {}).get("grading")
-    graders = [turn.get("model") for turn in grading if isinstance(turn, dict)] if isinstance(grading, list) else []
+    grading = metadata.get("grading")
+    graders = [turn.get("model") for turn in listed(grading) if isinstance(turn, dict)]
     history = [edit for edit in score.get("history") or [] if isinstance(edit, dict)]
     originals = [edit.get("value") for edit in history if not edit.get("provenance")]
     return _Score(
@@ -106,8 +106,8 @@ def _score_of(score: dict[str, Any]) -> _Score:
 
 def _read(content: Content, collector: Collector) -> None:
     header, samples = (_from_archive if content.head.shape == "archive" else _from_json)(content, collector)
-    about = header.get("eval") if isinstance(header.get("eval"), dict) else {}
-    _tell(about or {}, samples, collector)
+    about = member(header, "eval")
+    _tell(about, samples, collector)
     if header.get("status") not in ("success", None):
         collector.note(f"The run has not ended well: its status is {str(header['status'])[:20]!r}.")
     if header.get("invalidated") is True:
@@ -135,9 +135,7 @@ def _from_archive(content: Content, collector: Collector) -> tuple[dict[str, Any
         start = next(content.member_records("_journal/start.json"), None)
         header = {"eval": start.get("eval"), "status": "started"} if isinstance(start, dict) else {}
     else:
-        raise InvalidFile(
-            f"{content.who} has no header, got neither header.json nor _journal/start.json; copy it whole"
-        )
+        raise InvalidFile(f"{content.who} must have header.json or _journal/start.json, got neither; copy it whole")
     if "summaries.json" in names:
         members = ["summaries.json"]
     else:
@@ -233,7 +231,7 @@ def _members(about: dict[str, Any]) -> dict[str, list[str]]:
     """The models behind each key of scores; of several scorers of one name the later keys are numbered."""
     members: dict[str, list[str]] = {}
     scorers = about.get("scorers")
-    for scorer in scorers if isinstance(scorers, list) else []:
+    for scorer in listed(scorers):
         if not isinstance(scorer, dict) or not isinstance(scorer.get("name"), str):
             continue
         name = scorer["name"].rpartition("/")[2]
@@ -281,8 +279,7 @@ def _write(answers: Iterable[Answer], target: Target) -> str:
         columns = answer.columns or {}
         if answer.label is None:
             raise InvalidParameter(
-                f"scores of Inspect need a value each, got none for item {answer.item!r}; pass `posterior=…`",
-                parameter="posterior",
+                f"scores need a value each, got none for {answer.item!r}; pass `posterior=…`", parameter="posterior"
             )
         row: dict[str, Any] = {"id": columns.get("sample", answer.item), "value": answer.label}
         if columns.get("epoch") is not None:

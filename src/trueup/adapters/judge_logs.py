@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from trueup.adapters.adapter import Adapter, marks
-from trueup.adapters.collecting import Collector, hashed, plain
+from trueup.adapters.collecting import Collector, first_of, hashed, listed, member, plain
 from trueup.adapters.content import Content, Head, JsonStream
 from trueup.data.encoding import is_plain_integer
 
@@ -23,8 +26,8 @@ def _read_lm_eval(content: Content, collector: Collector) -> None:
     values: dict[str, set[Any]] = {}
     for row in collector.objects(content.records(), "samples"):
         item = row.get("doc_hash") if plain(row.get("doc_hash")) is not None else row.get("doc_id")
-        doc = row.get("doc") if isinstance(row.get("doc"), dict) else {}
-        about = {name: value for name, value in (doc or {}).items() if plain(value) is not None}
+        doc = member(row, "doc")
+        about = {name: value for name, value in doc.items() if plain(value) is not None}
         collector.describe(item, {"doc_id": plain(row.get("doc_id")), **about})
         chosen = _likeliest(row.get("filtered_resps"))
         # The key of multiple choice is a number; a key in words cannot be held against the number of a choice.
@@ -33,7 +36,7 @@ def _read_lm_eval(content: Content, collector: Collector) -> None:
             collector.predict("answer", item, "model", str(chosen))
             continue
         metrics = row.get("metrics")
-        for metric in metrics if isinstance(metrics, list) else []:
+        for metric in listed(metrics):
             used = plain(row.get("filter"))
             labeler = str(metric) if used in (None, "none") else f"{metric} ({used})"
             verdict = plain(row.get(str(metric)))
@@ -83,7 +86,7 @@ def _sniff_deepeval(head: Head) -> list[str]:
 
 def _read_deepeval(content: Content, collector: Collector) -> None:
     with content.json() as stream:
-        for number, case in enumerate(collector.objects(_cases(stream), "test cases")):
+        for number, case in enumerate(collector.objects(_elements_of(stream, "testCases", "testRunData"), "cases")):
             item = hashed(case.get("input"), case.get("actualOutput")) if plain(case.get("input")) else f"case {number}"
             columns = {"name": case.get("name"), "input": case.get("input"), "output": case.get("actualOutput")}
             collector.describe(item, {name: value for name, value in columns.items() if plain(value) is not None})
@@ -97,12 +100,13 @@ def _read_deepeval(content: Content, collector: Collector) -> None:
                     collector.vote(question, item, labeler, "pass" if metric["success"] else "fail")
 
 
-def _cases(stream: JsonStream) -> Iterator[Any]:
+def _elements_of(stream: JsonStream, name: str, inside: str) -> Iterator[Any]:
+    """The elements of a list of this name in an object, or in the one `inside` it."""
     for key in stream.members():
-        if key == "testCases" and stream.next_character() == "[":
+        if key == name and stream.next_character() == "[":
             yield from stream.elements()
-        elif key == "testRunData" and stream.next_character() == "{":
-            yield from _cases(stream)
+        elif key == inside and stream.next_character() == "{":
+            yield from _elements_of(stream, name, inside)
         else:
             stream.value()
 
@@ -139,9 +143,9 @@ def _read_ragas(content: Content, collector: Collector) -> None:
 
 
 def _read_annotation(metric: str, row: dict[str, Any], collector: Collector, *, is_binary: bool) -> None:
-    given = row.get("metric_input") if isinstance(row.get("metric_input"), dict) else {}
-    item = hashed(*(f"{name}={value}" for name, value in sorted((given or {}).items())))
-    collector.describe(item, {name: value for name, value in (given or {}).items() if plain(value) is not None})
+    given = member(row, "metric_input")
+    item = hashed(*(f"{name}={value}" for name, value in sorted(given.items())))
+    collector.describe(item, {name: value for name, value in given.items() if plain(value) is not None})
     verdict, accepted = plain(row.get("metric_output")), row.get("is_accepted")
     if verdict is None:
         collector.abstain(metric, item, "ragas", "metrics without a value")
@@ -163,3 +167,281 @@ RAGAS = Adapter(
     becomes="votes: outputs of metrics; gold: what people accepted, or the opposite of what they rejected",
     basis="real files",
 )
+
+
+# ------------------ promptfoo: results as JSON, of versions 2 and 3 and of the first ones.
+# An answer of a provider to a prompt and a test is an item, and each assertion a labeler of the question of its metric,
+# or "pass". What people click in the viewer is gold.
+
+_PASS = "pass"
+_CLASSES = ("fail", "pass")
+_DEEPEST_SET = 20
+
+
+def _sniff_promptfoo(head: Head) -> list[str]:
+    results = head.document.get("results")
+    rows = results.get("results") if isinstance(results, dict) else results
+    first = rows[0] if isinstance(rows, list) and rows and isinstance(rows[0], dict) else {}
+    return marks(first, "promptIdx", "testCase", "gradingResult", "vars", "response", "provider")
+
+
+def _read_promptfoo(content: Content, collector: Collector) -> None:
+    numbers = _Numbers()
+    thumbs: list[tuple[str, str]] = []
+    with content.json() as stream:
+        for row in collector.objects(_elements_of(stream, "results", "results"), "results"):
+            _read_row(row, numbers, thumbs, collector)
+    asked = [question for question in collector.asked if question != _PASS]
+    question = asked[0] if len(asked) == 1 and len(collector.asked) == 1 else _PASS
+    for item, label in thumbs:
+        collector.truth(question, item, label)
+    if thumbs:
+        collector.ask(question, classes=_CLASSES)
+
+
+class _Numbers:
+    """The numbers of tests and prompts that old files lack, in order of appearance, and of repetitions."""
+
+    def __init__(self) -> None:
+        self._tests: dict[str, int] = {}
+        self._prompts: dict[str, int] = {}
+        self._runs: Counter[str] = Counter()
+
+    def test(self, row: dict[str, Any]) -> int:
+        """The number of the test of a row."""
+        number = row.get("testIdx")
+        written = json.dumps(row.get("vars"), sort_keys=True, default=str)
+        return number if isinstance(number, int) else self._tests.setdefault(written, len(self._tests))
+
+    def prompt(self, row: dict[str, Any]) -> int:
+        """The number of the prompt of a row."""
+        number, prompt = row.get("promptIdx"), row.get("prompt")
+        about = prompt if isinstance(prompt, dict) else {"raw": prompt}
+        written = str(about.get("label") or about.get("display") or about.get("raw"))
+        return number if isinstance(number, int) else self._prompts.setdefault(written, len(self._prompts))
+
+    def run(self, name: str) -> int:
+        """How often this answer was asked for, with this time."""
+        self._runs[name] += 1
+        return self._runs[name]
+
+
+def _read_row(row: dict[str, Any], numbers: _Numbers, thumbs: list[tuple[str, str]], collector: Collector) -> None:
+    provider = row.get("provider")
+    if isinstance(provider, dict):
+        provider = provider.get("label") or provider.get("id")
+    system = str(plain(provider) or "model")
+    test, prompt = numbers.test(row), numbers.prompt(row)
+    name = f"{test}/{prompt}/{system}"
+    run = numbers.run(name)
+    item = name if run == 1 else f"{name}#{run}"
+    variables = member(row, "vars")
+    response = member(row, "response")
+    output = response.get("output")
+    columns = {"test": test, "prompt_number": prompt, "system": system, "repeat": run}
+    columns |= {"output": output} if isinstance(output, str) else {}
+    collector.describe(item, {**columns, **{k: v for k, v in variables.items() if plain(v) is not None}})
+    grading = row.get("gradingResult")
+    n_read = 0
+    seen: Counter[tuple[str, str]] = Counter()
+    for part in _parts(grading, collector):
+        n_read += 1
+        _read_part(part, item, run, seen, thumbs, collector)
+    if not n_read:
+        collector.miss("answers that ended in errors" if row.get("error") else "answers without assertions")
+
+
+def _parts(grading: Any, collector: Collector, depth: int = 0) -> Iterator[dict[str, Any]]:
+    """The results of single assertions, also those inside of sets."""
+    if not isinstance(grading, dict) or depth > _DEEPEST_SET:
+        return
+    inside = grading.get("componentResults")
+    if isinstance(inside, list) and inside:
+        for part in collector.objects(inside, "assertions"):
+            yield from _parts(part, collector, depth + 1)
+    elif isinstance(grading.get("assertion"), dict):
+        yield grading
+
+
+def _read_part(
+    part: dict[str, Any],
+    item: str,
+    run: int,
+    seen: Counter[tuple[str, str]],
+    thumbs: list[tuple[str, str]],
+    collector: Collector,
+) -> None:
+    assertion, metadata = part["assertion"], part.get("metadata")
+    kind = str(plain(assertion.get("type")) or "assertion")
+    passed = part.get("pass")
+    if kind == "human":
+        if isinstance(passed, bool):
+            thumbs.append((item, _CLASSES[passed]))
+        return
+    metric = plain(assertion.get("metric"))
+    question = _PASS if metric is None else str(metric)
+    grader = assertion.get("provider")
+    grader = (grader.get("label") or grader.get("id")) if isinstance(grader, dict) else grader
+    labeler = kind if plain(grader) is None else f"{kind} ({grader})"
+    seen[question, labeler] += 1
+    if seen[question, labeler] > 1:
+        labeler = f"{labeler} {seen[question, labeler]}"  # another assertion of the same kind
+    collector.ask(question, classes=_CLASSES)
+    if isinstance(metadata, dict) and metadata.get("graderError") is True:
+        collector.abstain(question, item, labeler, "graders that failed", run=run)
+    elif isinstance(passed, bool):
+        collector.vote(question, item, labeler, _CLASSES[passed], run=run)
+    else:
+        collector.abstain(question, item, labeler, "verdicts that neither pass nor fail", run=run)
+
+
+PROMPTFOO = Adapter(
+    title="promptfoo: results as JSON",
+    sniff=_sniff_promptfoo,
+    read=_read_promptfoo,
+    becomes="votes: assertions; gold: thumbs of people",
+    basis="real files",
+)
+
+
+# ------------------ Feedback rows of Langfuse, LangSmith and Phoenix: who said what of which trace, run or span.
+# What people said is gold; what models, code and programs said are votes.
+
+
+@dataclass(frozen=True)
+class _Feedback:
+    """A row in common terms."""
+
+    item: Any
+    question: Any
+    who: str
+    label: Any
+    by_person: bool
+    correction: Any = None
+    when: Any = None
+
+
+def _inside(row: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """An object in a row: as it is, as JSON in a cell, or as columns with a dot."""
+    value = row.get(name)
+    if isinstance(value, str) and value[:1] == "{":
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            value = None
+    if isinstance(value, dict):
+        return value
+    return {key.removeprefix(f"{name}."): cell for key, cell in row.items() if key.startswith(f"{name}.")}
+
+
+# Langfuse -----------------------------------------------------------------------------------------------------------
+
+_LANGFUSE_KEYS = ("traceId", "observationId", "dataType", "stringValue", "authorUserId", "configId", "queueId")
+
+
+def _langfuse(row: Mapping[str, Any]) -> _Feedback:
+    source = str(plain(row.get("source")) or "API").upper()
+    kind = str(plain(row.get("dataType")) or "").upper()
+    label = row.get("value") if kind == "NUMERIC" or plain(row.get("stringValue")) is None else row.get("stringValue")
+    return _Feedback(
+        first_of(row, "observationId", "traceId", "sessionId", "datasetRunId"),
+        row.get("name"),
+        source.lower(),
+        label,
+        source == "ANNOTATION",
+        when=row.get("timestamp") or row.get("createdAt"),
+    )
+
+
+# LangSmith ----------------------------------------------------------------------------------------------------------
+
+_LANGSMITH_KEYS = ("run_id", "feedback_source", "key", "feedback_group_id", "comparative_experiment_id", "correction")
+
+
+def _langsmith(row: Mapping[str, Any]) -> _Feedback:
+    source = _inside(row, "feedback_source")
+    kind = str(plain(source.get("type")) or "api")
+    metadata = member(source, "metadata")
+    corrected = row.get("correction")
+    if isinstance(corrected, dict):
+        corrected = first_of(corrected, "value", "score", "label")
+    return _Feedback(
+        first_of(row, "run_id", "trace_id"),
+        row.get("key"),
+        str(first_of(metadata, "model", "name") or kind),
+        first_of(row, "value", "score"),
+        kind == "app",
+        correction=corrected,
+        when=row.get("created_at"),
+    )
+
+
+# Phoenix ------------------------------------------------------------------------------------------------------------
+
+_PHOENIX_KEYS = ("annotator_kind", "span_id", "identifier", "annotation_name", "result", "result.label", "result.score")
+
+
+def _phoenix(row: Mapping[str, Any]) -> _Feedback:
+    kind = str(plain(row.get("annotator_kind")) or "CODE").upper()
+    result = {**row, **_inside(row, "result")}
+    return _Feedback(
+        first_of(row, "span_id", "context.span_id", "trace_id", "session_id"),
+        first_of(row, "name", "annotation_name"),
+        str(first_of(row, "identifier") or kind.lower()),
+        first_of(result, "label", "score"),
+        kind == "HUMAN",
+        when=row.get("updated_at") or row.get("created_at"),
+    )
+
+
+# All ----------------------------------------------------------------------------------------------------------------
+
+
+def _adapter(tool: str, own: str, convert: Callable[[Mapping[str, Any]], _Feedback], keys: tuple[str, ...]) -> Adapter:
+    """The adapter of a tool whose rows have a key that the others lack, maybe spread over columns with dots."""
+
+    def sniff(head: Head) -> list[str]:
+        spread = [key for key in head.keys if key.startswith(f"{own}.")]
+        if own not in head.keys and not spread:
+            return []
+        return list(dict.fromkeys([*marks(head.keys, own, *keys), *spread]))
+
+    def read(content: Content, collector: Collector) -> None:
+        collector.from_text = content.head.shape == "table"
+        for row in collector.objects(content.records(), "rows"):
+            _tell(convert(row), collector)
+
+    return Adapter(
+        title=f"{tool}: feedback rows as JSON, JSON Lines or CSV",
+        sniff=sniff,
+        read=read,
+        becomes="votes: feedback of models and programs; gold: feedback of people, and corrections",
+        basis="the documented layout",
+    )
+
+
+def _tell(feedback: _Feedback, collector: Collector) -> None:
+    question = plain(feedback.question)
+    if question is None or plain(feedback.item) is None:
+        collector.drop("rows without a name or a thing that was judged")
+        return
+    label = plain(feedback.label)
+    if feedback.by_person:
+        if label is None:
+            collector.miss("judgements of people without a value")
+        else:
+            collector.map("judgements of people read as gold")
+            collector.truth(str(question), feedback.item, label)
+        return
+    if plain(feedback.correction) is not None:
+        collector.map("corrections read as gold")
+        collector.truth(str(question), feedback.item, feedback.correction)
+    if label is None:
+        collector.abstain(str(question), feedback.item, feedback.who, "verdicts without a value", when=feedback.when)
+    else:
+        collector.vote(str(question), feedback.item, feedback.who, label, when=feedback.when)
+
+
+LANGFUSE = _adapter("Langfuse", "traceId", _langfuse, _LANGFUSE_KEYS)
+LANGSMITH = _adapter("LangSmith", "feedback_source", _langsmith, _LANGSMITH_KEYS)
+PHOENIX = _adapter("Phoenix", "annotator_kind", _phoenix, _PHOENIX_KEYS)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from trueup.adapters.adapter import Adapter, Basis
-from trueup.adapters.collecting import Collector, hashed, plain
+from trueup.adapters.collecting import Collector, hashed, listed, plain
 from trueup.adapters.content import Content, Head
 from trueup.data.pairs import AS_NAMED, ITEM_TEXTS, REVERSED, UNKNOWN
 
@@ -147,8 +147,9 @@ def _question_of(row: Mapping[str, Any], collector: Collector) -> Any:
 
 def _asked(conversation: Any) -> Any:
     """The turns of the user of a conversation, which both sides have; what is no conversation as it is."""
-    turns = conversation if isinstance(conversation, list) else []
-    asked = [turn.get("content") for turn in turns if isinstance(turn, dict) and turn.get("role") == "user"]
+    asked = [
+        turn.get("content") for turn in listed(conversation) if isinstance(turn, dict) and turn.get("role") == "user"
+    ]
     return asked or conversation
 
 
@@ -178,7 +179,7 @@ def _judge_bench(row: Mapping[str, Any], flips: _Flips, collector: Collector) ->
     collector.describe(item, {name: row.get(name) for name in ("source", "original_id", "response_model")})
     if row.get("label") in ("A>B", "B>A"):
         collector.truth(_QUESTION, item, _ARROWS[row["label"]])
-    for run, judgment in enumerate(judgments if isinstance(judgments, list) else [], start=1):
+    for run, judgment in enumerate(listed(judgments), start=1):
         about = judgment if isinstance(judgment, dict) else {}
         inner = about.get("judgment")
         model = inner.get("judge_model") if isinstance(inner, dict) else None

@@ -17,6 +17,7 @@ from trueup.adapters.content import Content, wrap_read_errors
 from trueup.adapters.export import Export
 from trueup.adapters.registry import ADAPTERS, detect, matches
 from trueup.data import pairs, reading
+from trueup.data.aligned import systems_of
 from trueup.data.building import declared
 from trueup.data.files import FORMATS, Source, named, open_table, table_suffix
 from trueup.data.frames import has_key
@@ -25,11 +26,11 @@ from trueup.data.gold import read_gold as table_gold
 from trueup.data.labels import Labels
 from trueup.data.pairs import Pairs
 from trueup.data.predictions import Predictions
-from trueup.data.systems import systems_of
 from trueup.data.votes import AbstainPolicy, Duplicates
 from trueup.exceptions import DataWarning, InvalidFile, InvalidLabels, InvalidParameter
 
 AUTO = "auto"
+_OPTIONAL = ("run", "wide", "system", "probabilities")  # no column by default
 
 
 def read_export(
@@ -186,8 +187,7 @@ def read_labels(
         with open_table(path, file_format=_table_format(file_format)) as table:
             labels = Labels._from_table(table, **columns, **votes)
     else:
-        defaults = {"item": "item", "labeler": "labeler", "label": "label", "run": None, "wide": None}
-        _refuse_columns(path, tool, **{name: (value, defaults[name]) for name, value in columns.items()})
+        _refuse_columns(path, tool, columns)
         export = read_export(
             path, file_format=tool, question=question, keep_names=keep_names, exclude_prelabeled=exclude_prelabeled
         )
@@ -233,22 +233,14 @@ def read_predictions(
         Of exports, which of several questions.
     """
     columns: dict[str, Any] = {"item": item, "prediction": prediction, "score": score, "system": system}
-    columns["probabilities"] = probabilities
+    columns["probabilities"] = probabilities or None
     tool = export_format(path, item=item, file_format=file_format)
     if tool is None:
         _refuse(question=question)
         with open_table(path, file_format=_table_format(file_format)) as table:
             known = names_by_role(labels)
             return Predictions(systems_of(table, positive=positive, threshold=threshold, known=known, **columns))
-    _refuse_columns(
-        path,
-        tool,
-        item=(item, "item"),
-        prediction=(prediction, "prediction"),
-        score=(score, "score"),
-        probabilities=(probabilities or None, None),
-        system=(system, None),
-    )
+    _refuse_columns(path, tool, columns)
     return read_export(path, file_format=tool, question=question).predictions()
 
 
@@ -290,16 +282,9 @@ def read_gold(
     tool = export_format(path, item=item, file_format=file_format)
     if tool is None:
         _refuse(question=question)
-        return table_gold(
-            path,
-            item=item,
-            label=label,
-            drawn=drawn,
-            missing=missing,
-            labels=labels,
-            file_format=_table_format(file_format),
-        )
-    _refuse_columns(path, tool, item=(item, "item"), label=(label, "label"))
+        how = {"item": item, "label": label, "drawn": drawn, "missing": missing, "labels": labels}
+        return table_gold(path, **how, file_format=_table_format(file_format))
+    _refuse_columns(path, tool, {"item": item, "label": label})
     gold = read_export(path, file_format=tool, question=question).gold
     return gold if drawn is None else Gold(gold, drawn=check_choice(drawn, DRAWS, name="drawn"))
 
@@ -347,7 +332,7 @@ def read_pairs(
     if tool is None:
         verdicts = pairs.read_pairs(path, file_format=_table_format(file_format), **columns)
     else:
-        _refuse_columns(path, tool, **{name: (value, name) for name, value in columns.items()})
+        _refuse_columns(path, tool, columns)
         verdicts = read_export(path, file_format=tool).pairs()
     _check_gold(gold, gold_drawn=gold_drawn)
     if gold is None:
@@ -400,10 +385,10 @@ def _refuse(**wishes: Any) -> None:
             )
 
 
-def _refuse_columns(path: Source, tool: str, **columns: tuple[Any, Any]) -> None:
+def _refuse_columns(path: Source, tool: str, columns: Mapping[str, Any]) -> None:
     """Stop where a column of a table was named of an export."""
-    for name, (value, default) in columns.items():
-        if value != default:
+    for name, value in columns.items():
+        if value != (None if name in _OPTIONAL else name):
             raise InvalidParameter(
                 f"`{name}` names a column of plain tables, got {value!r} for {named(path)}, an export of {tool}; "
                 "leave it out, or pass `file_format=…` with the format of the table",

@@ -1,20 +1,30 @@
-"""All adapters by name, and which of them a file is for."""
+"""All adapters by name, which of them a file is for, and files that other tools take."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Hashable, Iterable
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from trueup._base.cells import csv_text, safe_cell
 from trueup._base.registry import Registry
-from trueup.adapters.adapter import Adapter, check_adapter
-from trueup.adapters.annotation_tools import DOCCANO, LABEL_STUDIO, PRODIGY
-from trueup.adapters.argilla import ARGILLA
+from trueup._base.validation import check_choice
+from trueup._base.writing import write_text_safely
+from trueup.adapters.adapter import Adapter, Answer, Target, check_adapter
+from trueup.adapters.annotation_tools import ARGILLA, DOCCANO, LABEL_STUDIO, PRODIGY
 from trueup.adapters.content import Content
-from trueup.adapters.feedback import LANGFUSE, LANGSMITH, PHOENIX
-from trueup.adapters.ground_truth import GROUND_TRUTH
+from trueup.adapters.export import Export
 from trueup.adapters.inspect_ai import INSPECT
-from trueup.adapters.judge_logs import DEEPEVAL, LM_EVAL, RAGAS
+from trueup.adapters.judge_logs import DEEPEVAL, LANGFUSE, LANGSMITH, LM_EVAL, PHOENIX, PROMPTFOO, RAGAS
 from trueup.adapters.pairwise import ALPACA_EVAL, ARENA, JUDGE_BENCH, MT_BENCH, REWARD_BENCH
-from trueup.adapters.presets import APPEN, CROWD_KIT, MTURK, TOLOKA
-from trueup.adapters.promptfoo import PROMPTFOO
-from trueup.exceptions import InvalidFile
+from trueup.adapters.presets import APPEN, CROWD_KIT, GROUND_TRUTH, MTURK, TOLOKA
+from trueup.data.encoding import is_null
+from trueup.data.labels import Labels
+from trueup.exceptions import InvalidFile, InvalidParameter
 
 _MARKS_NEEDED = 2
 
@@ -78,3 +88,107 @@ def detect(content: Content) -> str:
         "which `file_format=…` names, and tables (csv, tsv, jsonl, parquet) with columns for the item, the labeler and "
         "the label: convert it, or name its columns"
     )
+
+
+# ------------------ Ways back: items to vet, and what the votes say of items, as files that other tools take.
+
+_TABLES = ("csv", "jsonl")
+_DEFAULT_QUESTION = "label"
+
+
+def writable_formats() -> list[str]:
+    """The formats that `write_tasks` can write."""
+    return [*_TABLES, *(name for name in ADAPTERS if ADAPTERS[name].write is not None)]
+
+
+def write_tasks(
+    labels: Labels,
+    path: str | PathLike[str],
+    *,
+    file_format: str,
+    items: Iterable[Hashable] | None = None,
+    posterior: npt.ArrayLike | None = None,
+    question: str | None = None,
+    agent: str = "trueup",
+    with_text: bool = True,
+    like: Export | None = None,
+) -> None:
+    """Write items for another tool: to be vetted there, or with what the votes say of each and how surely.
+
+    Parameters
+    ----------
+    labels : Labels
+        The items are of these, and their columns (`Labels.with_items`) are written along.
+    path : path
+    file_format : str
+        The tool, or "csv" or "jsonl" for a plain table; see `writable_formats`.
+    items : iterable, optional
+        The items to write, e.g. those of `ActiveTest.ask`; by default all.
+    posterior : array of shape (n_items, n_classes), optional
+        The probabilities of the classes, e.g. ``noise.posterior(labels)``: the likeliest class of each item is
+        suggested with its probability. Without it nothing is suggested, so that experts are not swayed.
+    question : str, optional
+        The question, control or score in the tool; by default that of `like`, else "label".
+    agent : str
+        Who suggests.
+    with_text : bool
+        Whether to write the columns of long text too.
+    like : Export, optional
+        An export of the tool, which tells how its controls are named.
+    """
+    known = writable_formats()
+    name = file_format if file_format in _TABLES else ADAPTERS.resolve(file_format)
+    check_choice(name, known, name="file_format")
+    if like is not None:
+        question = question or like.question or like.questions[0]
+    details = {}
+    if like is not None and question is not None and question in like.by_question:
+        details = dict(like.by_question[question].details)
+    target = Target(question or _DEFAULT_QUESTION, agent, details)
+    answers = _answers(labels, items, posterior, with_text=with_text)
+    write = ADAPTERS[name].write if name not in _TABLES else None
+    text = write(answers, target) if write is not None else _table(answers, name)
+    write_text_safely(path, text)
+
+
+def _answers(
+    labels: Labels, items: Iterable[Hashable] | None, posterior: npt.ArrayLike | None, *, with_text: bool
+) -> list[Answer]:
+    places = np.arange(labels.n_items) if items is None else labels.item_codes(items)
+    names = labels.items.tolist()
+    hidden = () if with_text else labels.text_columns
+    columns = {name: labels.item_column(name).tolist() for name in labels.item_table.given if name not in hidden}
+    best: list[tuple[Any, float | None]] = [(None, None)] * labels.n_items
+    if posterior is not None:
+        table = np.asarray(posterior, dtype=np.float64)
+        if table.shape != (labels.n_items, labels.n_classes):
+            raise InvalidParameter(
+                f"`posterior` must be items × classes of the labels, got shape {table.shape} for {labels.n_items} "
+                f"items and {labels.n_classes} classes; pass noise.posterior(labels)",
+                parameter="posterior",
+            )
+        classes = labels.classes.tolist()
+        best = [(classes[k], float(p)) for k, p in zip(table.argmax(axis=1), table.max(axis=1), strict=True)]
+    return [
+        Answer(
+            names[at],
+            best[at][0],
+            best[at][1],
+            {name: values[at] for name, values in columns.items() if not is_null(values[at])},
+        )
+        for at in places.tolist()
+    ]
+
+
+def _table(answers: list[Answer], kind: str) -> str:
+    names = list(dict.fromkeys(name for answer in answers for name in answer.columns or {}))
+    header = ["item", "label", "confidence", *names]
+    rows = [
+        [answer.item, answer.label, answer.confidence, *((answer.columns or {}).get(name) for name in names)]
+        for answer in answers
+    ]
+    if kind == "csv":
+        # What strangers wrote of an item must not run in a spreadsheet; names stay as they are, to be joined by.
+        return csv_text(header, [[*row[:3], *map(safe_cell, row[3:])] for row in rows])
+    named_rows = (dict(zip(header, row, strict=True)) for row in rows)
+    return "".join(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in named_rows)

@@ -16,7 +16,7 @@ from trueup.core.truth import TruthModel
 from trueup.data.aligned import AlignedPredictions
 from trueup.data.encoding import is_null, vocabulary_from
 from trueup.data.labels import Labels
-from trueup.data.rated import SystemSource, rated_scan, with_common_outputs
+from trueup.data.partitions import SystemSource
 from trueup.data.scanning import LabelScan
 from trueup.estimators.system_values import population_for
 from trueup.exceptions import InvalidParameter, InvalidPredictions, silenced_warnings
@@ -54,8 +54,7 @@ def prepare_scan(
     chosen = as_metrics(metrics, names, names[positive])
     _check_metrics(chosen)
     sources = [_as_source(system) for system in systems.values()]
-    rated = rated_scan(scan, sources, may_miss=missing == "ignore")
-    rated = with_common_outputs(rated) if common else rated
+    rated = scan.with_systems(sources, may_miss=missing == "ignore", common=common)
     with silenced_warnings():
         sample, times, sums = sample_items(rated)
     _check_unknown(sources, sums.n_named.tolist(), asked["unknown"])

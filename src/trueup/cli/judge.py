@@ -33,9 +33,9 @@ from trueup.exceptions import InvalidPredictions
 if TYPE_CHECKING:
     from trueup.answers.comparison import Comparison
     from trueup.answers.evaluation import Evaluation
+    from trueup.data.aligned import System
     from trueup.data.labels import Labels
     from trueup.data.predictions import Predictions
-    from trueup.data.systems import System
     from trueup.noise import IndependenceCheck, NoiseModel
 
 

@@ -125,7 +125,7 @@ def _sample_block(
     n_threads: int,
 ) -> SampledItems:
     base = base_of_block(block if share is None else share(block), readings)
-    is_checked = (_drawn_codes(block) >= 0) | (block.gold_codes >= 0)
+    is_checked = (drawn_codes(block) >= 0) | (block.gold_codes >= 0)
     chance = np.ones(block.n_items)
     if sums.n_items > MOST_ITEMS:
         groupings = list(zip(_groups(base, _outputs(block)), sums.sizes, strict=True))
@@ -144,11 +144,11 @@ def labels_of_sample(scan: LabelScan[Labels], sample: SampledItems) -> Labels:
     reader = scan.reader
     matrix = sparse.csr_array(sparse.vstack([block.matrix for block in sample.blocks]))
     gold, drawn = (
-        np.concatenate([codes(block) for block in sample.blocks]) for codes in (lambda b: b.gold_codes, _drawn_codes)
+        np.concatenate([codes(block) for block in sample.blocks]) for codes in (lambda b: b.gold_codes, drawn_codes)
     )
     keys = np.concatenate([block.keys for block in sample.blocks])
     chance = np.full(len(keys), np.nan)
-    chance[drawn >= 0] = _chances_of(scan, keys[drawn >= 0])
+    chance[drawn >= 0] = drawn_chances(scan, keys[drawn >= 0])
     checked = {"gold_codes": np.where(drawn >= 0, drawn, gold).astype(np.int32), "gold_chance": chance}
     return reader.make(
         items=np.arange(len(keys)),
@@ -168,11 +168,12 @@ def _outputs(block: VoteBlock) -> Codes:
     return np.asarray(block.outputs).T.astype(np.int32)
 
 
-def _drawn_codes(block: VoteBlock) -> Codes:
+def drawn_codes(block: VoteBlock) -> Codes:
+    """The class of each checked item of a block that was drawn by chance, -1 for all others."""
     return block.vetted.astype(np.int32) if len(block.vetted) else np.full(block.n_items, -1, dtype=np.int32)
 
 
-def _chances_of(scan: LabelScan[Labels], keys: Keys) -> Floats:
+def drawn_chances(scan: LabelScan[Labels], keys: Keys) -> Floats:
     """The chance that each item was drawn; in a simple random sample of all items, the share that was."""
     names = vocabulary_from(list(scan.reader.drawn))
     chances = np.array(list(scan.reader.drawn.values()), dtype=float)

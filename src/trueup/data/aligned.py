@@ -1,11 +1,8 @@
-"""Predictions in the order of the items and classes of the votes, and what is asked of them there.
-
-All names of a system are looked up, and refused, before any array is made; what follows is arrays only.
-"""
+"""What each system predicts, in its own names, and the same in the order of the items and classes of the votes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
@@ -13,15 +10,40 @@ import numpy as np
 import numpy.typing as npt
 
 from trueup._base.types import Booleans, Codes, Floats, Positions
-from trueup._base.validation import check_choice, did_you_mean, kind_hint, preview
-from trueup.data.encoding import Vocabulary, vocabulary_from
-from trueup.data.systems import System
+from trueup._base.validation import check_choice, check_number, did_you_mean, kind_hint, preview
+from trueup.data.encoding import (
+    Block,
+    Encoded,
+    Vocabulary,
+    check_named,
+    encode,
+    first_repeated,
+    is_null,
+    vocabulary_from,
+)
+from trueup.data.frames import Table, check_column, read_names, series_parts
 from trueup.data.votes import Votes
-from trueup.exceptions import InvalidPredictions
+from trueup.exceptions import InvalidLabels, InvalidPredictions
 
 Policy = Literal["error", "ignore"]
 OutputKind = Literal["classes", "scores", "probabilities"]
 NO_PREDICTION = np.int32(-1)
+
+
+@dataclass(frozen=True, eq=False)
+class System:
+    """What one system predicts, row by row and in its own names; a null is no prediction."""
+
+    name: Hashable
+    n: int
+    items: Vocabulary | None = None  # (n,): the item of each row; None where rows follow the items of the labels
+    codes: Codes | None = None  # (n,): hard predictions as positions in `classes`, -1 for none
+    classes: Vocabulary | None = None
+    probabilities: Floats | None = None  # (n, len(columns): class probabilities, NaN for none
+    columns: Vocabulary | None = None
+    scores: Floats | None = None  # (n,): scores that grow with the chance of the `positive` class, NaN for none
+    positive: Hashable | None = None
+    threshold: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,8 +127,8 @@ class AlignedPredictions:
             return replace(self, scores=-self.scores, positive=positive)
         of_class = "no class in particular" if self.positive is None else "another class"
         raise InvalidPredictions(
-            f"scores must speak for the positive class of more than two, got {self.n_classes} classes and scores of "
-            f"{of_class}; pass `positive`, name it in Predictions.from_scores, or pass class probabilities"
+            f"scores of {self.n_classes} classes must be of the positive class, got those of {of_class}; name "
+            "`positive`"
         )
 
     def _with_probabilities(self) -> AlignedPredictions:
@@ -144,43 +166,34 @@ class AlignedPredictions:
         return notes
 
 
-@dataclass(frozen=True, eq=False)
-class _Places:
-    """Where the names of one system are in the labels; -1 is nowhere."""
-
-    rows: Positions  # the rows whose item the labels have
-    items: Positions  # the position of the item of each of these rows
-    classes: Codes  # the position of each class; one more entry serves the code -1
-    columns: Codes  # the position of the class of each column of probabilities
-    positive: int | None
-
-
 def align_systems(
     systems: Sequence[System], labels: Votes, *, unknown: Policy, missing: Policy, unknown_class: Policy
 ) -> AlignedPredictions:
     """Align each system and stack them; a kind of prediction that a system lacks is None for all."""
     for value, name in ((unknown, "unknown"), (missing, "missing"), (unknown_class, "unknown_class")):
         check_choice(value, ("error", "ignore"), name=name)
-    places = [_look_up(system, labels, unknown=unknown, unknown_class=unknown_class) for system in systems]
-    parts = [_arrange(*pair, labels.n_items, labels.n_classes) for pair in zip(systems, places, strict=True)]
+    parts = [_align(system, labels, unknown=unknown, unknown_class=unknown_class) for system in systems]
     for system, part in zip(systems, parts, strict=True):
         _check_missing(system, part, labels, missing)
-    scored = all(part.scores is not None for part in parts)
-    positives = {part.positive for part in parts} if scored else set()
+    positives = {part.positive for part in parts} if all(part.scores is not None for part in parts) else set()
     if len(positives) > 1:
         raise InvalidPredictions(
-            f"the scores of all systems must speak for one class, got {preview([s.positive for s in systems])}; "
+            f"all scores must be of one class, got {preview([s.positive for s in systems])}; "
             "name the same `positive` for each"
         )
+    lacking, unknown_items, unknown_classes = (
+        np.array(numbers, dtype=np.int64)
+        for numbers in zip(*((p.lacks.sum(), p.unknown_items, p.unknown_classes) for p in parts), strict=True)
+    )
     return AlignedPredictions(
         systems=vocabulary_from([system.name for system in systems]),
         codes=_stacked([part.codes for part in parts]),
         scores=_stacked([part.scores for part in parts]),
         probabilities=_stacked([part.probabilities for part in parts]),
         positive=positives.pop() if positives else None,
-        missing=np.array([int(part.lacks.sum()) for part in parts], dtype=np.int64),
-        unknown_items=np.array([s.n - len(p.rows) for s, p in zip(systems, places, strict=True)], dtype=np.int64),
-        unknown_classes=np.array([part.unknown_classes for part in parts], dtype=np.int64),
+        missing=lacking,
+        unknown_items=unknown_items,
+        unknown_classes=unknown_classes,
         n_classes=labels.n_classes,
     )
 
@@ -190,16 +203,26 @@ def _stacked(arrays: Sequence[npt.NDArray[Any] | None]) -> npt.NDArray[Any] | No
     return np.stack(present) if present and len(present) == len(arrays) else None
 
 
-# ---------------------------------------------------------------------- names
+@dataclass(frozen=True, eq=False)
+class _Arrays:
+    """The outputs of one system in the order of the labels, and which items lack one."""
+
+    codes: Codes | None
+    scores: Floats | None
+    probabilities: Floats | None
+    positive: int | None
+    lacks: Booleans
+    unknown_items: int
+    unknown_classes: int
 
 
-def _look_up(system: System, labels: Votes, *, unknown: Policy, unknown_class: Policy) -> _Places:
-    """The places of all names of a system; those that the labels lack are refused or, by the policies, left out."""
+def _align(system: System, labels: Votes, *, unknown: Policy, unknown_class: Policy) -> _Arrays:
+    """What a system predicts; all of its names are looked up, and refused or left out, before any array is made."""
     where = np.arange(system.n) if system.items is None else labels.find_items(system.items)
     if system.items is None and system.n != labels.n_items:
         raise InvalidPredictions(
-            f"predictions without item names must follow labels.items, got {system.n} for {labels.n_items} items"
-            f"{_of(system)}; pass one for each, or name them with `items` or a mapping item -> class"
+            f"predictions without `items` must follow labels.items, got {system.n} for {labels.n_items} "
+            f"items{_of(system)}; name the items"
         )
     n_strange = int((where < 0).sum())
     if system.items is not None and n_strange and (unknown == "error" or n_strange == system.n):
@@ -212,11 +235,13 @@ def _look_up(system: System, labels: Votes, *, unknown: Policy, unknown_class: P
         for names in (system.classes, system.columns)
     )
     if system.codes is not None and system.classes is not None:
-        codes = system.codes[rows]
-        strange = (classes[codes] < 0) & (codes >= 0)
-        if strange.any() and (unknown_class == "error" or bool((classes[codes] < 0).all())):
-            names = system.classes[np.unique(codes[strange])]
-            raise _refusal(names, labels, "classes", f"{int(strange.sum())} of {len(codes)} predictions{_of(system)}")
+        predicted = system.codes[rows]
+        strange = (classes[predicted] < 0) & (predicted >= 0)
+        if strange.any() and (unknown_class == "error" or bool((classes[predicted] < 0).all())):
+            names = system.classes[np.unique(predicted[strange])]
+            raise _refusal(
+                names, labels, "classes", f"{int(strange.sum())} of {len(predicted)} predictions{_of(system)}"
+            )
     if system.probabilities is not None and system.columns is not None:
         strange = (columns[:-1] < 0) & (np.nanmax(system.probabilities, axis=0, initial=0.0) > 0)
         if strange.any():  # leaving mass out would leave rows that do not sum to one
@@ -225,7 +250,36 @@ def _look_up(system: System, labels: Votes, *, unknown: Policy, unknown_class: P
         raise _refusal(vocabulary_from([system.positive]), labels, "classes", f"positive={system.positive!r}")
     second = 1 if labels.n_classes == 2 else None
     positive = second if system.positive is None else position[system.positive]
-    return _Places(rows, where[rows], classes, columns[:-1], positive)
+    target, columns = where[rows], columns[:-1]
+    codes: Codes | None = None
+    scores, probabilities, n_unknown = None, None, 0
+    n_items, n_classes = labels.n_items, labels.n_classes
+    lacks = np.zeros(n_items, dtype=bool)
+    if system.codes is not None:
+        codes = np.full(n_items, NO_PREDICTION)
+        codes[target] = classes[system.codes[rows]]
+        n_unknown = int((system.codes[rows] >= 0).sum() - (codes >= 0).sum())
+        lacks |= codes < 0
+    if system.probabilities is not None:
+        probabilities = np.full((n_items, n_classes), np.nan)
+        known = np.flatnonzero(columns >= 0)
+        table = np.zeros((len(rows), n_classes))  # a class the system does not know has none
+        table[:, columns[known]] = system.probabilities[np.ix_(rows, known)]
+        table[np.isnan(system.probabilities[rows]).any(axis=1)] = np.nan
+        probabilities[target] = table
+        lacks |= np.isnan(probabilities[:, 0])
+    if system.scores is not None:
+        scores = np.full(n_items, np.nan)
+        scores[target] = system.scores[rows]
+        lacks |= np.isnan(scores)
+    if scores is None and probabilities is not None and n_classes == 2:
+        scores, positive = probabilities[:, 1].copy(), 1
+    if codes is None and probabilities is not None:
+        codes = _likeliest(probabilities)
+    elif codes is None and scores is not None and system.threshold is not None:
+        codes = _above_threshold(scores, system.threshold, positive, n_classes, _of(system))
+    positive = None if scores is None else positive
+    return _Arrays(codes, scores, probabilities, positive, lacks, system.n - len(rows), n_unknown)
 
 
 def _of(system: System) -> str:
@@ -250,54 +304,6 @@ def _refusal(names: Vocabulary, labels: Votes, kind: Literal["items", "classes"]
     )
 
 
-# ---------------------------------------------------------------------- arrays
-
-
-@dataclass(frozen=True, eq=False)
-class _Arrays:
-    """The outputs of one system in the order of the labels, and which items lack one."""
-
-    codes: Codes | None
-    scores: Floats | None
-    probabilities: Floats | None
-    positive: int | None
-    lacks: Booleans
-    unknown_classes: int
-
-
-def _arrange(system: System, places: _Places, n_items: int, n_classes: int) -> _Arrays:
-    rows, target = places.rows, places.items
-    codes: Codes | None = None
-    probabilities = scores = None
-    unknown_classes = 0
-    lacks = np.zeros(n_items, dtype=bool)
-    if system.codes is not None:
-        codes = np.full(n_items, NO_PREDICTION)
-        codes[target] = places.classes[system.codes[rows]]
-        unknown_classes = int((system.codes[rows] >= 0).sum() - (codes >= 0).sum())
-        lacks |= codes < 0
-    if system.probabilities is not None:
-        probabilities = np.full((n_items, n_classes), np.nan)
-        known = np.flatnonzero(places.columns >= 0)
-        table = np.zeros((len(rows), n_classes))  # a class the system does not know has none
-        table[:, places.columns[known]] = system.probabilities[np.ix_(rows, known)]
-        table[np.isnan(system.probabilities[rows]).any(axis=1)] = np.nan
-        probabilities[target] = table
-        lacks |= np.isnan(probabilities[:, 0])
-    if system.scores is not None:
-        scores = np.full(n_items, np.nan)
-        scores[target] = system.scores[rows]
-        lacks |= np.isnan(scores)
-    positive = places.positive
-    if scores is None and probabilities is not None and n_classes == 2:
-        scores, positive = probabilities[:, 1].copy(), 1
-    if codes is None and probabilities is not None:
-        codes = _likeliest(probabilities)
-    elif codes is None and scores is not None and system.threshold is not None:
-        codes = _above_threshold(scores, system.threshold, positive, n_classes, _of(system))
-    return _Arrays(codes, scores, probabilities, None if scores is None else positive, lacks, unknown_classes)
-
-
 def _likeliest(probabilities: Floats) -> Codes:
     """The likeliest class, the first of equals."""
     nothing = np.isnan(probabilities[:, 0])
@@ -309,9 +315,8 @@ def _above_threshold(scores: Floats, threshold: float, positive: int | None, n_c
     """The positive class where a score reaches the threshold, and the other one elsewhere."""
     if n_classes != 2 or positive is None:
         raise InvalidPredictions(
-            f"scores and a threshold decide between two classes, got {n_classes} classes{whose}; give "
-            "classes or class probabilities (`Predictions.from_probabilities`), or pass `threshold=None` for "
-            "scores alone"
+            f"a threshold decides between two classes, got {n_classes}{whose}; predict classes, or pass "
+            "`threshold=None`"
         )
     codes = np.where(scores >= threshold, positive, 1 - positive).astype(np.int32)
     return np.where(np.isnan(scores), NO_PREDICTION, codes)
@@ -321,7 +326,171 @@ def _check_missing(system: System, part: _Arrays, labels: Votes, missing: Policy
     n_lacking = int(part.lacks.sum())
     if n_lacking == labels.n_items or (n_lacking and missing == "error"):
         raise InvalidPredictions(
-            f"every item needs a prediction, got none for {n_lacking} of {labels.n_items} items"
-            f"{_of(system)}: {preview(labels.items[part.lacks])}; "
-            'predict them, leave these items out with labels.select, or pass `missing="ignore"` to what takes it'
+            f"every item needs a prediction, got none for {n_lacking} of {labels.n_items} items{_of(system)}: "
+            f'{preview(labels.items[part.lacks])}; predict them, leave them out, or pass `missing="ignore"`'
         )
+
+
+def systems_of(
+    table: Table,
+    *,
+    item: str | None,
+    prediction: str,
+    score: str,
+    probabilities: Mapping[Hashable, str] | None,
+    system: str | None,
+    positive: Hashable | None,
+    threshold: float | None,
+    known: Mapping[str, Vocabulary] | None = None,
+) -> tuple[System, ...]:
+    """The systems of a table; the parameters are those of `Predictions.from_frame`, and `known` is of `read_names`.
+
+    The columns of predictions and scores are optional unless renamed, but one of them must be there.
+    """
+    roles = {role: name for role, name in (("item", item), ("system", system)) if name is not None}
+    is_scored = score in table.columns or score != "score"
+    if prediction in table.columns or prediction != "prediction" or not (is_scored or probabilities):
+        roles["prediction"] = prediction
+    score_in = _Numbers(score) if is_scored else None
+    probability_in = {name: _Numbers(column) for name, column in (probabilities or {}).items()}
+    sinks = [(numbers.column, numbers) for numbers in (score_in, *probability_in.values()) if numbers is not None]
+    try:
+        for column, _ in sinks:
+            check_column(column, table.columns, role="score" if column == score else "probabilities")
+        names = read_names(table, roles, known=known, sinks=sinks)
+    except InvalidLabels as error:
+        raise InvalidPredictions(error.sentence) from error
+    columns = {name: numbers.finish() for name, numbers in probability_in.items()}
+    scores = None if score_in is None else score_in.finish()
+    lengths = {len(codes) for codes, _ in names.values()} | {len(p) for p in columns.values()}
+    lengths |= set() if scores is None else {len(scores)}
+    if len(lengths) != 1:
+        raise InvalidPredictions(f"the columns must have one length, got {sorted(lengths)}; pass a row for each item")
+    n = lengths.pop()
+    if n == 0:
+        raise InvalidPredictions("there are no predictions, got 0 rows; pass a row for each item")
+    for role in {"item", "system"} & names.keys():
+        check_named(names[role][0], role, error=InvalidPredictions)
+    whole = System("model", n)
+    if "item" in names:
+        codes, vocabulary = names["item"]
+        whole = replace(whole, items=vocabulary[codes])
+    if "prediction" in names:
+        whole = replace(whole, codes=names["prediction"][0], classes=names["prediction"][1])
+    if columns:
+        checked = check_rows(np.stack(list(columns.values()), axis=1))
+        whole = replace(whole, probabilities=checked, columns=vocabulary_from(columns))
+    if scores is not None:
+        whole = with_scores(whole, scores, positive, threshold)
+    if "system" not in names:
+        return (_distinct(whole),)
+    codes, systems = names["system"]
+    parts = (_rows(whole, np.flatnonzero(codes == k), name) for k, name in enumerate(systems.tolist()))
+    return tuple(_distinct(part) for part in parts)
+
+
+def _as_block(values: Any) -> Block:
+    """One value for each item."""
+    if isinstance(values, str | bytes) or not hasattr(values, "__len__") or getattr(values, "ndim", 1) != 1:
+        got = f"shape {values.shape}" if hasattr(values, "shape") else f"{type(values).__name__} {values!r:.40}"
+        raise InvalidPredictions(f"predictions must be one for each item, got {got}; pass a list")
+    parts = series_parts(values)
+    if parts is not None:
+        return parts[0]
+    return values if isinstance(values, np.ndarray) else list(values)
+
+
+def encode_classes(values: Any) -> Encoded:
+    """Hard classes as codes."""
+    try:
+        return encode([_as_block(values)], column="prediction")
+    except InvalidLabels as error:
+        raise InvalidPredictions(error.sentence) from error
+
+
+def _distinct(system: System) -> System:
+    """An item is predicted once by a system."""
+    n_again = 0 if system.items is None else system.n - len(set(system.items.tolist()))
+    if n_again and system.items is not None:
+        raise InvalidPredictions(
+            f"a system must predict an item once, got {n_again} repeated items (first: "
+            f"{first_repeated(system.items)!r}); keep one of each, or name the column of systems with `system=…`"
+        )
+    return system
+
+
+def _rows(system: System, rows: npt.NDArray[np.int64], name: Hashable) -> System:
+    arrays = {k: getattr(system, k) for k in ("items", "codes", "probabilities", "scores")}
+    return replace(system, name=name, n=len(rows), **{k: None if a is None else a[rows] for k, a in arrays.items()})
+
+
+def with_scores(system: System, values: Floats, positive: Hashable | None, threshold: float | None) -> System:
+    """A system with scores added."""
+    if np.isinf(values).any():
+        raise InvalidPredictions(f"scores must be finite, got {preview(values[np.isinf(values)])}; use large numbers")
+    if threshold is not None:
+        threshold = check_number(threshold, name="threshold")
+    return replace(system, scores=values, positive=positive, threshold=threshold)
+
+
+def as_floats(values: Any, what: str) -> Floats:
+    """A new array of floats; None is NaN."""
+    try:
+        return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidPredictions(f"{what} must be numbers, got {values!r:.60}; convert them to floats") from error
+
+
+def check_rows(table: Floats) -> Floats:
+    """Rows that are probabilities, scaled to sum to one exactly, or NaN altogether for no prediction."""
+    predicted = np.flatnonzero(~np.isnan(table).all(axis=1))
+    rows = table[predicted]
+    outside = np.argwhere(~((rows >= 0) & (rows <= 1.001)))
+    if len(outside):
+        value = rows[tuple(outside[0])]
+        raise InvalidPredictions(
+            f"probabilities must be between 0 and 1, got {value:.6g}; use Predictions.from_scores for other scores"
+        )
+    total = rows.sum(axis=1)
+    wrong = np.flatnonzero(np.abs(total - 1) > 1e-3)
+    if len(wrong):
+        row = predicted[wrong[0]]
+        raise InvalidPredictions(
+            f"probabilities of an item must sum to 1, got {total[wrong[0]]:.6g} in `row {row}`; scale the rows"
+        )
+    scaled = np.full(table.shape, np.nan)
+    scaled[predicted] = rows / total[:, None]
+    return scaled
+
+
+class _Numbers:
+    """Collects a column of numbers; blank and null are NaN."""
+
+    def __init__(self, column: str) -> None:
+        self.column = column
+        self._parts: list[Floats] = []
+        self._n = 0
+
+    def add(self, block: Block) -> None:
+        """Take the next block."""
+        values = block if isinstance(block, np.ndarray) else ["nan" if v == "" or is_null(v) else v for v in block]
+        try:
+            self._parts.append(np.array(values, dtype=np.float64))
+        except (TypeError, ValueError) as error:
+            row, bad = next((k, v) for k, v in enumerate(values) if not _is_number(v))
+            raise InvalidPredictions(
+                f"{self.column} must be a number, got {bad!r} in `row {self._n + row}`; leave it blank for none"
+            ) from error
+        self._n += len(values)
+
+    def finish(self) -> Floats:
+        """The whole column."""
+        return np.concatenate(self._parts) if self._parts else np.empty(0)
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True

@@ -165,26 +165,11 @@ def _read_wide(
         label, names = named_as((label, names), known.get("label"))
     rest = {name: fact for name, fact in facts.items() if name not in columns}
     found = inferred_table(rest, key, code, items, from_text=table.from_text)
-    said = f"It is read as a wide table, with the labelers {preview(columns, most=10)}"
-    remark = f"{said} and the item columns {preview(list(rest), most=10)}." if rest else f"{said}."
-    labeler = np.repeat(np.arange(len(columns), dtype=np.int32), len(code))
-    item_codes = np.tile(code, len(columns))
-    labelers = vocabulary_from(columns)
-    reading_notes = () if surely else (remark,)
-    return Columns(
-        item_codes,
-        items,
-        labeler,
-        labelers,
-        label,
-        names,
-        missing,
-        abstain,
-        None,
-        found,
-        reading_notes=reading_notes,
-        is_wide=True,
-    )
+    note = f"It is read as a wide table, with the labelers {preview(columns, most=10)}"
+    note += f" and the item columns {preview(list(rest), most=10)}." if rest else "."
+    item_codes, labeler = np.tile(code, len(columns)), np.repeat(np.arange(len(columns), dtype=np.int32), len(code))
+    rows = (item_codes, items, labeler, vocabulary_from(columns), label, names, missing, abstain)
+    return Columns(*rows, None, found, reading_notes=() if surely else (note,), is_wide=True)
 
 
 def _labeler_columns(
@@ -209,12 +194,7 @@ def scale_of(order: Sequence[Any] | None, missing: Any, abstain: Any) -> list[An
 
 
 def melt_matrix(
-    matrix: Any,
-    *,
-    missing: Any,
-    abstain: Any,
-    items: Sequence[Hashable] | None,
-    labelers: Sequence[Hashable] | None,
+    matrix: Any, *, missing: Any, abstain: Any, items: Sequence[Hashable] | None, labelers: Sequence[Hashable] | None
 ) -> Columns:
     """An items × labelers array or wide frame as columns; a frame names its items and labelers itself."""
     missing, abstain = declared(missing, abstain)
@@ -227,24 +207,15 @@ def melt_matrix(
     array = _matrix_of(matrix)
     if array.ndim != 2:
         raise InvalidLabels(
-            f"the matrix must be items × labelers, got {array.ndim} dimension(s) of shape {array.shape}; "
-            "use Labels.from_frame for a long table"
+            f"the matrix must be items × labelers, got shape {array.shape}; use Labels.from_frame for a long table"
         )
     n, t = array.shape
     cells = array.ravel()
     encoder = Encoder.of((cells[k : k + _CELLS] for k in range(0, len(cells), _CELLS)), "label")
     label, names = encoder.finish(special=missing + abstain)
-    return Columns(
-        np.repeat(np.arange(n, dtype=np.int32), t),
-        check_names("items", items, n),
-        np.tile(np.arange(t, dtype=np.int32), n),
-        check_names("labelers", labelers, t),
-        label,
-        names,
-        missing,
-        abstain,
-        is_wide=True,
-    )
+    item, labeler = np.repeat(np.arange(n, dtype=np.int32), t), np.tile(np.arange(t, dtype=np.int32), n)
+    of_names = check_names("items", items, n), check_names("labelers", labelers, t)
+    return Columns(item, of_names[0], labeler, of_names[1], label, names, missing, abstain, is_wide=True)
 
 
 def _matrix_of(matrix: Any) -> npt.NDArray[Any]:
@@ -255,18 +226,13 @@ def _matrix_of(matrix: Any) -> npt.NDArray[Any]:
             array = np.array(matrix, dtype=object)
     except ValueError as error:
         raise InvalidLabels(
-            "the matrix must be items × labelers, got rows of different lengths; fill absent votes with the "
-            "value of `missing`"
+            "the matrix must be items × labelers, got rows of different lengths; fill the gaps with `missing`"
         ) from error
     return array
 
 
 def assemble(
-    columns: Columns,
-    *,
-    classes: Sequence[Hashable] | None,
-    abstain_policy: AbstainPolicy,
-    duplicates: Duplicates,
+    columns: Columns, *, classes: Sequence[Hashable] | None, abstain_policy: AbstainPolicy, duplicates: Duplicates
 ) -> dict[str, Any]:
     """The fields of `Labels` from encoded columns."""
     check_choice(abstain_policy, ("ignore", "answer"), name="abstain_policy")
@@ -285,10 +251,7 @@ def assemble(
     else:
         keep &= ~is_abstention
     if not keep.any():
-        raise InvalidLabels(
-            f"there are no votes, got {len(keep)} rows that are all declared missing or abstentions; "
-            "check `missing` and `abstain`"
-        )
+        raise InvalidLabels(f"there are no votes, got {len(keep)} rows that all say so; check `missing` and `abstain`")
     item, labeler = columns.item, columns.labeler
     if not keep.all():  # most tables have nothing to leave out, and a copy of every column is worth avoiding
         item, labeler, answer = item[keep], labeler[keep], answer[keep]
@@ -346,17 +309,15 @@ def _special_rows(columns: Columns) -> tuple[Booleans, Booleans]:
             is_abstention |= null
         else:
             raise InvalidLabels(
-                f"label must not be empty, got {int(null.sum())} of {len(null)} rows where it is (first: "
-                f"`row {int(np.argmax(null))}`); declare what that means: `missing=None` for no vote, `abstain=None` "
-                "for an abstention"
+                f"label must not be empty, got {int(null.sum())} of {len(null)} rows where it is (first: `row "
+                f"{int(np.argmax(null))}`); pass `missing=None` if it is no vote, `abstain=None` if it is an abstention"
             )
     blank = [i for i, name in enumerate(columns.names.tolist()) if isinstance(name, str) and not name.strip()]
     if blank:
         rows = np.isin(columns.label, blank)
         raise InvalidLabels(
             f"label must not be blank text, got {int(rows.sum())} of {len(rows)} rows where it is (first: "
-            f"`row {int(np.argmax(rows))}`); declare what that means: `missing={columns.names[blank[0]]!r}` for "
-            "no vote, `abstain=…` for an abstention"
+            f"`row {int(np.argmax(rows))}`); declare it with `missing={columns.names[blank[0]]!r}` or `abstain=…`"
         )
     return is_missing, is_abstention
 
@@ -369,8 +330,7 @@ def _answers(columns: Columns, classes: Sequence[Hashable] | None, special: Bool
             left_out = [v for k, v in enumerate(columns.missing) if (columns.label == -2 - k).any()]
             hint = f", or another `missing` if {left_out[0]!r} is a class and not an absent vote" if left_out else ""
             raise InvalidLabels(
-                f"votes must name at least two classes, got {got}; pass `classes=[…]` with all that could be chosen"
-                f"{hint}"
+                f"votes must name at least two classes, got {got}; pass `classes=[…]` with all there are{hint}"
             )
         return columns.names, columns.label.copy()
     named = check_names("classes", classes)
@@ -380,8 +340,7 @@ def _answers(columns: Columns, classes: Sequence[Hashable] | None, special: Bool
     twice = [v for v in (*columns.missing, *columns.abstain) if v in position]
     if twice:
         raise InvalidLabels(
-            f"a value cannot be a class and stand for no vote, got {preview(twice)} in `classes` and in `missing` or "
-            "`abstain`; pass `missing=None` or what else marks that there is no vote, or take it out of `classes`"
+            f"a class cannot stand for no vote too, got {preview(twice)}; change `missing` or `abstain`, or `classes`"
         )
     names = columns.names.tolist()
     unknown = [k for k, name in enumerate(names) if name not in position]
@@ -411,21 +370,17 @@ def _choose_duplicates(
     _, first = np.unique(pair, return_index=True)
     if rule == "error" and len(first) < len(pair):
         again = int(np.setdiff1d(np.arange(len(pair)), first)[0])
-        who, what = columns.labelers[labeler[again]], columns.items[item[again]]
+        labeler_name, what = columns.labelers[labeler[again]], columns.items[item[again]]
         raise InvalidLabels(
-            f"a labeler must vote once on an item{'' if run is None else ' in a run'}, got "
-            f"{len(pair) - len(first)} repeated votes (first: labeler "
-            f'{who!s} on item {what!s}); pass `duplicates="keep"`, `duplicates="first"` or `duplicates="last"`'
+            f"a labeler must vote once on an item{'' if run is None else ' in a run'}, got {len(pair) - len(first)} "
+            "repeated votes "
+            f'(first: labeler {labeler_name!s} on item {what!s}); pass `duplicates="keep"`, "first" or "last"'
         )
     return np.sort(first)
 
 
 def from_counts(
-    counts: npt.ArrayLike,
-    *,
-    classes: Sequence[Hashable] | None,
-    items: Sequence[Hashable] | None,
-    labeler: Hashable,
+    counts: npt.ArrayLike, *, classes: Sequence[Hashable] | None, items: Sequence[Hashable] | None, labeler: Hashable
 ) -> dict[str, Any]:
     """The fields of `Labels` from an items × classes table of counts."""
     values, row_names, column_names = matrix_parts(counts)
@@ -433,13 +388,11 @@ def from_counts(
     table = np.asarray(values)
     if table.ndim != 2 or table.shape[1] < 2:
         raise InvalidLabels(
-            f"counts must be items × classes with at least two classes, got shape {table.shape}; "
-            "use Labels.from_frame for a long table"
+            f"counts must be items × classes, two classes at least, got shape {table.shape}; see Labels.from_frame"
         )
     if table.dtype.kind not in "iuf" or (table < 0).any() or not np.isfinite(table).all() or (table % 1 != 0).any():
         raise InvalidLabels(
-            f"counts must be whole numbers that are not negative, got {preview(table.ravel())} of type {table.dtype}; "
-            "use Labels.from_frame for names"
+            f"counts must be whole numbers that are not negative, got {preview(table.ravel())}; see Labels.from_frame"
         )
     if not table.any():
         raise InvalidLabels("there are no votes, got counts that are all 0; pass how many said what")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterable
+from difflib import SequenceMatcher
 from typing import Any
 
 import numpy as np
@@ -45,11 +46,7 @@ def summary(labels: Votes) -> dict[str, Any]:
         "labelers": labels.n_labelers,
         "classes": labels.classes.tolist(),
         "votes": labels.n_votes,
-        "votes_per_item": {
-            "min": int(per_item.min()),
-            "mean": float(per_item.mean()),
-            "max": int(per_item.max()),
-        },
+        "votes_per_item": {"min": int(per_item.min()), "mean": float(per_item.mean()), "max": int(per_item.max())},
         "votes_per_labeler": {
             "min": int(per_labeler.min()),
             "median": float(np.median(per_labeler)),
@@ -173,8 +170,7 @@ def find_suspect_names(labels: Votes) -> list[str]:
     ]
     if len(classes) > _MANY_NUMBERS and all(kind_of(name) == "number" for name in classes):
         sentences.append(
-            f"There are {len(classes):,} classes and all are numbers; if they are scores, cut them into classes before "
-            "reading."
+            f"There are {len(classes):,} classes and all are numbers; if they are scores, cut them into classes."
         )
     return sentences
 
@@ -187,12 +183,12 @@ def misspelled_class(name: object, classes: Iterable[object]) -> str | None:
     if not isinstance(name, str):
         return None
     texts = [text for text in classes if isinstance(text, str)]
-    for text in texts:
-        if _letters(text) == _letters(name):
-            return text
+    same = next((text for text in texts if _letters(text) == _letters(name)), None)
+    if same is not None:
+        return same
     for text in texts:
         codes = max(len(name), len(text)) < 4 or any(map(str.isdigit, name + text))
-        if not codes and abs(len(name) - len(text)) < 2 and _edit_distance(_letters(name), _letters(text)) == 1:
+        if not codes and abs(len(name) - len(text)) < 2 and _letters_apart(_letters(name), _letters(text)) == 1:
             return text
     return None
 
@@ -209,28 +205,18 @@ def _nearly_alike(a: object, b: object) -> bool:
     short = min(len(a), len(b))
     if short < 4 or abs(len(a) - len(b)) > 2 or _letters(a) == _letters(b):
         return False
-    return _edit_distance(a.casefold(), b.casefold()) <= (1 if short < 8 else 2)
+    return _letters_apart(a.casefold(), b.casefold()) <= (1 if short < 8 else 2)
 
 
-def _edit_distance(a: str, b: str) -> int:
-    """The fewest letters to insert, delete, replace or swap with their neighbour that make one text the other."""
-    before: list[int] = []
-    above = list(range(len(b) + 1))
-    for i, letter in enumerate(a, start=1):
-        row = [i]
-        for j, other in enumerate(b, start=1):
-            row.append(min(above[j] + 1, row[j - 1] + 1, above[j - 1] + (letter != other)))
-            if i > 1 and j > 1 and letter == b[j - 2] and a[i - 2] == other:
-                row[j] = min(row[j], before[j - 2] + 1)
-        before, above = above, row
-    return above[-1]
+def _letters_apart(a: str, b: str) -> int:
+    """How many letters of the longer text have no partner in the other: 1 for one inserted, replaced or swapped."""
+    same = SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks()
+    return max(len(a), len(b)) - sum(block.size for block in same)
 
 
 def _about_silent_items(labels: Votes) -> str:
     silent = int((labels.votes_per_item == 0).sum())
-    return (
-        f"{silent} of {some(labels.n_items, 'item')} have no votes; they are kept, and only the prior speaks of them."
-    )
+    return f"{silent} of {some(labels.n_items, 'item')} have no votes; they are kept, and only the prior tells of them."
 
 
 def _about_repeated_votes(labels: Votes) -> str:

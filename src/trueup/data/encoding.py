@@ -89,8 +89,7 @@ class Encoder:
         except TypeError as error:
             bad = next(v for v in values if not _hashable(v))
             raise InvalidLabels(
-                f"{self.column} must hold names that can be hashed (text, numbers, tuples), got "
-                f"{type(bad).__name__} {bad!r:.40}; convert the column to text or numbers"
+                f"{self.column} must hold text or numbers, got {type(bad).__name__} {bad!r:.40}; convert the column"
             ) from error
 
     @property
@@ -272,9 +271,7 @@ def _sorted_vocabulary(names: list[Hashable], column: str) -> tuple[Vocabulary, 
         families.setdefault(kind_of(name), name)
     if len(families) > 1:
         (kind_a, a), (kind_b, b) = list(families.items())[:2]
-        raise InvalidLabels(
-            f"{column} mixes types, got {kind_a} {a!r} and {kind_b} {b!r}; convert the column to one type"
-        )
+        raise InvalidLabels(f"{column} mixes types, got {kind_a} {a!r} and {kind_b} {b!r}; convert it to one type")
     try:
         if "frozenset" in families:  # sets are compared by inclusion, which is no order
             raise TypeError
@@ -356,12 +353,12 @@ def positions(names: Iterable[Hashable], known: Vocabulary, position: Mapping[Ha
     except TypeError as error:
         bad = next(v for v in listed if not _hashable(v))
         raise InvalidLabels(
-            f"{what}s must be names, got {type(bad).__name__} {bad!r:.40}; pass names as in labels.{what}s"
+            f"{what}s must be names, got {type(bad).__name__} {bad!r:.40}; see labels.{what}s"
         ) from error
     except KeyError:
         unknown = [name for name in listed if name not in position]
         hint = kind_hint(unknown[0], known, what=f"{what}s") or did_you_mean(unknown[0], known[:1000].tolist())
         raise InvalidLabels(
-            f"{len(unknown)} of {len(listed)} {what}s are not in the labels, got {preview(unknown)}"
-            f"{hint or f'; see `labels.{what}s`'}"
+            f"{len(unknown)} of {len(listed)} {what}s are not in the labels, got "
+            f"{preview(unknown)}{hint or f'; see `labels.{what}s`'}"
         ) from None

@@ -57,8 +57,7 @@ def format_of(source: Source, file_format: Format | None) -> Format:
     if kind is None:
         suffix = Path(source).suffix.lower() or "no suffix"
         raise InvalidFile(
-            f"the format of {named(source)} is not known, got {suffix}; "
-            f"use one of {', '.join(_SUFFIXES)} or pass `file_format=…`"
+            f"the format of {named(source)} is not known, got {suffix}; pass `file_format=…`: {', '.join(FORMATS)}"
         )
     return kind
 
@@ -87,21 +86,25 @@ def open_table(source: Source, *, file_format: Format | None = None) -> Iterator
                 raise InvalidFile(f"parquet needs a path, got {who}; write it to a file first")
             yield _ParquetTable(source)
             return
-        with _text(source) as stream:
+        with wrap_damage(who), _text(source) as stream:
             yield _CsvTable(stream, who, tab=kind == "tsv") if kind != "jsonl" else _JsonTable(stream, who)
     except (InvalidLabels, InvalidPredictions) as error:
         raise type(error)(f"in {who}, {error.sentence}") from error
+
+
+@contextmanager
+def wrap_damage(who: str, *others: type[Exception]) -> Iterator[None]:
+    """Inside, what a damaged file leads to, also errors of `others`, becomes one error that names the file."""
+    damages: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error, *others)
+    try:
+        yield
     except TrueupError:
         raise
     except UnicodeDecodeError as error:
-        raise InvalidFile(
-            f"{who} is not UTF-8 text, got byte 0x{error.object[error.start]:02x}; save it as UTF-8, or name it by its "
-            "format (.csv, .csv.gz, .jsonl, .parquet)"
-        ) from error
-    except (OSError, EOFError, zlib.error) as error:
-        raise InvalidFile(
-            f"{who} cannot be read, got {error!s:.100}; check that it is whole and may be read"
-        ) from error
+        got = f"byte 0x{error.object[error.start]:02x}"
+        raise InvalidFile(f"{who} is not UTF-8 text, got {got}; save it as UTF-8") from error
+    except damages as error:
+        raise InvalidFile(f"{who} cannot be read, got {error!s:.100}; check that it is whole") from error
 
 
 @contextmanager
@@ -150,15 +153,13 @@ class _CsvTable:
             return [name.strip() for name in next(csv.reader([header], delimiter=delimiter))]
         except csv.Error as error:
             raise InvalidFile(
-                f"{self._who} must begin with the names of its columns, got {header!r:.40} ({error}); check the file"
+                f"{self._who} must begin with its columns' names, got {header!r:.40} ({error})"
             ) from error
 
     def read(self, sinks: Sequence[tuple[str, Sink]]) -> None:
         for name, _ in sinks:
             if self.columns.count(name) > 1:
-                raise InvalidFile(
-                    f"{self._who} must name each column once, got {name!r} {self.columns.count(name)} times; rename one"
-                )
+                raise InvalidFile(f"{self._who} must name each column once, got {name!r} again; rename one")
         sink_at = [(self.columns.index(name), sink) for name, sink in sinks]
         width = len(self.columns)
         reader = csv.reader(self._stream, delimiter=self._delimiter, strict=True)
@@ -175,8 +176,8 @@ class _CsvTable:
                     sink.add([row[column] for row in rows])
         except csv.Error as error:
             raise InvalidFile(
-                f"{self._who} is not well-formed csv in line {self._skipped + reader.line_num}, got {error}; "
-                "check the quotes there"
+                f"{self._who} is not well-formed csv in line {self._skipped + reader.line_num}, got {error}; check "
+                "the quotes"
             ) from error
         finally:
             csv.field_size_limit(old_limit)
@@ -189,8 +190,8 @@ class _CsvTable:
             line += 1
             if row and len(row) != width:
                 raise InvalidFile(
-                    f"every line of {self._who} must have {width} fields as its header has, got {len(row)} in line "
-                    f"{line}; check the delimiter ({self._delimiter!r} was found) and quote fields that hold it"
+                    f"every line of {self._who} must have {width} fields, got {len(row)} in line {line}; check the "
+                    f"delimiter ({self._delimiter!r} was found) and quote fields that hold it"
                 )
             line += sum(field.count("\n") for field in row)
             if row:
@@ -224,8 +225,7 @@ class _JsonTable:
                 ) from error
             if not isinstance(row, dict):
                 raise InvalidFile(
-                    f"every line of {self._who} must be a JSON object, got {type(row).__name__} in line {number}; "
-                    "write one object a line"
+                    f"every line of {self._who} must be a JSON object, got {type(row).__name__} in line {number}"
                 )
             yield row
 
@@ -238,8 +238,7 @@ class _JsonTable:
             late = set().union(*block).difference(self.columns)
             if late:
                 raise InvalidFile(
-                    f"the first {_HEAD:,} objects of {self._who} must show all columns, got {min(late)!r} later "
-                    "alone; give it in the first line too, null where there is none"
+                    f"the first {_HEAD:,} objects of {self._who} must show all columns, got {min(late)!r} late"
                 )
 
 
@@ -264,7 +263,7 @@ class _ParquetTable:
             yield
         except Exception as error:  # each library has its own errors for a file that is not parquet
             raise InvalidFile(
-                f"{self._who} cannot be read as parquet, got {error!s:.80}; check that it is whole and is parquet"
+                f"{self._who} cannot be read as parquet, got {error!s:.80}; check that it is whole"
             ) from error
 
     def read(self, sinks: Sequence[tuple[str, Sink]]) -> None:

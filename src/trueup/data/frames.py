@@ -37,9 +37,7 @@ def _as_narwhals(value: Any, **options: Any) -> Any:
     except nw.exceptions.DuplicateError:
         names = list(value.columns)
         doubled = [name for name in dict.fromkeys(names) if names.count(name) > 1]
-        raise InvalidLabels(
-            f"the columns of a frame must have different names, got {preview(doubled)} more than once; rename them"
-        ) from None
+        raise InvalidLabels(f"a frame must name each column once, got {preview(doubled)} again; rename them") from None
 
 
 def is_frame(value: Any) -> bool:
@@ -77,11 +75,8 @@ def class_order(frame: Any, column: str | None = None) -> list[Any] | None:
     """
     if column is None:
         table = _as_narwhals(frame, eager_only=True, pass_through=True)
-        orders = (
-            [_categories(table.get_column(name)) for name in table.columns]
-            if isinstance(table, nw.DataFrame)
-            else [None]
-        )
+        columns = table.iter_columns() if isinstance(table, nw.DataFrame) else ()
+        orders = [_categories(series) for series in columns]
         return orders[0] if orders and all(order == orders[0] for order in orders) else None
     if column not in column_names(frame):
         return None
@@ -106,8 +101,8 @@ def _table(frame: Any) -> Any:
         return _as_narwhals(frame, eager_only=True)
     except TypeError as error:
         raise InvalidLabels(
-            f"a frame (pandas, polars, pyarrow) or a dict of columns is needed, got {type(frame).__name__}; "
-            "use Labels.from_matrix for arrays and read_labels for files"
+            f"a frame or a dict of columns is needed, got {type(frame).__name__}; see Labels.from_matrix and "
+            "read_labels"
         ) from error
 
 
@@ -139,9 +134,7 @@ def _sequence_blocks(values: Any, name: str) -> Iterator[Block]:
             raise TypeError
         n, _ = len(values), values[:0]
     except (TypeError, KeyError):
-        raise InvalidLabels(
-            f"column {name!r} must be a sequence, got {type(values).__name__}; pass a list or array"
-        ) from None
+        raise InvalidLabels(f"column {name!r} must be a list or array, got {type(values).__name__}; pass one") from None
     for start in range(0, n, _BLOCK):
         block = values[start : start + _BLOCK]
         if isinstance(block, np.ndarray) and block.dtype.kind in "iu":
@@ -288,8 +281,7 @@ def make_frame(columns: Mapping[str, Any], *, backend: str | None = None) -> Any
                 return nw.from_dict(plain, backend=name).to_native()  # type: ignore[arg-type]
             except Exception as error:  # each library has its own errors for a column it cannot hold
                 raise InvalidLabels(
-                    f"{name} cannot hold a column of these names, got {type(error).__name__} ({error!s:.80}); "
-                    'pass backend="pandas" or name them with text or numbers'
+                    f'{name} cannot hold a column of these names, got {error!s:.80}; pass `backend="pandas"`'
                 ) from error
     needed = backend or "pandas, polars or pyarrow"
     raise MissingExtra(f"a frame needs {needed}, which is not installed: pip install 'trueup[polars]'")

@@ -65,9 +65,8 @@ def check_names(labels: Votes, names: list[Any]) -> None:
         meant = _describe.misspelled_class(name, labels.classes.tolist())
         if meant is not None:
             raise InvalidLabels(
-                f"gold must name classes, got {name!r} where the classes are {preview(labels.classes, most=10)}"
-                f"; did you mean {meant!r}? If it is another class, name all with `classes=[…]` when reading "
-                "the votes"
+                f"gold must name classes, got {name!r} where the classes are {preview(labels.classes, most=10)}; "
+                f"did you mean {meant!r}? If it is another class, name all with `classes=[…]` when reading the votes"
             )
 
 
@@ -104,8 +103,8 @@ def _chance(value: object, item: object) -> float:
     number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else np.nan
     if not 0 < number <= 1:
         raise InvalidLabels(
-            f"the chance with which an item was drawn must be a probability above 0 and at most 1, got {value!r} "
-            f'for item {item!r}; correct it, or pass `drawn="chosen"` where the chance is not known'
+            f"an item's chance to be drawn must be above 0 and at most 1, got {value!r} for item {item!r}; correct it, "
+            'or pass `drawn="chosen"` where it is not known'
         )
     return number
 
@@ -119,17 +118,15 @@ def read_design(items: list[Any], words: list[Any] | None, numbers: list[Any] | 
         if word not in (None, *DRAWS) or (word == "chosen" and number is not None):
             beside = "" if number is None else f" beside the chance {number!r}"
             raise InvalidLabels(
-                f"the column 'drawn' of gold must say random, or chosen where there is no chance, got {word!r}"
-                f'{beside} for item {item!r}; correct it, rename the column, or pass `drawn="chosen"` to pass it '
-                "over"
+                f"the column 'drawn' of gold must say random or chosen, got {word!r}{beside} for item {item!r}; "
+                'correct it, or pass `drawn="chosen"` to ignore it'
             )
         how: float | Draw = "random" if word == "random" else "chosen"
         if number is not None:
             how = _chance(number, item)
         if design.setdefault(item, how) != how:
             raise InvalidLabels(
-                f"an item is drawn in one way, got {design[item]!r} and {how!r} for item {item!r}; "
-                "keep one row for each item"
+                f"an item is drawn in one way, got {design[item]!r} and {how!r} for item {item!r}; keep one row"
             )
     return design
 
@@ -170,11 +167,11 @@ def chances_after(labels: Votes, in_role: Codes, where: Positions, chances: Floa
     return after
 
 
-def check_contradictions(known: Mapping[Any, Any], told: Mapping[Any, Any], *, remedy: str) -> None:
+def check_contradictions(known: Mapping[Any, Any], truths: Mapping[Any, Any], *, remedy: str) -> None:
     """Stop truths that differ from those known before."""
-    differ = [item for item, name in told.items() if item in known and known[item] != name]
+    differ = [item for item, name in truths.items() if item in known and known[item] != name]
     if differ:
-        raise contradiction(differ[0], [known[differ[0]], told[differ[0]]], len(differ), remedy=remedy)
+        raise contradiction(differ[0], [known[differ[0]], truths[differ[0]]], len(differ), remedy=remedy)
 
 
 def contradiction(item: object, names: Iterable[object], n_items: int, *, remedy: str) -> InvalidLabels:
@@ -211,55 +208,47 @@ def read_gold(
         names = read_names(
             table, {"item": item, "label": label}, special=special, known=names_by_role(labels), sinks=sinks
         )
-        rows = names["item"], names["label"]
-        if drawn == "random":
-            _check_all_vetted(np.flatnonzero(rows[1][0] == NULL_CODE), len(rows[1][0]))
-        if not sinks:
-            return Gold(_mapping(*rows, blank_is_missing=None in special), drawn=drawn or "chosen")
-        return _designed(*rows, words.values or None, numbers.values or None, blank_is_missing=None in special)
-
-
-def _designed(
-    items: Encoded, truths: Encoded, words: list[Any] | None, numbers: list[Any] | None, *, blank_is_missing: bool
-) -> Gold:
-    """The truths with how their items were drawn; every item that was drawn must be vetted."""
-    (item, item_names), (truth, _) = items, truths
-    check_named(item, "item")
-    named_items = item_names[item].tolist()
-    design = read_design(named_items, words, numbers)
-    open_rows = [k for k in np.flatnonzero(truth == NULL_CODE).tolist() if design[named_items[k]] != "chosen"]
-    _check_all_vetted(open_rows, sum(how != "chosen" for how in design.values()))
-    mapping = _mapping(items, truths, blank_is_missing=blank_is_missing)
-    return Gold(mapping, drawn={name: design[name] for name in mapping})
-
-
-def _check_all_vetted(open_rows: Sequence[int] | Positions, n_drawn: int) -> None:
-    """Stop a draw of which some items have no truth: those that are left out are seldom like the others."""
-    if len(open_rows):
-        raise InvalidLabels(
-            f"every item that was drawn must be vetted, got {len(open_rows)} of {n_drawn} without a label (first: "
-            f'`row {open_rows[0]}`); fill them in, or pass `drawn="chosen"` to do without the draw'
+        return _gold_of(
+            names["item"],
+            names["label"],
+            (words.values or None, numbers.values or None) if sinks else None,
+            drawn=drawn or "chosen",
+            blank_is_missing=None in special,
         )
 
 
-def _mapping(items: Encoded, truths: Encoded, *, blank_is_missing: bool) -> dict[Hashable, Hashable]:
+def _gold_of(
+    items: Encoded,
+    truths: Encoded,
+    design_columns: tuple[list[Any] | None, list[Any] | None] | None,
+    *,
+    drawn: Draw,
+    blank_is_missing: bool,
+) -> Gold:
+    """The truths, and how their items were drawn; all of these must be vetted: who is left out differs."""
     (item, item_names), (truth, truth_names) = items, truths
     check_named(item, "item")
+    named_items = item_names[item].tolist()
+    design = dict.fromkeys(named_items, drawn) if design_columns is None else read_design(named_items, *design_columns)
     empty = np.flatnonzero(truth == NULL_CODE)
+    not_vetted = [k for k in empty.tolist() if design[named_items[k]] != "chosen"]
+    if not_vetted:
+        n_drawn = sum(how != "chosen" for how in design.values())
+        raise InvalidLabels(
+            f"every item that was drawn must be vetted, got {len(not_vetted)} of {n_drawn} without a label (first: "
+            f'`row {not_vetted[0]}`); fill them in, or pass `drawn="chosen"`'
+        )
     if len(empty) and not blank_is_missing:
         raise InvalidLabels(
-            f"label must not be empty in gold, got {len(empty)} of {len(truth)} rows where it is (first: "
-            f"`row {empty[0]}`); drop the rows, or pass `missing=None`"
+            f"label must not be empty in gold, got {len(empty)} of {len(truth)} such rows (first: `row {empty[0]}`); "
+            "drop them, or pass `missing=None`"
         )
     vetted = truth >= 0
     pairs = np.unique(np.stack([item[vetted], truth[vetted]], axis=1), axis=0)
     twice = np.flatnonzero(pairs[1:, 0] == pairs[:-1, 0])
     if len(twice):
-        first = twice[0]
-        raise contradiction(
-            item_names[[pairs[first, 0]]].tolist()[0],
-            truth_names[pairs[[first, first + 1], 1]].tolist(),
-            len(np.unique(pairs[twice, 0])),
-            remedy="keep one of each",
-        )
-    return dict(zip(item_names[pairs[:, 0]].tolist(), truth_names[pairs[:, 1]].tolist(), strict=True))
+        first = pairs[[twice[0], twice[0] + 1]]
+        values, n_items = truth_names[first[:, 1]].tolist(), len(np.unique(pairs[twice, 0]))
+        raise contradiction(item_names[first[:1, 0]].tolist()[0], values, n_items, remedy="keep one of each")
+    mapping = dict(zip(item_names[pairs[:, 0]].tolist(), truth_names[pairs[:, 1]].tolist(), strict=True))
+    return Gold(mapping, drawn=drawn if design_columns is None else {name: design[name] for name in mapping})

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from trueup._base.types import Codes, Positions
 from trueup._base.validation import did_you_mean, preview
 from trueup.data.encoding import Distinct, Vocabulary, is_null, is_plain_integer
-from trueup.data.frames import Cells, FrameTable, check_column, column_names, key_columns, read_names
+from trueup.data.frames import Cells, Table, check_column, key_columns, read_names
 from trueup.exceptions import InvalidLabels
 
 _VOTE_COLUMNS = ("item", "labeler", "label")
@@ -94,66 +94,66 @@ def joined_tables(parts: Sequence[tuple[ItemTable, Codes]], items: Sequence[Hash
     return ItemTable(columns, frozenset(inferred & columns.keys()))
 
 
-def item_names_of(frame: Any, item: str | Sequence[str]) -> list[Any]:
-    """The item of each row of a table."""
-    codes, vocabulary = read_names(FrameTable(frame), {"item": item})["item"]
+def read_rows(
+    table: Table,
+    key: str | Sequence[str],
+    *,
+    role: str = "item",
+    columns: str | Iterable[str] | None = None,
+    known: Mapping[str, Vocabulary] | None = None,
+) -> tuple[list[Any], dict[str, list[Any]]]:
+    """The names in the columns of a key, None for a null, and the values of other columns, by default of all."""
+    names = key_columns(key, table.columns, role=role)
+    chosen = [columns] if isinstance(columns, str) else list(columns or ())
+    if columns is None:
+        chosen = [name for name in table.columns if name not in names]
+    for name in chosen:
+        check_column(name, table.columns, role="columns")
+    cells = {name: Cells() for name in chosen}
+    codes, vocabulary = read_names(table, {role: key}, known=known, sinks=[*cells.items()])[role]
+    values = {name: text_as_values(cell.values) if table.from_text else cell.values for name, cell in cells.items()}
     with_null = [*vocabulary.tolist(), None]  # the last serves the code of a null
-    names = [with_null[code] for code in codes.tolist()]
+    return [with_null[code] for code in codes.tolist()], values
+
+
+def check_item_names(names: list[Any], item: str | Sequence[str]) -> None:
+    """Stop a table of items that has no row, or rows without an item."""
     n_empty = sum(map(is_null, names))
     if n_empty or not names:
         got = f"{n_empty} of {len(names)} rows where it is empty; fill them in" if names else "no row; pass one an item"
         raise InvalidLabels(f"{item!r} must be named in every row of the item table, got {got}")
-    return names
 
 
 def with_columns(
     known: ItemTable,
-    frame: Any,
+    columns: Mapping[str, list[Any]],
     where: Positions,
     items: Sequence[Hashable],
     *,
     item: str | Sequence[str],
-    columns: str | Iterable[str] | None,
 ) -> ItemTable:
-    """A table with the columns of a frame added, whose rows are at the positions `where`, -1 for those to leave out."""
-    names = column_names(frame)
-    if columns is None:
-        key = key_columns(item, names, role="item")
-        chosen = [name for name in names if name not in key]
-    else:
-        chosen = [columns] if isinstance(columns, str) else list(columns)
-    if not chosen:
+    """A table with columns added, whose rows are at the positions `where`, -1 for those to leave out."""
+    if not columns:
         raise InvalidLabels(f"an item table needs a column besides {item!r}, got none; add what is known of the items")
     rows = np.flatnonzero(where >= 0).tolist()
     table = {}
-    for name in chosen:
-        check_column(name, names, role="columns")
+    for name, values in columns.items():
         if not isinstance(name, str):
             raise InvalidLabels(
-                f"the columns of the items must be named by text, got {name!r}; rename it, or choose others with "
-                "`columns=[…]`"
+                f"columns of items must be named by text, got {name!r}; choose others with `columns=[…]`"
             )
         if name in _VOTE_COLUMNS:
             raise InvalidLabels(
-                f"a column of items cannot be called {name!r}, which is a column of votes; rename it, or name the "
-                "columns of the items with `columns=[…]`"
+                f"{name!r} is a column of votes, got it as one of items; choose others with `columns=[…]`"
             )
-        values = _values_of(frame, name)
         if len(values) != len(where):
             raise InvalidLabels(
-                f"the columns of the item table must have one length, got {len(values)} of {name!r} for {len(where)} "
-                "items; pass a row for each item"
+                f"columns of items must have one length, got {len(values)} of {name!r} for {len(where)} items"
             )
         before = known.columns[name].tolist() if name in known.given else []
         places = [*range(len(before)), *where[rows].tolist()]
         table[name] = _spread(places, [*before, *(values[row] for row in rows)], items, name)
     return ItemTable({**known.columns, **table}, known.inferred - table.keys())
-
-
-def _values_of(frame: Any, name: str) -> list[Any]:
-    cells = Cells()
-    FrameTable(frame).read([(name, cells)])
-    return cells.values
 
 
 def _spread(places: list[int], values: list[Any], items: Sequence[Hashable], name: str) -> npt.NDArray[Any]:
@@ -167,7 +167,7 @@ def _spread(places: list[int], values: list[Any], items: Sequence[Hashable], nam
         elif column[at] is not value and column[at] != value:
             raise InvalidLabels(
                 f"an item has one value in each column, got {column[at]!r:.40} and {value!r:.40} of {name!r} for item "
-                f"{items[at]!r}; correct the rows, or leave the column out with `columns=[…]`"
+                f"{items[at]!r}; correct the rows, or leave the column out"
             )
     return _as_column(column)
 

@@ -20,7 +20,6 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from scipy import sparse
 
-from trueup._base.types import Codes
 from trueup._base.validation import check_choice, check_integer, check_number, kind_hint, numbers_of, preview
 from trueup.data import building as _assemble
 from trueup.data import describing as _describe
@@ -37,7 +36,7 @@ from trueup.data.frames import (
     series_parts,
 )
 from trueup.data.gold import Drawn, GoldRole
-from trueup.data.items import item_names_of, with_columns
+from trueup.data.items import check_item_names, read_rows, with_columns
 from trueup.data.predictions import Predictions
 from trueup.data.scanning import scan_labels
 from trueup.data.votes import (
@@ -47,7 +46,7 @@ from trueup.data.votes import (
     Votes,
     merge,
     nothing_vetted,
-    vote_matrix,
+    recoded,
     with_classes,
 )
 from trueup.exceptions import DataWarning, InvalidLabels, InvalidParameter
@@ -58,46 +57,31 @@ CROWD = "crowd"  # the labeler of votes of which nobody knows who gave them
 _UNLABELED = -1  # of classes that are numbers with names
 
 
-@dataclass(frozen=True)
-class DatasetVotes:
-    """The votes of a data set as columns."""
-
-    columns: dict[str, list[Any]]  # ``item``, ``labeler`` and ``label``, a row for each vote
-    classes: list[Hashable] | None  # the names of the classes in their order, where the data set has them
-    is_anonymous: bool  # whether nobody knows who gave which vote
-
-
-def is_matrix(dataset: Any) -> bool:
-    """Whether a data set is a matrix of votes, items × labelers, and no rows."""
-    return isinstance(dataset, np.ndarray) and dataset.ndim == 2
-
-
-def read_dataset(dataset: Any, *, item: str | None, labeler: str | None, label: str) -> DatasetVotes:
-    """The votes in the rows of a data set."""
-    labels = _column(dataset, label, "label")
-    names = class_names(dataset, label)
+def read_dataset(
+    dataset: Any, *, item: str | None, labeler: str | None, label: str
+) -> tuple[dict[str, list[Any]], list[Hashable] | None]:
+    """The votes in the rows of a data set as columns, and the names of its classes in their order, None without any."""
+    labels, names = _column(dataset, label, "label"), class_names(dataset, label)
     items = list(range(len(labels))) if item is None else _column(dataset, item, "item")
-    people = None if labeler is None else _column(dataset, labeler, "labeler")
+    people = [CROWD] * len(labels) if labeler is None else _column(dataset, labeler, "labeler")
     columns: dict[str, list[Any]] = {"item": [], "labeler": [], "label": []}
-    for row, (name, said) in enumerate(zip(items, labels, strict=True)):
-        votes = list(said) if _is_list(said) else [said]
-        who = [CROWD] * len(votes) if people is None else people[row]
-        who = list(who) if _is_list(who) else [who] * len(votes)
-        if len(who) != len(votes):
+    for row, (name, given, labeler_of_row) in enumerate(zip(items, labels, people, strict=True)):
+        votes = list(given) if _is_list(given) else [given]
+        labelers = list(labeler_of_row) if _is_list(labeler_of_row) else [labeler_of_row] * len(votes)
+        if len(labelers) != len(votes):
             raise InvalidLabels(
-                f"a row must name a labeler for each of its votes, got {len(who)} for {len(votes)} votes in `row {row}`"
-                "; name the columns that belong together with `labeler=…` and `label=…`"
+                f"a row must name a labeler for each of its votes, got {len(labelers)} for {len(votes)} votes in "
+                f"`row {row}`; check `labeler` and `label`"
             )
         columns["item"] += [name] * len(votes)
-        columns["labeler"] += who
+        columns["labeler"] += labelers
         columns["label"] += [_named(vote, names) for vote in votes]
-    return DatasetVotes(columns, names, people is None)
+    return columns, names
 
 
 def class_names(dataset: Any, column: str) -> list[Hashable] | None:
     """The names of the classes of a column, from the features of the data set; None where it has none."""
-    features = getattr(dataset, "features", None)
-    feature: Any = features
+    feature: Any = getattr(dataset, "features", None)
     for part in column.split("."):
         feature = _inside(feature, part)
     for _ in range(3):  # a list of classes has them one level below
@@ -123,9 +107,7 @@ def _named(vote: Any, names: Sequence[Hashable] | None) -> Any:
     if vote == _UNLABELED:
         return None
     if not 0 <= int(vote) < len(names):
-        raise InvalidLabels(
-            f"a label must be one of {len(names)} classes, got {vote!r}; the classes are {preview(names)}"
-        )
+        raise InvalidLabels(f"a label must be one of the classes {preview(names)}, got {vote!r}; correct it")
     return names[int(vote)]
 
 
@@ -135,19 +117,12 @@ def _is_list(value: Any) -> bool:
 
 def _column(dataset: Any, name: str, role: str) -> list[Any]:
     """A column of a data set, or a member of the objects in one."""
-    outer, dot, inner = name.partition(".")
-    if isinstance(dataset, Sequence) and all(isinstance(row, Mapping) for row in dataset):
-        known = list(dict.fromkeys(key for row in dataset for key in row))
-        outer, dot, inner = (name, "", "") if name in known else (outer, dot, inner)
-        check_column(outer, known, role=role)
-        values = [row.get(outer) for row in dataset]
-    else:
-        known = _column_names(dataset)
-        outer, dot, inner = (name, "", "") if name in known else (outer, dot, inner)
-        check_column(outer, known, role=role)
-        column = dataset[outer]
-        parts = series_parts(column)
-        values = list(column) if parts is None else parts[0]
+    is_rows = isinstance(dataset, Sequence) and all(isinstance(row, Mapping) for row in dataset)
+    columns = list(dict.fromkeys(key for row in dataset for key in row)) if is_rows else _column_names(dataset)
+    outer, dot, inner = (name, "", "") if name in columns else name.partition(".")
+    check_column(outer, columns, role=role)
+    parts = None if is_rows else series_parts(dataset[outer])
+    values = [row.get(outer) for row in dataset] if is_rows else list(dataset[outer]) if parts is None else parts[0]
     return [_member(value, inner, name) for value in values] if dot else values
 
 
@@ -158,8 +133,7 @@ def _column_names(dataset: Any) -> list[str]:
     if is_frame(dataset) or isinstance(dataset, Mapping):
         return column_names(dataset)
     raise InvalidLabels(
-        f"a data set must have rows with named columns, got {type(dataset).__name__}; pass a Dataset of Hugging Face, "
-        "a list of dicts or a frame, one split at a time"
+        f"a data set must have rows with named columns, got {type(dataset).__name__}; pass one split of a Dataset"
     )
 
 
@@ -174,8 +148,7 @@ def _member(value: Any, name: str, column: str) -> Any:
     if _is_list(value) and all(isinstance(one, Mapping) for one in value):
         return [one.get(name) for one in value]
     raise InvalidLabels(
-        f"column {column!r} must hold objects with a member {name!r}, got {type(value).__name__}; name the "
-        "column itself"
+        f"column {column!r} must hold objects with a member {name!r}, got {type(value).__name__}; name the column"
     )
 
 
@@ -190,9 +163,7 @@ def binned(labels: _V, n_bins: int, low: float | None, high: float | None) -> _V
     names = labels.classes.tolist()
     numbers = numbers_of(names)
     if numbers is None:
-        raise InvalidLabels(
-            f"classes must be numbers to be put into bins, got {preview(names)}; name the column of ratings"
-        )
+        raise InvalidLabels(f"classes must be numbers to be binned, got {preview(names)}; name the column of ratings")
     values = np.array(numbers)
     bottom = values.min() if low is None else check_number(low, name="low")
     top = values.max() if high is None else check_number(high, name="high")
@@ -200,31 +171,13 @@ def binned(labels: _V, n_bins: int, low: float | None, high: float | None) -> _V
     if not bottom < top or len(outside):
         got = f"{preview(outside.tolist())} outside" if bottom < top else "no width"
         raise InvalidParameter(
-            f"ratings must lie between `low` and `high`, got {got} of {bottom:g} to {top:g}; name a wider range",
-            parameter="low",
+            f"ratings must lie between `low` and `high`, got {got} of {bottom:g} to {top:g}; widen it", parameter="low"
         )
     width = (top - bottom) / n_bins
     bin_of = np.minimum(((values - bottom) / width).astype(np.int32), n_bins - 1)
     classes = vocabulary_from([float(f"{bottom + (k + 0.5) * width:.10g}") for k in range(n_bins)])
     abstentions = labels.answers.tolist()[labels.n_classes :]
-    answers = vocabulary_from([*classes.tolist(), *abstentions]) if abstentions else classes
-    answer_of = np.concatenate([bin_of, n_bins + np.arange(len(abstentions))]).astype(np.int32)
-    item, labeler, answer, times = labels.vote_table()
-    shape = labels.n_items, labels.n_labelers, len(answers)
-    codes = (item.astype(np.int32), labeler.astype(np.int32), answer_of[answer])
-    votes = vote_matrix(*codes, shape, times=times.astype(float))
-
-    def moved(codes: Codes) -> Codes:
-        return np.asarray(np.append(bin_of, NO_GOLD)[codes], dtype=codes.dtype)  # the last serves items without gold
-
-    return replace(
-        labels,
-        classes=classes,
-        answers=answers,
-        votes=votes,
-        gold_codes=moved(labels.gold_codes),
-        held_codes=moved(labels.held_codes),
-    )
+    return recoded(labels, labels.items, labels.labelers, classes, abstentions, class_of=bin_of)
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -330,37 +283,20 @@ class Labels(Votes):
         >>> tu.Labels.from_frame({"item": [1, 1, 2], "labeler": ["ann", "bob", "ann"], "label": ["cat", "dog", "dog"]})
         Labels(2 items, 2 labelers, 2 classes, 3 votes)
         """
-        return cls._from_table(
-            FrameTable(frame),
-            item=item,
-            labeler=labeler,
-            label=label,
-            run=run,
-            wide=wide,
-            classes=classes,
-            missing=missing,
-            abstain=abstain,
-            abstain_policy=abstain_policy,
-            duplicates=duplicates,
-        )
+        columns: dict[str, Any] = {"item": item, "labeler": labeler, "label": label, "run": run, "wide": wide}
+        votes: dict[str, Any] = {"classes": classes, "missing": missing, "abstain": abstain}
+        votes |= {"abstain_policy": abstain_policy, "duplicates": duplicates}
+        return cls._from_table(FrameTable(frame), **columns, **votes)
 
     @classmethod
     def _from_table(
-        cls,
-        table: Table,
-        *,
-        label: str = "label",
-        classes: Sequence[Hashable] | None = None,
-        missing: Any = (),
-        abstain: Any = (),
-        abstain_policy: AbstainPolicy = "ignore",
-        duplicates: Duplicates = "keep",
-        **columns: Any,
+        cls, table: Table, *, abstain_policy: AbstainPolicy = "ignore", duplicates: Duplicates = "keep", **options: Any
     ) -> Labels:
         """Votes from an open table, a frame or a file; the parameters are those of `from_frame`."""
-        if classes is None and isinstance(table, FrameTable):
-            classes = _assemble.scale_of(table.class_order(label), missing, abstain)
-        votes = _assemble.read_votes(table, label=label, missing=missing, abstain=abstain, classes=classes, **columns)
+        if options.get("classes") is None and isinstance(table, FrameTable):
+            order = table.class_order(options.get("label", "label"))
+            options["classes"] = _assemble.scale_of(order, options.get("missing", ()), options.get("abstain", ()))
+        votes, classes = _assemble.read_votes(table, **options), options.get("classes")
         return cls._from_columns(votes, classes=classes, abstain_policy=abstain_policy, duplicates=duplicates)
 
     @classmethod
@@ -432,7 +368,7 @@ class Labels(Votes):
         >>> tu.Labels.from_dataset(rows, label="votes", labeler="who")
         Labels(2 items, 2 labelers, 2 classes, 3 votes)
         """
-        if is_matrix(dataset):
+        if isinstance(dataset, np.ndarray) and dataset.ndim == 2:
             several = list(abstain) if isinstance(abstain, list | tuple) else [abstain]
             return cls.from_matrix(
                 dataset,
@@ -443,22 +379,15 @@ class Labels(Votes):
                 labelers=labelers,
             )
         if labelers is not None:
-            raise InvalidLabels(
-                "`labelers` names the columns of a matrix, got rows; they name their labelers themselves"
-            )
-        votes = read_dataset(dataset, item=item, labeler=labeler, label=label)
-        classes = votes.classes if classes is None else classes
-        columns = _assemble.read_votes(
-            FrameTable(votes.columns),
-            missing=missing,
-            abstain=abstain,
-            classes=classes,
-        )
+            raise InvalidLabels("`labelers` names the columns of a matrix, got rows; leave it out")
+        votes, names = read_dataset(dataset, item=item, labeler=labeler, label=label)
+        classes = names if classes is None else classes
+        columns = _assemble.read_votes(FrameTable(votes), missing=missing, abstain=abstain, classes=classes)
         return cls._from_columns(
-            replace(columns, crowds=frozenset([CROWD] if votes.is_anonymous else [])),
+            replace(columns, crowds=frozenset([CROWD] if labeler is None else [])),
             classes=classes,
             abstain_policy=abstain_policy,
-            duplicates="keep" if votes.is_anonymous else duplicates,
+            duplicates="keep" if labeler is None else duplicates,
         )
 
     scan = classmethod(scan_labels)
@@ -599,17 +528,17 @@ class Labels(Votes):
         ['law', 'sport']
         """
         check_choice(unknown, ("error", "ignore"), name="unknown")
-        named = item_names_of(frame, item)
+        named, values = read_rows(FrameTable(frame), item, columns=columns)
+        check_item_names(named, item)
         where = self.find_items(named)
         if (where < 0).all() or (unknown == "error" and (where < 0).any()):
-            strangers = [name for name, at in zip(named, where, strict=True) if at < 0]
-            hint = kind_hint(strangers[0], self.items, what="items")
+            others = [name for name, position in zip(named, where, strict=True) if position < 0]
+            hint = kind_hint(others[0], self.items, what="items") or '; leave them out or pass `unknown="ignore"`'
             raise InvalidLabels(
-                f"the item table must be of items of the labels, got {len(strangers)} of {len(named)} rows of others: "
-                f"{preview(strangers)}" + (hint or '; leave them out or pass `unknown="ignore"`')
+                f"items must be of the labels, got {len(others)} of {len(named)} rows of others: "
+                f"{preview(others)}{hint}"
             )
-        items = self.items.tolist()
-        return replace(self, item_table=with_columns(self.item_table, frame, where, items, item=item, columns=columns))
+        return replace(self, item_table=with_columns(self.item_table, values, where, self.items.tolist(), item=item))
 
     def without_gold(self) -> Labels:
         """These labels without any vetted truth."""
@@ -708,9 +637,7 @@ class Labels(Votes):
         with_items, with_text : bool
             Whether to add the columns of the items, and those of long text too.
         """
-        item, labeler, answer, times = self.vote_table()
-        item, labeler, answer = (np.repeat(codes, times) for codes in (item, labeler, answer))
-        columns = {"item": self.items[item], "labeler": self.labelers[labeler], "label": self.answers[answer]}
+        item, columns = self.vote_columns()
         for name, values in self.item_table.columns.items() if with_items else ():
             if with_text or name not in self.text_columns:
                 columns[name] = values[item]

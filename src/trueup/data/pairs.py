@@ -106,7 +106,8 @@ class Pairs:
         >>> tu.Pairs.from_frame({**row, "winner": ["first", "b"]})
         Pairs(1 contest of 2 systems, 1 judge, 2 verdicts)
         """
-        return pairs_from(FrameTable(frame), item=item, judge=judge, first=first, second=second, winner=winner)
+        columns = {"item": item, "judge": judge, "first": first, "second": second, "winner": winner}
+        return pairs_from(FrameTable(frame), columns)
 
     @classmethod
     def from_rows(cls, rows: Iterable[tuple[Any, Any, Any, Any, int, int]]) -> Pairs:
@@ -121,14 +122,14 @@ class Pairs:
         contests = list(places)
         systems = _sorted_names(name for _, *two in contests for name in two)
         judges = _sorted_names(judge for _, judge, _, _ in codes)
-        place = {name: k for k, name in enumerate(judges.tolist())}
+        position = {name: k for k, name in enumerate(judges.tolist())}
         contest, judge, shown, verdict = (np.array(column) for column in zip(*codes, strict=True))
         return cls(
             systems,
             judges,
             contests,
             contest.astype(np.int32),
-            np.array([place[name] for name in judge.tolist()], dtype=np.int32),
+            np.array([position[name] for name in judge.tolist()], dtype=np.int32),
             shown.astype(np.int8),
             verdict.astype(np.int8),
         )
@@ -146,32 +147,30 @@ class Pairs:
             keeps how it was drawn.
         """
         verdicts = gold.settled() if isinstance(gold, Pairs) else gold
-        told = dict(
+        given = dict(
             _canonical(self._as_known(contest), plain_cell(verdict, self._written_names))
             for contest, verdict in verdicts.items()
         )
         known = set(self.contests)
-        strangers = [contest for contest in told if contest not in known]
+        strangers = [contest for contest in given if contest not in known]
         if strangers:
             raise InvalidLabels(
-                f"gold must be of contests that judges have seen, got {len(strangers)} others: {preview(strangers)}; "
-                "leave them out, or add their verdicts"
+                f"gold must be of contests that judges have seen, got {len(strangers)} others: {preview(strangers)}"
             )
         if isinstance(gold, Pairs) and gold.n_open and drawn not in (None, "chosen"):
             raise InvalidLabels(
-                f"every contest that was drawn must be judged, got {some(gold.n_open, 'row')} without a winner; fill "
-                "them in, or say `drawn='chosen'`",
+                f"every drawn contest must be judged, got {some(gold.n_open, 'row')} without a winner; fill them in",
                 parameter="drawn",
             )
-        check_contradictions(self.gold, told, remedy="keep one of them")
+        check_contradictions(self.gold, given, remedy="keep one of them")
         if isinstance(drawn, Mapping):
             design = {_canonical(self._as_known(contest), TIE)[0]: how for contest, how in drawn.items()}
         else:
-            design = dict.fromkeys(told, check_choice(drawn or "chosen", DRAWS, name="drawn"))
-        given_inclusion_probabilities(design, list(told))  # an error where it has too few, or what is no chance
+            design = dict.fromkeys(given, check_choice(drawn or "chosen", DRAWS, name="drawn"))
+        given_inclusion_probabilities(design, list(given))  # an error where it has too few, or what is no chance
         # What was drawn and is told again as chosen stays drawn.
         new = {contest: how for contest, how in design.items() if how != "chosen" or contest not in self.drawn}
-        return replace(self, gold={**self.gold, **told}, drawn={**self.drawn, **new})
+        return replace(self, gold={**self.gold, **given}, drawn={**self.drawn, **new})
 
     def _as_known(self, contest: Any) -> Any:
         """A contest with the names that these pairs have, where a list for a spreadsheet made some of them inert."""
@@ -186,15 +185,15 @@ class Pairs:
 
     def settled(self) -> dict[Contest, Any]:
         """Who won each contest, or a tie, where all say the same; an error where some differ."""
-        told: dict[Contest, Any] = {}
+        given: dict[Contest, Any] = {}
         for contest, verdict in zip(self.contest.tolist(), self.verdict.tolist(), strict=True):
             name = self.contests[contest]
             winner = (*name[1:], TIE)[verdict]
-            if told.setdefault(name, winner) != winner:
+            if given.setdefault(name, winner) != winner:
                 raise contradiction(
-                    name, (told[name], winner), 1, remedy="settle them, or read them as a judge's verdicts"
+                    name, (given[name], winner), 1, remedy="settle them, or read them as a judge's verdicts"
                 )
-        return told
+        return given
 
     # ------------------------------------------------------------------ sizes and codes
 
@@ -216,8 +215,8 @@ class Pairs:
     @cached_property
     def sides(self) -> npt.NDArray[np.int64]:
         """The two systems of each contest as positions in `systems`, shape (n_contests, 2)."""
-        place = {name: k for k, name in enumerate(self.systems.tolist())}
-        return np.array([(place[first], place[second]) for _, first, second in self.contests], dtype=np.int64)
+        position = {name: k for k, name in enumerate(self.systems.tolist())}
+        return np.array([(position[first], position[second]) for _, first, second in self.contests], dtype=np.int64)
 
     @property
     def items(self) -> list[Hashable]:
@@ -235,61 +234,62 @@ class Pairs:
         """
         score = np.array([1.0, -1.0, 0.0])[self.verdict]
         key = self.contest.astype(np.int64) * len(self.judges) + self.judge
-        _, place = np.unique(key, return_inverse=True)
-        n = int(place.max()) + 1
+        _, position = np.unique(key, return_inverse=True)
+        n = int(position.max()) + 1
         by_order = np.zeros((n, 3))
         times = np.zeros((n, 3))
-        np.add.at(by_order, (place, self.shown), score)
-        np.add.at(times, (place, self.shown), 1.0)
+        np.add.at(by_order, (position, self.shown), score)
+        np.add.at(times, (position, self.shown), 1.0)
         means = by_order / np.maximum(times, 1.0)
         orders = (times > 0).sum(axis=1)
         total = means.sum(axis=1)
-        said = np.where(np.abs(total) < 1e-9, 2, np.where(total > 0, 0, 1)).astype(np.int8)
+        outcome = np.where(np.abs(total) < 1e-9, 2, np.where(total > 0, 0, 1)).astype(np.int8)
         first = np.zeros(n, dtype=np.int64)
-        first[place[::-1]] = np.arange(len(place))[::-1]
+        first[position[::-1]] = np.arange(len(position))[::-1]
         how = np.where(orders > 1, BOTH, self.shown[first]).astype(np.int8)
-        return self.contest[first], self.judge[first], how, said
+        return self.contest[first], self.judge[first], how, outcome
 
     @cached_property
     def labels(self) -> Labels:
         """The verdicts as votes on contests; a labeler is a judge in one order, or in both."""
-        contest, judge, how, said = self.heard
+        contest, judge, how, outcome = self.heard
         names = self.judges.tolist()
         classes = list(VERDICTS if self.has_ties else VERDICTS[:2])
-        kept = np.flatnonzero(said < len(classes))  # without ties, verdicts that cancel each other out say nothing
+        kept = np.flatnonzero(outcome < len(classes))  # without ties, verdicts that cancel each other out say nothing
         frame = {
             "item": contest[kept].tolist(),
             "labeler": [f"{names[j]}{_HEARD[o]}" for j, o in zip(judge[kept], how[kept], strict=True)],
-            "label": [VERDICTS[v] for v in said[kept]],
+            "label": [VERDICTS[v] for v in outcome[kept]],
         }
         labels = Labels.from_frame(frame, classes=classes)
         if not self.gold:
             return labels
-        place, heard = {name: k for k, name in enumerate(self.contests)}, set(labels.items.tolist())
-        told = [name for name in self.gold if place[name] in heard]
+        position, heard = {name: k for k, name in enumerate(self.contests)}, set(labels.items.tolist())
+        given = [name for name in self.gold if position[name] in heard]
         return labels.with_gold(
-            {place[name]: self.gold[name] for name in told}, drawn={place[name]: self.drawn[name] for name in told}
+            {position[name]: self.gold[name] for name in given},
+            drawn={position[name]: self.drawn[name] for name in given},
         )
 
     @property
     def presentation(self) -> tuple[Codes, Codes]:
         """Of each labeler of `labels`: the judge, and whether it is heard as named, reversed or in both orders."""
-        place = {
+        position = {
             f"{name}{words}": (j, o) for j, name in enumerate(self.judges.tolist()) for o, words in enumerate(_HEARD)
         }
-        told = np.array([place[name] for name in self.labels.labelers.tolist()])
-        return told[:, 0], told[:, 1]
+        given = np.array([position[name] for name in self.labels.labelers.tolist()])
+        return given[:, 0], given[:, 1]
 
     def consistency(self) -> dict[Any, float]:
         """Of each judge who saw contests in both orders: how often the same system won in both."""
         shares: dict[Any, float] = {}
         for j, name in enumerate(self.judges.tolist()):
-            said: dict[int, dict[int, set[int]]] = {}
+            outcome: dict[int, dict[int, set[int]]] = {}
             for k in np.flatnonzero((self.judge == j) & (self.shown != UNKNOWN)):
-                said.setdefault(int(self.contest[k]), {}).setdefault(int(self.shown[k]), set()).add(
+                outcome.setdefault(int(self.contest[k]), {}).setdefault(int(self.shown[k]), set()).add(
                     int(self.verdict[k])
                 )
-            twice = [orders for orders in said.values() if len(orders) == 2]
+            twice = [orders for orders in outcome.values() if len(orders) == 2]
             if twice:
                 shares[name] = float(np.mean([len(set.union(*orders.values())) == 1 for orders in twice]))
         return shares
@@ -313,22 +313,12 @@ def mirrored(verdicts: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def read_pairs(path: Source, *, file_format: Format | None = None, **columns: Any) -> Pairs:
     """Verdicts from a table with one row a verdict; the parameters are those of `trueup.read_pairs`."""
     with open_table(path, file_format=file_format) as table:
-        return pairs_from(table, judge_may_lack=columns["judge"] == "judge", **columns)
+        return pairs_from(table, columns, judge_may_lack=columns["judge"] == "judge")
 
 
-def pairs_from(
-    table: Table,
-    *,
-    item: str | Sequence[str],
-    judge: str | None,
-    first: str,
-    second: str,
-    winner: str,
-    judge_may_lack: bool = False,
-) -> Pairs:
-    """Verdicts from an open table; people's verdicts often come without the names of judges."""
-    roles = {"item": item, "judge": judge, "first": first, "second": second, "winner": winner}
-    named = {role: _column_of(role, name, table.columns) for role, name in roles.items() if name is not None}
+def pairs_from(table: Table, columns: Mapping[str, Any], *, judge_may_lack: bool = False) -> Pairs:
+    """Verdicts from an open table, its columns by role; people's verdicts often come without the names of judges."""
+    named = {role: _column_of(role, name, table.columns) for role, name in columns.items() if name is not None}
     if judge_may_lack and named["judge"] not in table.columns:
         del named["judge"]
     keys = {role: key_columns(column, table.columns, role=role) for role, column in named.items()}
@@ -336,10 +326,10 @@ def pairs_from(
     table.read([pair for role, key in keys.items() for pair in zip(key, parts[role], strict=True)])
     rows = {role: list(zip(*(part.values for part in some), strict=True)) for role, some in parts.items()}
     cells = {role: [row[0] for row in some] if len(keys[role]) == 1 else some for role, some in rows.items()}
-    who = cells.get("judge", ["judge"] * len(cells["item"]))
-    columns = (cells["item"], who, cells["first"], cells["second"], cells["winner"])
+    judges = cells.get("judge", ["judge"] * len(cells["item"]))
+    lists = (cells["item"], judges, cells["first"], cells["second"], cells["winner"])
     words = {**_WORDS, named["first"].lower(): 0, named["second"].lower(): 1}
-    verdicts = [_row(number, *cell, words=words) for number, cell in enumerate(zip(*columns, strict=True), start=1)]
+    verdicts = [_row(number, *cell, words=words) for number, cell in enumerate(zip(*lists, strict=True), start=1)]
     pairs = Pairs.from_rows(row for row in verdicts if row is not None)
     return replace(pairs, n_open=verdicts.count(None))
 
@@ -370,8 +360,8 @@ def _row(
     verdict = names.get(winner, words.get(word) if is_word else None)
     if verdict is None:
         raise InvalidLabels(
-            f"the winner must be {first!r}, {second!r}, first or A, second or B, or tie, got "
-            f"{winner!r} in row {number}; correct it, or leave it blank where there is no verdict"
+            f"the winner must be {first!r}, {second!r}, first, second, A, B or tie, got {winner!r} in row {number}; "
+            "correct it"
         )
     if str(first) <= str(second):
         return item, judge, first, second, AS_NAMED, verdict

@@ -1,42 +1,49 @@
-"""One file of a scan: a first look at its names, its votes as `Labels`, and the same as bare arrays."""
+"""One file of a scan: a first look at its names, its votes as `Labels` and as bare arrays, and files regrouped by item.
+
+Systems under test stand beside the votes of a block, by a column of the files or by name: none of them is a labeler.
+"""
 
 from __future__ import annotations
 
+import json
+import tempfile
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
+from pathlib import Path
+from shutil import rmtree
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from trueup._base.optional import require
 from trueup._base.types import Codes, Floats
 from trueup._base.validation import kind_of, preview
 from trueup.data.building import CROWD_MARK, Columns, assemble, declared, read_votes
-from trueup.data.encoding import Encoder, Vocabulary, is_plain_integer
+from trueup.data.encoding import Encoder, Vocabulary, is_null, is_plain_integer
 from trueup.data.files import Format, open_table
 from trueup.data.frames import Cells, Sink, Table, check_column
 from trueup.data.votes import AbstainPolicy, Duplicates, Votes
-from trueup.exceptions import InvalidLabels
+from trueup.exceptions import InvalidFile, InvalidLabels, InvalidPredictions
 
 Keys = npt.NDArray[np.uint64]
 _V = TypeVar("_V", bound=Votes)
 _TEXT = np.empty(0, dtype=object)  # a vocabulary that leaves text what it is
 _NO_FLOATS = np.empty(0)
+_SOURCES = "sources.json"  # what a folder of regrouped files was made from; written last
+_MOST_FILES = 512
+_ROLES = ("item", "labeler", "label", "run")
+SystemSource = str | Mapping[Hashable, Hashable]  # a column of the files, or classes by item
 
 
 @dataclass(frozen=True)
 class TableOptions:
     """How the tables of a scan are read; see `Labels.from_frame`."""
 
-    item: str
-    labeler: str
-    label: str
-    run: str | None
-    missing: Any
-    abstain: Any
+    columns: Mapping[str, Any]  # item, labeler, label, run, missing and abstain
     abstain_policy: AbstainPolicy
     duplicates: Duplicates
     file_format: Format | None
@@ -57,16 +64,15 @@ def look_at(path: str, options: TableOptions) -> FirstLook:
     """Read the columns of labelers and labels alone; in a text file, which is read whole anyway, the items too."""
     with open_table(path, file_format=options.file_format) as table:
         for role in ("item", "labeler", "label"):
-            check_column(getattr(options, role), table.columns, role=role)
+            check_column(options.columns[role], table.columns, role=role)
         if CROWD_MARK in table.columns:
             raise InvalidLabels(
-                f"scans take votes of labelers with names, got a column {CROWD_MARK!r} of anonymous crowds; read the "
-                "file with trueup.read_labels"
+                f"scans take no anonymous crowds, got a column {CROWD_MARK!r}; read the file with trueup.read_labels"
             )
         roles = ("labeler", "label", "item") if table.from_text else ("labeler", "label")
         encoders = {role: Encoder(role, blank_is_null=table.from_text) for role in roles}
-        table.read([(getattr(options, role), encoder) for role, encoder in encoders.items()])
-        special = sum(declared(options.missing, options.abstain, from_text=table.from_text), ())
+        table.read([(options.columns[role], encoder) for role, encoder in encoders.items()])
+        special = sum(declared(options.columns["missing"], options.columns["abstain"], from_text=table.from_text), ())
         codes, labelers = encoders["labeler"].finish()
         _, labels = encoders["label"].finish(special=special)
         numbered = table.from_text and all(map(is_plain_integer, encoders["item"].finish()[1]))
@@ -91,14 +97,15 @@ class VoteBlock:
     @classmethod
     def of(cls, labels: Votes) -> VoteBlock:
         """The votes of labels in memory."""
-        votes, gold = labels.votes, labels.gold_codes
-        return cls(
-            votes.indptr.astype(np.int64, copy=False),
-            votes.indices.astype(np.int32, copy=False),
-            _NO_FLOATS if (votes.data == 1).all() else votes.data,
-            gold if (gold >= 0).any() else gold[:0],
-            votes.shape[1],
-        )
+        gold = labels.gold_codes
+        return cls.of_matrix(labels.votes, gold if (gold >= 0).any() else gold[:0])
+
+    @classmethod
+    def of_matrix(cls, matrix: sparse.csr_array, gold: Codes, **beside: npt.NDArray[Any]) -> VoteBlock:
+        """From a sparse matrix of votes, and what else is known of the items."""
+        indptr, indices = matrix.indptr.astype(np.int64, copy=False), matrix.indices.astype(np.int32, copy=False)
+        data = _NO_FLOATS if (matrix.data == 1).all() else matrix.data
+        return cls(indptr, indices, data, gold, matrix.shape[1], **beside)
 
     @property
     def n_items(self) -> int:
@@ -134,13 +141,6 @@ class VoteBlock:
         """Some of the items, in the order in which they are named."""
         beside = {name: getattr(self, name)[chosen] for name in ("keys", "outputs", "vetted")}
         return self.of_matrix(self.matrix[chosen], self.gold_codes[chosen], **beside)
-
-    @classmethod
-    def of_matrix(cls, matrix: sparse.csr_array, gold: Codes, **beside: npt.NDArray[Any]) -> VoteBlock:
-        """From a sparse matrix of votes, and what else is known of the items."""
-        indptr, indices = matrix.indptr.astype(np.int64, copy=False), matrix.indices.astype(np.int32, copy=False)
-        data = _NO_FLOATS if (matrix.data == 1).all() else matrix.data
-        return cls(indptr, indices, data, gold, matrix.shape[1], **beside)
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +206,11 @@ class PartitionReader(Generic[_V]):
     text_items: bool  # whether items of text files stay text, since not all files have numbers for them
     gold: Mapping[Hashable, Hashable] = field(default_factory=dict, repr=False)
     drawn: Mapping[Hashable, float] = field(default_factory=dict, repr=False)
-    keeps_keys: bool = False  # whether blocks know their items by number
+    keeps_keys: bool = False  # whether blocks have the keys of their items, what systems say, and what was drawn
+    systems: tuple[SystemSource, ...] = ()
+    may_miss: bool = False  # whether items may be without a prediction
+    common: bool = False  # whether an item that one system does not predict has no prediction of any
+    vetted: Mapping[Hashable, Hashable] = field(default_factory=dict, repr=False)  # of drawn items, with their keys
 
     @cached_property
     def _labeler_position(self) -> dict[Hashable, int]:
@@ -216,28 +220,17 @@ class PartitionReader(Generic[_V]):
     def _class_position(self) -> dict[Hashable, int]:
         return {name: k for k, name in enumerate(self.classes.tolist())}
 
-    @property
-    def known_names(self) -> dict[str, Vocabulary]:
-        """What text in a file stands for, by role."""
-        return {"labeler": self.labelers} | ({"item": _TEXT} if self.text_items else {})
-
     def read(self, path: str) -> _V:
         """The votes of a file."""
         return self.read_beside(path, ())[0]
 
     def columns_of(self, table: Table, sinks: Sequence[tuple[str, Sink]]) -> Columns:
         """The columns of a table with votes, and what `sinks` take of its other columns."""
-        options = self.options
         return read_votes(
             table,
-            item=options.item,
-            labeler=options.labeler,
-            label=options.label,
-            run=options.run,
-            missing=options.missing,
-            abstain=options.abstain,
+            **self.options.columns,
             classes=self.classes.tolist(),
-            known=self.known_names,
+            known={"labeler": self.labelers} | ({"item": _TEXT} if self.text_items else {}),
             wide=False,
             sinks=sinks,
         )
@@ -250,8 +243,8 @@ class PartitionReader(Generic[_V]):
                 check_column(name, table.columns, role="predictions")
             cells = {name: Cells() for name in further}
             columns = self.columns_of(table, list(cells.items()))
-            place = self._labeler_position
-            codes = np.array([place.get(name, -1) for name in columns.labelers.tolist()] + [-1], dtype=np.int32)
+            position = self._labeler_position
+            codes = np.array([position.get(name, -1) for name in columns.labelers.tolist()] + [-1], dtype=np.int32)
             fields = assemble(
                 replace(columns, labeler=codes[columns.labeler], labelers=self.labelers),
                 classes=self.classes.tolist(),
@@ -260,11 +253,10 @@ class PartitionReader(Generic[_V]):
             )
             labels = self.make(**{**fields, "fixed_classes": self.fixed_classes})
             beside = {name: _of_items(columns.item, of.values, labels.items, name) for name, of in cells.items()}
-        return (self._vetted(labels) if self.gold else labels), beside
-
-    def _vetted(self, labels: _V) -> _V:
-        codes = self.class_codes(labels.items.tolist(), self.gold)
-        return replace(labels, gold_codes=np.where(codes >= 0, codes, labels.gold_codes))
+        if self.gold:
+            gold = self.class_codes(labels.items.tolist(), self.gold)
+            labels = replace(labels, gold_codes=np.where(gold >= 0, gold, labels.gold_codes))
+        return labels, beside
 
     def class_codes(self, items: Sequence[Hashable], classes: Mapping[Hashable, Hashable]) -> Codes:
         """The classes of items as codes, -1 for those that are not named."""
@@ -274,35 +266,51 @@ class PartitionReader(Generic[_V]):
 
     def encode(self, path: str) -> tuple[VoteBlock, Facts]:
         """The votes of a file as bare arrays, and what the scan must know of them."""
-        labels = self.read(path)
-        block, facts = VoteBlock.of(labels), facts_of(labels)
-        return (replace(block, keys=facts.keys) if self.keeps_keys else block), facts
+        columns = dict.fromkeys(name for name in self.systems if isinstance(name, str))
+        labels, cells = self.read_beside(path, list(columns))
+        block, keys, names = VoteBlock.of(labels), item_keys(labels.items), labels.items.tolist()
+        n_gold = int((labels.gold_codes >= 0).sum())
+        if self.keeps_keys:
+            values = [cells[one] if isinstance(one, str) else [one.get(name) for name in names] for one in self.systems]
+            outputs = np.empty((len(names), len(values)), dtype=np.int16)
+            for k, cells_of_system in enumerate(values):
+                outputs[:, k] = self._predicted(cells_of_system, labels, path)
+            if self.common:
+                outputs[(outputs < 0).any(axis=1)] = -1
+            vetted = self.class_codes(names, self.vetted).astype(np.int16)
+            block, n_gold = replace(block, keys=keys, outputs=outputs, vetted=vetted), n_gold + int((vetted >= 0).sum())
+        sizes = (labels.n_items, labels.n_votes, labels.n_repeats, labels.n_missing)
+        return block, Facts(*sizes, labels.vote_histogram, keys, (names[0], names[-1]), n_gold)
 
-
-def facts_of(labels: Votes) -> Facts:
-    """What a scan must know of some of its labels."""
-    return Facts(
-        labels.n_items,
-        labels.n_votes,
-        labels.n_repeats,
-        labels.n_missing,
-        labels.vote_histogram,
-        item_keys(labels.items),
-        tuple(labels.items[[0, -1]].tolist()),
-        int((labels.gold_codes >= 0).sum()),
-    )
+    def _predicted(self, cells: list[Any], labels: _V, path: str) -> Codes:
+        """The codes of the classes that a system predicts, -1 for none."""
+        position = dict(self._class_position)
+        position |= {str(name): k for name, k in position.items() if isinstance(cells[0], str)}
+        codes = np.array([-1 if is_null(cell) or cell == "" else position.get(cell, -2) for cell in cells], np.int32)
+        unknown, missing = np.flatnonzero(codes == -2), np.flatnonzero(codes < 0)
+        if len(unknown):
+            raise InvalidPredictions(
+                f"in {path!r}, predictions must be among the classes {preview(self.classes, most=6)}, got "
+                f"{preview([cells[k] for k in unknown[:3]])} for {len(unknown):,} items; correct them"
+            )
+        if len(missing) and not self.may_miss:
+            raise InvalidPredictions(
+                f"in {path!r}, every item must have a prediction, got none for {len(missing):,} of {len(codes):,} "
+                f"(first: {labels.items[missing[:1]].tolist()[0]!r}); predict them too, or pass `missing='ignore'`"
+            )
+        return codes
 
 
 def _of_items(item: Codes, cells: Sequence[Any], items: Vocabulary, column: str) -> list[Any]:
     """What a column that has a cell for each vote says of each item: one thing."""
-    said: dict[int, Any] = {}
+    values: dict[int, Any] = {}
     for code, cell in zip(item.tolist(), cells, strict=True):
-        if said.setdefault(code, cell) != cell:
+        if values.setdefault(code, cell) != cell:
             raise InvalidLabels(
-                f"column {column!r} must say one thing of an item, got {preview([said[code], cell])} of "
+                f"column {column!r} must have one value an item, got {preview([values[code], cell])} of "
                 f"{items[[code]].tolist()[0]!r}; correct the file"
             )
-    return [said.get(code) for code in range(len(items))]
+    return [values.get(code) for code in range(len(items))]
 
 
 def check_kinds(first: Vocabulary, other: Vocabulary, *, what: str, first_file: str, other_file: str) -> None:
@@ -314,3 +322,81 @@ def check_kinds(first: Vocabulary, other: Vocabulary, *, what: str, first_file: 
                 f"the {what}s of all files must be of one type, got {mine} in {first_file!r} (e.g. "
                 f"{preview(first[:1])}) and {theirs} in {other_file!r} (e.g. {preview(other[:1])}); write them alike"
             )
+
+
+def regrouped_files(files: Sequence[str], reader: PartitionReader[Any], folder: str) -> tuple[str, ...]:
+    """The files of the folder; it is made if it is not there, and must be of the same files if it is."""
+    target, sources = Path(folder), _fingerprint(files, reader)
+    if target.exists():
+        marker = target / _SOURCES
+        if not marker.is_file() or json.loads(marker.read_text(encoding="utf-8")) != sources:
+            raise InvalidFile(
+                f"the folder {folder!r} must hold these votes or not exist, got one of other votes; delete it"
+            )
+        return tuple(map(str, sorted(target.glob("*.parquet"))))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    try:
+        _write_by_item(files, reader, partial)
+        (partial / _SOURCES).write_text(json.dumps(sources), encoding="utf-8")
+        partial.rename(target)  # all or nothing
+    except BaseException:
+        rmtree(partial, ignore_errors=True)
+        raise
+    return tuple(map(str, sorted(target.glob("*.parquet"))))
+
+
+def _fingerprint(files: Sequence[str], reader: PartitionReader[Any]) -> dict[str, Any]:
+    """The names, sizes and times of the files, and the columns."""
+    digest = blake2b(digest_size=16)
+    for path in files:
+        found = Path(path).stat()
+        digest.update(f"{path}\0{found.st_size}\0{found.st_mtime_ns}\0".encode())
+    options = reader.options
+    return {"files": digest.hexdigest(), "columns": [options.columns[role] for role in _ROLES]}
+
+
+def _write_by_item(files: Sequence[str], reader: PartitionReader[Any], folder: Path) -> None:
+    """Send the rows of every file to the file of their item; no more than one file is in memory."""
+    arrow = require("pyarrow", purpose="`regroup`")
+    parquet = require("pyarrow.parquet", purpose="`regroup`")
+    n_files = min(len(files), _MOST_FILES)
+    writers: dict[int, Any] = {}
+    try:
+        for path in files:
+            rows, keys = _rows_of(path, reader)
+            try:
+                table = arrow.table(rows)
+            except (arrow.ArrowInvalid, arrow.ArrowTypeError) as error:
+                raise InvalidLabels(
+                    f"in {path!r}, names must be text or numbers, got {error!s:.80}; write them alike"
+                ) from error
+            goal = mixed_keys(keys) % np.uint64(n_files)
+            for number in np.unique(goal).tolist():
+                part = table.take(np.flatnonzero(goal == number))
+                if number not in writers:
+                    writers[number] = parquet.ParquetWriter(folder / f"part-{number:05d}.parquet", part.schema)
+                writers[number].write_table(part)
+    finally:
+        for writer in writers.values():
+            writer.close()
+
+
+def _rows_of(path: str, reader: PartitionReader[Any]) -> tuple[dict[str, list[Any]], Any]:
+    """The votes of a file by name, and the key of each row's item."""
+    options = reader.options
+    with open_table(path, file_format=options.file_format) as table:
+        item, labeler, label, run = (options.columns[role] for role in _ROLES)
+        others = {name: Cells() for name in table.columns if name not in (item, labeler, label, run)}
+        columns = reader.columns_of(table, list(others.items()))
+    special = [None, *columns.missing, *columns.abstain]
+    labels = [*columns.names.tolist(), *special[::-1]]  # a code of -1 is the last, -2 the one before it
+    rows = {
+        item: columns.items[columns.item].tolist(),
+        labeler: columns.labelers[columns.labeler].tolist(),
+        label: [labels[code] for code in columns.label.tolist()],
+    }
+    if columns.run is not None:
+        rows[run] = columns.run.tolist()
+    rows |= {name: cells.values for name, cells in others.items()}
+    return rows, item_keys(columns.items)[columns.item]

@@ -15,17 +15,19 @@ import numpy.typing as npt
 
 from trueup._base.types import Booleans
 from trueup._base.validation import preview
-from trueup.data.aligned import AlignedPredictions, Policy, align_systems
-from trueup.data.encoding import Vocabulary, check_names, vocabulary_from
-from trueup.data.frames import FrameTable, column_names, is_frame, series_parts
-from trueup.data.systems import (
+from trueup.data.aligned import (
+    AlignedPredictions,
+    Policy,
     System,
+    align_systems,
     as_floats,
     check_rows,
     encode_classes,
     systems_of,
     with_scores,
 )
+from trueup.data.encoding import Vocabulary, check_names, vocabulary_from
+from trueup.data.frames import FrameTable, column_names, is_frame, series_parts
 from trueup.data.votes import Votes
 from trueup.exceptions import InvalidLabels, InvalidPredictions
 
@@ -94,8 +96,7 @@ class Predictions:
         table = as_floats(probabilities, "probabilities")
         if table.ndim != 2 or table.shape[1] != len(columns):
             raise InvalidPredictions(
-                f"probabilities must be items × classes, got shape {table.shape} for {len(columns)} classes; "
-                "use Predictions.from_scores for one score an item"
+                f"probabilities must be items × classes, got shape {table.shape} for {len(columns)} classes; fix it"
             )
         part = System(
             system, len(table), _items_of(items, len(table)), probabilities=check_rows(table), columns=columns
@@ -129,11 +130,10 @@ class Predictions:
         values = as_floats(scores, "scores")
         if values.ndim != 1:
             raise InvalidPredictions(
-                f"scores must be one for each item, got shape {values.shape}; use Predictions.from_probabilities "
-                "for one a class, and Predictions.stack for several systems"
+                f"scores must be one for each item, got shape {values.shape}; see from_probabilities and stack"
             )
         return cls(
-            (with_scores(System(system, len(values), _items_of(items, len(values))), values, positive, threshold),),
+            (with_scores(System(system, len(values), _items_of(items, len(values))), values, positive, threshold),)
         )
 
     @classmethod
@@ -169,17 +169,9 @@ class Predictions:
             table = FrameTable(frame)
         except InvalidLabels as error:
             raise InvalidPredictions(error.sentence) from error
-        parts = systems_of(
-            table,
-            item=item,
-            prediction=prediction,
-            score=score,
-            probabilities=probabilities,
-            system=system,
-            positive=positive,
-            threshold=threshold,
-        )
-        return cls(parts)
+        columns: dict[str, Any] = {"item": item, "prediction": prediction, "score": score, "system": system}
+        columns["probabilities"] = probabilities
+        return cls(systems_of(table, positive=positive, threshold=threshold, **columns))
 
     @classmethod
     def stack(cls, systems: Mapping[Any, Predictions]) -> Predictions:
@@ -244,9 +236,7 @@ class Predictions:
         for part in self.parts:
             if part.name == system:
                 return Predictions((part,), self.are_labelers)
-        raise InvalidPredictions(
-            f"there is no system {system!r}, got {preview(self.systems, most=10)}; name one of them"
-        )
+        raise InvalidPredictions(f"there is no system {system!r}, got {preview(self.systems, most=10)}; name one")
 
     def __repr__(self) -> str:
         has = [
@@ -292,8 +282,7 @@ def as_predictions(
     names = predictions.systems.tolist()
     if len(names) < least:
         raise InvalidPredictions(
-            f"compare needs at least {least} systems, got {len(names)}; add the predictions of another by its name, or "
-            "use evaluate for one"
+            f"compare needs at least {least} systems, got {len(names)}; add another, or use evaluate for one"
         )
     if len(set(names)) < len(names):
         raise InvalidPredictions(f"systems must have different names, got {preview(names, most=10)}; rename them")
@@ -310,9 +299,7 @@ def _converted(outputs: Any, labels: Votes, of_scores: bool, positive: Hashable 
     if not isinstance(outputs, Mapping):
         return _of_one_system(_listed(outputs), labels, of_scores, positive)
     if not outputs:
-        raise InvalidPredictions(
-            "there are no predictions, got an empty mapping; pass {item: class, …} or {system: predictions, …}"
-        )
+        raise InvalidPredictions("there are no predictions, got an empty mapping; pass {item: class, …}")
     is_of_items = any(isinstance(output, _SCALARS) for output in outputs.values())  # decided at the first, as a rule
     by_name = {} if is_of_items else {name: _listed(output) for name, output in outputs.items()}
     if is_of_items or not all(map(_is_many, by_name.values())):
@@ -333,9 +320,9 @@ def _from_table(table: Any, of_scores: bool, positive: Hashable | None) -> Predi
     columns = column_names(table)
     if not {"prediction", "score", "system"} & set(columns):
         raise InvalidPredictions(
-            f"a frame of predictions has columns item, prediction or score, and system if there are many, got "
-            f"{preview(columns, most=10)}; pass {{name: frame[name], …}} if each column is a system, or name the "
-            "columns with Predictions.from_frame"
+            f"a frame of predictions has columns item, prediction or score, and system, got "
+            f"{preview(columns, most=10)}; name the columns with Predictions.from_frame, or pass "
+            f"{{name: frame[name], …}}"
         )
     system = "system" if "system" in columns else None
     return Predictions.from_frame(table, system=system, positive=positive, threshold=None if of_scores else 0.5)
@@ -370,8 +357,7 @@ def _of_values(
         scores = [v for v in classes.tolist() if isinstance(v, float) and not v.is_integer() and v not in known]
         if scores:
             raise InvalidPredictions(
-                f"scores where classes are needed, got {preview(scores)}; use Predictions.from_scores for scores, "
-                "or pass the predicted classes"
+                f"scores where classes are needed, got {preview(scores)}; use Predictions.from_scores"
             )
     return predictions
 

@@ -6,7 +6,7 @@ library, so no frame library is needed; parquet needs polars or pyarrow.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from functools import partial
 from os import PathLike
@@ -18,9 +18,9 @@ from trueup._base.validation import preview
 from trueup.data.building import CROWD_MARK
 from trueup.data.encoding import Vocabulary, is_null
 from trueup.data.files import Format, Source, format_of, named, open_table, write_frame, write_rows
-from trueup.data.frames import Cells, check_column, key_columns, make_frame, read_names
+from trueup.data.frames import make_frame
 from trueup.data.gold import names_by_role
-from trueup.data.items import text_as_values
+from trueup.data.items import read_rows
 from trueup.data.labels import Labels
 from trueup.exceptions import InvalidLabels
 
@@ -68,15 +68,7 @@ def read_named_rows(
 ) -> tuple[list[Any], dict[str, list[Any]]]:
     """The names in one column, None for a null, and the values of the others; see `read_items`."""
     with open_table(path, file_format=file_format) as table:
-        key = key_columns(column, table.columns, role=role)
-        chosen = [name for name in table.columns if name not in key] if columns is None else list(columns)
-        for name in chosen:
-            check_column(name, table.columns, role="columns")
-        cells = {name: Cells() for name in chosen}
-        codes, names = read_names(table, {role: column}, known=names_by_role(labels), sinks=[*cells.items()])[role]
-        values = {name: text_as_values(cell.values) if table.from_text else cell.values for name, cell in cells.items()}
-    with_null = [*names.tolist(), None]  # the last serves the code of a null
-    return [with_null[code] for code in codes.tolist()], values
+        return read_rows(table, column, role=role, columns=columns, known=names_by_role(labels))
 
 
 def write_labels(
@@ -105,55 +97,43 @@ def write_labels(
     """
     if items is not None and not labels.item_columns:
         raise InvalidLabels("there are no item columns to write, got none; add them with labels.with_items")
-    names = {"item": labels.items, "labeler": labels.labelers, "label": labels.answers}
-    for role, vocabulary in names.items():
-        _check_writable_names(vocabulary, role, path, format_of(path, file_format))
-    if format_of(path, file_format) == "parquet":
-        write_frame(path, partial(_vote_frame, labels))
-    else:
-        header = [*names, CROWD_MARK] if labels.crowds else list(names)
-        write_rows(path, header, _vote_rows(labels), file_format=file_format)
+    for role, names in (("item", labels.items), ("labeler", labels.labelers), ("label", labels.answers)):
+        _check_writable_names(names, role, path, format_of(path, file_format))
+    votes = labels.vote_columns()[1]
+    if labels.crowds:
+        votes[CROWD_MARK] = np.repeat(labels.is_crowd[labels.vote_table()[1]], labels.vote_table()[3]).astype(np.int64)
+    _write(path, votes, file_format)
     if items is not None:
-        columns = {"item": labels.items, **labels.item_table.columns}
-        if format_of(items, file_format) == "parquet":
-            write_frame(items, partial(make_frame, columns))
-        else:
-            rows = zip(*(_cells(values) for values in columns.values()), strict=True)
-            write_rows(items, list(columns), rows, file_format=file_format)
+        columns: dict[str, Any] = {"item": labels.items, **labels.item_table.columns}
+        if format_of(items, file_format) != "parquet":
+            columns = {name: _cells(values) for name, values in columns.items()}
+        _write(items, columns, file_format)
 
 
 def _check_writable_names(names: Vocabulary, role: str, path: str | PathLike[str], kind: Format) -> None:
-    if kind == "parquet":
-        return
-    blank = role == "label"
     odd = [
         name
         for name in names.tolist()
-        if not (isinstance(name, str | int | float) or (blank and name is None)) or (name == "" and kind != "jsonl")
+        if not (isinstance(name, str | int | float) or (role == "label" and name is None))
+        or (name == "" and kind != "jsonl")
     ]
-    if odd:
+    if odd and kind != "parquet":
         raise InvalidLabels(
             f"a name of the {role}s cannot be written to {named(path)}, got {preview(odd)}; use text or numbers as "
             "names, or pickle the labels"
         )
 
 
-def _vote_frame(labels: Labels, *, backend: str) -> Any:
-    if not labels.crowds:
-        return labels.to_frame(backend=backend, with_items=False)
-    names = ("item", "labeler", "label", CROWD_MARK)
-    return make_frame(dict(zip(names, zip(*_vote_rows(labels), strict=True), strict=True)), backend=backend)
-
-
-def _vote_rows(labels: Labels) -> Iterator[tuple[Any, ...]]:
-    item, labeler, answer, times = labels.vote_table()
-    vocabularies = [labels.items, labels.labelers, labels.answers]
-    if labels.crowds:
-        vocabularies.append(labels.is_crowd.astype(np.int64))
-    for start in range(0, len(item), _ROWS):
-        part = slice(start, start + _ROWS)
-        i, t, z = (np.repeat(c[part], times[part]) for c in (item, labeler, answer))
-        yield from zip(*(v[c].tolist() for v, c in zip(vocabularies, (i, t, z, t), strict=False)), strict=True)
+def _write(path: str | PathLike[str], columns: Mapping[str, Any], file_format: Format | None) -> None:
+    """Write columns, arrays or lists, as a table."""
+    if format_of(path, file_format) == "parquet":
+        write_frame(path, partial(make_frame, columns))
+        return
+    blocks = range(0, len(columns["item"]), _ROWS)
+    parts = ([values[start : start + _ROWS] for values in columns.values()] for start in blocks)
+    lists = ([part.tolist() if isinstance(part, np.ndarray) else part for part in some] for some in parts)
+    rows = (row for some in lists for row in zip(*some, strict=True))
+    write_rows(path, list(columns), rows, file_format=file_format)
 
 
 def _cells(values: Vocabulary) -> list[Any]:

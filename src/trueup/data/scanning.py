@@ -36,13 +36,14 @@ from trueup.data.partitions import (
     Facts,
     FirstLook,
     PartitionReader,
+    SystemSource,
     TableOptions,
     VoteBlock,
     check_kinds,
     item_keys,
     look_at,
+    regrouped_files,
 )
-from trueup.data.regrouping import regrouped_files
 from trueup.data.votes import AbstainPolicy, Duplicates, VoteNames, Votes
 from trueup.exceptions import DataWarning, InvalidLabels, MissingFile, TrueupError
 
@@ -61,26 +62,23 @@ class LabelScan(VoteNames, Generic[_V]):
     regroup: str | None = None  # the folder that votes go to if an item is spread over several files
 
     @property
-    def labelers(self) -> Vocabulary:
+    def labelers(self) -> Vocabulary:  # type: ignore[override]
         """The names of the labelers of all files, sorted."""
         return self.reader.labelers
 
     @property
-    def classes(self) -> Vocabulary:
+    def classes(self) -> Vocabulary:  # type: ignore[override]
         """The names of the classes of all files."""
         return self.reader.classes
 
-    @property
-    def answers(self) -> Vocabulary:
-        """What a labeler can say: the classes and, if abstentions count as an answer, each abstention after them."""
-        return self._answers
-
     @cached_property
-    def _answers(self) -> Vocabulary:
+    def answers(self) -> Vocabulary:  # type: ignore[override]
+        """What a labeler can say: the classes and, if abstentions count as an answer, each abstention after them."""
         options = self.reader.options
         if options.abstain_policy == "ignore":
             return self.classes
-        several = options.abstain if isinstance(options.abstain, list | tuple | set) else [options.abstain]
+        abstain = options.columns["abstain"]
+        several = abstain if isinstance(abstain, list | tuple | set) else [abstain]
         return vocabulary_from([*self.classes.tolist(), *several])
 
     @property
@@ -107,11 +105,6 @@ class LabelScan(VoteNames, Generic[_V]):
         return sum(facts.n_votes for facts in self.facts)
 
     @property
-    def n_effective_votes(self) -> int:
-        """Number of votes of labelers where several of one on an item count for one."""
-        return sum(facts.n_votes - facts.n_repeats for facts in self.facts)
-
-    @property
     def n_repeats(self) -> int:
         """Number of votes beyond the first of a labeler on an item."""
         return sum(facts.n_repeats for facts in self.facts)
@@ -133,9 +126,8 @@ class LabelScan(VoteNames, Generic[_V]):
         if name.startswith("_") or (name not in names and not hasattr(Votes, name)):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         raise InvalidLabels(
-            f"the votes of a scan are not in memory, got a call that needs them all at once ({name}); take majority, "
-            "one-coin or dawid-skene, which pass over the files, go through them with scan.partitions(), or read them "
-            "all with scan.read()"
+            f"the votes of a scan are not in memory, got a call that needs them all at once ({name}); "
+            "read them all with scan.read(), or go through them with scan.partitions()"
         )
 
     def __repr__(self) -> str:
@@ -163,7 +155,7 @@ class LabelScan(VoteNames, Generic[_V]):
         if unknown:
             raise InvalidLabels(
                 f"gold of a scan must name its classes {preview(self.classes, most=10)}, got {preview(unknown)}; name "
-                "them all with `classes=[…]`"
+                "all with `classes`"
             )
         gold = {**self.gold, **truths}
         design = drawn if drawn is not None else getattr(truths, "drawn", "chosen")
@@ -175,9 +167,18 @@ class LabelScan(VoteNames, Generic[_V]):
         if 0 < n_random < len(both):
             raise InvalidLabels(
                 f"a simple random sample and gold of several chances do not add up, got {n_random} items drawn at "
-                f"random beside {len(both) - n_random} with chances; pass `drawn={{item: probability}}` for all"
+                f"random beside {len(both) - n_random} with chances; pass the chance of each"
             )
         return LabelScan(self.files, replace(self.reader, gold=gold, drawn=both), self.regroup)
+
+    def with_systems(
+        self, systems: Sequence[SystemSource] = (), *, may_miss: bool = False, common: bool = False
+    ) -> LabelScan[_V]:
+        """The same votes in blocks with keys of items, what systems say, and the classes of items that were drawn."""
+        drawn = {item: name for item, name in self.gold.items() if item in self.reader.drawn}
+        chosen = {item: name for item, name in self.gold.items() if item not in drawn}
+        reader = replace(self.reader, gold=chosen, vetted=drawn, keeps_keys=True, may_miss=may_miss, common=common)
+        return LabelScan(self.files, replace(reader, systems=tuple(systems)), self.regroup)
 
     @property
     def grouped_files(self) -> tuple[str, ...]:
@@ -256,16 +257,16 @@ class LabelScan(VoteNames, Generic[_V]):
         name = items[item_keys(items) == spread[0]].tolist()[0]
         raise InvalidLabels(
             f"every item must be in one file, got {len(spread):,} that are in several (first: {name!r} in "
-            f"{files[holding[0]]!r} and {files[holding[1]]!r}); pass `regroup='a folder'`, into which all votes are "
-            "written once, item by item"
+            f"{files[holding[0]]!r} and {files[holding[1]]!r}); pass `regroup='a folder'` to write them by item"
         )
 
     def checked(self, facts: Sequence[Facts]) -> tuple[Facts, ...]:
         """The facts without what was needed to check them; an error where gold is of no item."""
+        n_gold = len(self.gold) + len(self.reader.vetted)
         n_vetted = sum(one.n_gold for one in facts)
-        if n_vetted < len(self.gold):
+        if n_vetted < n_gold:
             raise InvalidLabels(
-                f"gold must be of items of the scan, got {len(self.gold) - n_vetted} of {len(self.gold)} that are in "
+                f"gold must be of items of the scan, got {n_gold - n_vetted} of {n_gold} that are in "
                 "none of its files; leave them out"
             )
         return tuple(replace(one, keys=one.keys[:0]) for one in facts)
@@ -273,7 +274,7 @@ class LabelScan(VoteNames, Generic[_V]):
     def _tell(self, facts: Sequence[Facts]) -> None:
         n_repeats = sum(one.n_repeats for one in facts)
         options = self.reader.options
-        if n_repeats and options.duplicates == "keep" and options.run is None:
+        if n_repeats and options.duplicates == "keep" and options.columns["run"] is None:
             warnings.warn(
                 f"{n_repeats:,} votes repeat one of the same labeler on the same item and are kept; choose "
                 '`duplicates="first"`, `duplicates="last"` or `duplicates="error"` to treat them otherwise',
@@ -378,7 +379,8 @@ def scan_labels(
     where a `dask.distributed.Client` is open.
     """
     files = _files_of(paths)
-    options = TableOptions(item, labeler, label, run, missing, abstain, abstain_policy, duplicates, file_format)
+    columns = {"item": item, "labeler": labeler, "label": label, "run": run, "missing": missing, "abstain": abstain}
+    options = TableOptions(columns, abstain_policy, duplicates, file_format)
     looks: list[FirstLook] = [_at(k, files, look_at, path, options) for k, path in enumerate(files)]
     labelers, names = _joined(looks, "labeler", files), _joined(looks, "label", files)
     if classes is None:
@@ -386,7 +388,7 @@ def scan_labels(
         if len(names) < 2:
             raise InvalidLabels(
                 f"votes must name at least two classes, got {preview(names)} in {len(files):,} files; pass "
-                "`classes=[…]` with all that could be chosen"
+                "`classes=[…]`"
             )
     text_items = any(look.from_text and not look.has_numbered_items for look in looks)
     named = names if classes is None else check_names("classes", classes)
@@ -412,10 +414,10 @@ def _files_of(paths: Paths) -> tuple[str, ...]:
 
 def _joined(looks: Sequence[FirstLook], role: str, files: Sequence[str]) -> Vocabulary:
     """The names of all files, sorted; text is numbers if all of it is."""
-    own = [look.labelers if role == "labeler" else look.labels for look in looks]
+    found = [look.labelers if role == "labeler" else look.labels for look in looks]
     encoder = Encoder(role)
-    for k, names in enumerate(own):
-        check_kinds(own[0], names, what=role, first_file=files[0], other_file=files[k])
+    for k, names in enumerate(found):
+        check_kinds(found[0], names, what=role, first_file=files[0], other_file=files[k])
         encoder.add(names.tolist())
     codes, together = encoder.finish()
     return numbers_from_text(codes, together)[1] if all(look.from_text for look in looks) else together
@@ -425,14 +427,14 @@ def _check_classes(looks: Sequence[FirstLook], files: Sequence[str]) -> None:
     """Refuse a file that shares no class with those before it, or that writes one in another way."""
     seen: dict[Any, Any] = {}
     for look, path in zip(looks, files, strict=True):
-        own = {_plain(name): name for name in look.labels.tolist()}
-        other = [name for plain, name in own.items() if plain in seen and seen[plain] != name]
-        if seen and own and (other or not own.keys() & seen.keys()):
+        found = {_plain(name): name for name in look.labels.tolist()}
+        other = [name for plain, name in found.items() if plain in seen and seen[plain] != name]
+        if seen and found and (other or not found.keys() & seen.keys()):
             raise InvalidLabels(
                 f"the files of a scan must have the same classes, got {preview(look.labels, most=6)} in {path!r} and "
-                f"{preview(list(seen.values()), most=6)} before it; write them alike, or pass `classes=[…]` with all"
+                f"{preview(list(seen.values()), most=6)} before it; write them alike, or pass `classes=[…]`"
             )
-        seen |= own
+        seen |= found
 
 
 def _plain(name: Any) -> Any:

@@ -41,7 +41,7 @@ class Slicing:
         names = self.names.tolist()
         if name not in names:
             raise InvalidParameter(
-                f"there is no slice {name!r} of {self.column!r}, got {preview(names, most=10)}; name one of these"
+                f"there is no slice {name!r} of {self.column!r}, got {preview(names, most=10)}; name one"
             )
         return np.asarray(self.codes == names.index(name))
 
@@ -68,15 +68,14 @@ def slices_of(labels: Labels, by: str | Mapping[Hashable, Hashable]) -> Slicing:
     >>> slices.names.tolist(), slices.codes.tolist()
     (['law', 'art'], [0, 1, 0])
     """
-    values, column = _values_of(labels, by, "by")
+    values, column = values_of(labels, by, "by")
     places: dict[Any, int] = {}
     codes = np.array([NO_SLICE if is_null(value) else places.setdefault(value, len(places)) for value in values])
     if not places:
         raise InvalidParameter(f"`by` must put items into slices, got no value for any item in {column!r}")
     if len(places) > _MOST_SLICES:
         raise InvalidParameter(
-            f"`by` must make at most {_MOST_SLICES:,} slices, got {len(places):,} from {column!r}; take a column with "
-            "fewer values, or join some",
+            f"`by` must make at most {_MOST_SLICES:,} slices, got {len(places):,} from {column!r}; join some",
             parameter="by",
         )
     return Slicing(column, vocabulary_from(list(places)), codes.astype(np.int32))
@@ -84,7 +83,7 @@ def slices_of(labels: Labels, by: str | Mapping[Hashable, Hashable]) -> Slicing:
 
 def clusters_of(labels: Labels, cluster: str | Mapping[Hashable, Hashable]) -> Codes:
     """The number of the cluster of each item; an item without one is one by itself."""
-    values, _ = _values_of(labels, cluster, "cluster")
+    values, _ = values_of(labels, cluster, "cluster")
     places: dict[Any, int] = {}
     keys = [(k,) if is_null(value) else value for k, value in enumerate(values)]
     return np.array([places.setdefault(key, len(places)) for key in keys], dtype=np.int32)
@@ -92,39 +91,37 @@ def clusters_of(labels: Labels, cluster: str | Mapping[Hashable, Hashable]) -> C
 
 def weights_of(labels: Labels, weights: str | Mapping[Hashable, float]) -> Floats:
     """What each item counts for; numbers above 0."""
-    values, column = _values_of(labels, weights, "weights")
+    values, column = values_of(labels, weights, "weights")
     try:
         numbers = np.array([np.nan if is_null(value) else float(value) for value in values])
     except (TypeError, ValueError) as error:
         raise InvalidParameter(
-            f"`weights` must be numbers, got {column!r} with others ({error}); name another column", parameter="weights"
+            f"`weights` must be numbers, got {column!r} ({error}); name others", parameter="weights"
         ) from error
     bad = ~(np.isfinite(numbers) & (numbers > 0))
     if bad.any():
         raise InvalidParameter(
             f"`weights` must be above 0 for every item, got {int(bad.sum())} that are not, first of item "
-            f"{labels.items[bad][:1].tolist()[0]!r}; mend them, or leave these items out with labels.select",
+            f"{labels.items[bad][:1].tolist()[0]!r}; correct them",
             parameter="weights",
         )
     return numbers
 
 
-def _values_of(labels: Labels, by: str | Mapping[Hashable, Any], parameter: str) -> tuple[list[Any], str]:
+def values_of(labels: Labels, by: str | Mapping[Hashable, Any], parameter: str) -> tuple[list[Any], str]:
     """The value of each item, from a column or a mapping, and what to call them."""
     if isinstance(by, str):
         return labels.item_column(by).tolist(), by
     if not isinstance(by, Mapping):
         raise InvalidParameter(
-            f"`{parameter}` must be a column of the items or a mapping from item to value, got {type(by).__name__}; "
-            "add columns with labels.with_items",
+            f"`{parameter}` must be an item column or a mapping from item to value, got {type(by).__name__}",
             parameter=parameter,
         )
     known = set(labels.items.tolist())
     strangers = [item for item in by if item not in known]
     if strangers:
         raise InvalidParameter(
-            f"`{parameter}` must be of items of the labels, got {len(strangers)} others: {preview(strangers)}; leave "
-            "them out",
+            f"`{parameter}` must be of items of the labels, got {len(strangers)} others: {preview(strangers)}",
             parameter=parameter,
         )
     return [by.get(item) for item in labels.items.tolist()], {"by": "slice"}.get(parameter, parameter)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -35,44 +35,29 @@ def nothing_vetted(n_items: int) -> dict[str, Any]:
     }
 
 
-class HasNames(Protocol):
-    """What has labelers, classes and answers: votes in memory, and scans."""
-
-    @property
-    def labelers(self) -> Vocabulary:
-        """The names of the labelers."""
-        ...
-
-    @property
-    def classes(self) -> Vocabulary:
-        """The names of the classes."""
-        ...
-
-    @property
-    def answers(self) -> Vocabulary:
-        """The names of the answers."""
-        ...
-
-
 class VoteNames:
     """The names of labelers, classes and answers: how many there are, and their places."""
 
+    labelers: Vocabulary
+    classes: Vocabulary
+    answers: Vocabulary
+
     @property
-    def n_labelers(self: HasNames) -> int:
+    def n_labelers(self) -> int:
         """Number of labelers."""
         return len(self.labelers)
 
     @property
-    def n_classes(self: HasNames) -> int:
+    def n_classes(self) -> int:
         """Number of classes."""
         return len(self.classes)
 
     @property
-    def n_answers(self: HasNames) -> int:
+    def n_answers(self) -> int:
         """Number of answers a labeler can give: the classes and the abstentions kept as answers."""
         return len(self.answers)
 
-    def class_code(self: HasNames, name: Hashable, *, parameter: str = "positive") -> int:
+    def class_code(self, name: Hashable, *, parameter: str = "positive") -> int:
         """The position of a class that a user named; an unknown one is an error about the parameter."""
         names = self.classes.tolist()
         if name not in names:
@@ -191,6 +176,12 @@ class Votes(VoteNames):
         labeler, answer = np.divmod(self.votes.indices, self.n_answers)
         return item, labeler.astype(np.int32), answer.astype(np.int32), self.votes.data.astype(np.int64)
 
+    def vote_columns(self) -> tuple[Codes, dict[str, npt.NDArray[Any]]]:
+        """The item of each vote as a code, and its item, labeler and label by name."""
+        item, labeler, answer, times = self.vote_table()
+        item, labeler, answer = (np.repeat(codes, times) for codes in (item, labeler, answer))
+        return item, {"item": self.items[item], "labeler": self.labelers[labeler], "label": self.answers[answer]}
+
     @property
     def gold(self) -> dict[Hashable, Hashable]:
         """Vetted truths that fitting uses, as a mapping from item to class."""
@@ -302,18 +293,27 @@ def shared_votes(labels: Votes) -> sparse.csr_array:
 def shares_of_witness(votes: sparse.csr_array, n_answers: int) -> Floats:
     """What each vote counts for, where several of a labeler on an item share one."""
     item = np.repeat(np.arange(votes.shape[0]), np.diff(votes.indptr))
-    _, place = np.unique(item * (votes.shape[1] // n_answers) + votes.indices // n_answers, return_inverse=True)
-    return np.asarray(votes.data / np.bincount(place, votes.data)[place])
+    _, group = np.unique(item * (votes.shape[1] // n_answers) + votes.indices // n_answers, return_inverse=True)
+    return np.asarray(votes.data / np.bincount(group, votes.data)[group])
 
 
 def recoded(
-    labels: _V, items: Vocabulary, labelers: Vocabulary, classes: Vocabulary, abstentions: list[Hashable]
+    labels: _V,
+    items: Vocabulary,
+    labelers: Vocabulary,
+    classes: Vocabulary,
+    abstentions: list[Hashable],
+    *,
+    class_of: Codes | None = None,
 ) -> _V:
-    """The same votes among more names, in any order."""
+    """The same votes among more names, in any order, or with several classes as one: the new class of each old one."""
     answers = vocabulary_from([*classes.tolist(), *abstentions]) if abstentions else classes
     item_of, labeler_of = _places(labels.items, items), _places(labels.labelers, labelers)
-    answer_of = _places(labels.answers, answers)
-    class_of = np.append(_places(labels.classes, classes), np.int32(NO_GOLD))  # the last serves items without gold
+    if class_of is None:
+        answer_of, class_of = _places(labels.answers, answers), _places(labels.classes, classes)
+    else:
+        answer_of = np.append(class_of, len(classes) + np.arange(len(abstentions))).astype(np.int32)
+    class_of = np.append(class_of, np.int32(NO_GOLD))  # the last serves items without gold
 
     def moved(votes: sparse.csr_array, code_of: Codes, width: int) -> sparse.csr_array:
         item = np.repeat(item_of, np.diff(votes.indptr))
@@ -370,8 +370,8 @@ def merge(a: _V, b: _V, *, duplicates: Duplicates) -> tuple[_V, int]:
     check_choice(duplicates, ("keep", "error", "first", "last"), name="duplicates")
     if a.abstain_policy != b.abstain_policy and a.abstentions.any() and b.abstentions.any():
         raise InvalidLabels(
-            f"labels with different abstain policies cannot be merged, got {a.abstain_policy!r} and "
-            f"{b.abstain_policy!r}; read both with one `abstain_policy`"
+            f"labels to merge must have one `abstain_policy`, got {a.abstain_policy!r} and {b.abstain_policy!r}; read "
+            "them again"
         )
     items, labelers = _union(a.items, b.items, "item"), _union(a.labelers, b.labelers, "labeler")
     classes = _union(a.classes, b.classes, "label")
@@ -379,8 +379,7 @@ def merge(a: _V, b: _V, *, duplicates: Duplicates) -> tuple[_V, int]:
     as_both = [name for name in abstentions if name in classes.tolist()]
     if as_both:
         raise InvalidLabels(
-            f"an answer cannot be an abstention in one and a class in the other, got {preview(as_both)}; declare it "
-            "with `abstain` in both"
+            f"an abstention of one cannot be a class of the other, got {preview(as_both)}; declare `abstain` in both"
         )
     fixed = any(labels.fixed_classes and labels.n_classes == len(classes) for labels in (a, b))
     a, b = (recoded(labels, items, labelers, classes, abstentions) for labels in (a, b))

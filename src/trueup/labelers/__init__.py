@@ -1,13 +1,20 @@
 """Which labelers can be trusted, how many are needed, what is a label worth?"""
 
 from trueup.labelers.channel import symmetric_matrix
-from trueup.labelers.consistency import self_consistency
 from trueup.labelers.drawing import Sample, draw_contests, draw_sample
 from trueup.labelers.hiring import LabelerSet, cheapest_set
-from trueup.labelers.information import Information, expected_width, mutual_information
-from trueup.labelers.marginal import MarginalValue, equivalent_error, equivalent_labelers, marginal_value
+from trueup.labelers.information import (
+    Information,
+    MarginalValue,
+    equivalent_error,
+    equivalent_labelers,
+    expected_width,
+    marginal_value,
+    mutual_information,
+)
 from trueup.labelers.ranking import LabelerRanking, RankedLabeler, rank
 from trueup.labelers.skill_draws import spam_share
+from trueup.labelers.tables import self_consistency
 
 __all__ = [
     "Information",

@@ -155,7 +155,7 @@ def _of_matrices(matrices: npt.ArrayLike, prior: npt.ArrayLike | None) -> Channe
         array = np.empty(0)
     if array.ndim not in (2, 3) or not array.size or array.shape[-2] < 2:
         raise InvalidParameter(
-            "noise must be a fitted noise model or matrices of one shape (n_labelers, n_classes, n_answers), got "
+            "noise must be a fitted noise model or matrices (n_labelers, n_classes, n_answers), got "
             f"{type(matrices).__name__} of shape {np.shape(array)}; rows are the truth"
         )
     array = check_distribution(array if array.ndim == 3 else array[None], name="each row of the confusion matrices")
@@ -260,11 +260,7 @@ def entropy(probabilities: Floats) -> Floats:
 
 
 def list_outcomes(
-    channel: Channel,
-    *,
-    max_outcomes: int = MAX_OUTCOMES,
-    n_draws: int = 50_000,
-    random_state: RandomState = 0,
+    channel: Channel, *, max_outcomes: int = MAX_OUTCOMES, n_draws: int = 50_000, random_state: RandomState = 0
 ) -> Outcomes:
     """All outcomes of the votes of a panel, or a sample of them."""
     kinds, copies = _kinds(channel.matrices)

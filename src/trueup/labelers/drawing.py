@@ -15,6 +15,7 @@ from trueup.data.encoding import Vocabulary, is_null
 from trueup.data.frames import make_frame
 from trueup.data.labels import Labels
 from trueup.data.pairs import Contest, Pairs
+from trueup.data.slices import values_of
 from trueup.exceptions import InvalidParameter
 
 Allocation = Literal["equal", "proportional"]
@@ -177,17 +178,15 @@ def _strata(labels: Labels, by: Any) -> list[Hashable]:
         voted = labels.votes_per_item > 0
         majority = labels.classes[labels.answer_counts[:, : labels.n_classes].argmax(axis=1)].tolist()
         return [name if there else None for name, there in zip(majority, voted, strict=True)]
-    if isinstance(by, str):
-        values = labels.item_column(by).tolist()
-    elif isinstance(by, Mapping):
+    if isinstance(by, Mapping):
         labels.item_codes(by)  # a name that is no item is an error
-        values = [by.get(item) for item in labels.items.tolist()]
+    if isinstance(by, str | Mapping):
+        values = values_of(labels, by, "by")[0]
     else:
         values = by.tolist() if isinstance(by, np.ndarray) else list(by)
     if len(values) != labels.n_items:
         raise InvalidParameter(
-            f"`by` must have a value for each of the {labels.n_items} items, got {len(values)}; follow labels.items "
-            "or pass {item: value}",
+            f"`by` must have a value for each of the {labels.n_items} items, got {len(values)}; pass {{item: value}}",
             parameter="by",
         )
     if not all(isinstance(value, Hashable) for value in values):
@@ -199,9 +198,7 @@ def _allocate(n: int, sizes: Positions, shares: Floats) -> Positions:
     """How many of `n` items each stratum gives: by its share, at least one, at most all it has."""
     if n < len(sizes):
         raise InvalidParameter(
-            f"`n` must be at least the {len(sizes)} strata, so that every item can be drawn, got {n}; draw more, or "
-            "tell items apart by something coarser",
-            parameter="n",
+            f"`n` must be at least the {len(sizes)} strata, got {n}; draw more, or take fewer strata", parameter="n"
         )
     counts = np.ones(len(sizes), dtype=np.int64)
     for _ in range(n - len(sizes)):  # the next goes where it is most due, as seats go to parties (Sainte-Laguë)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from math import comb
 from typing import Any, Literal
 
@@ -69,46 +69,20 @@ class Frontier:
         return tuple(narrowest[budget] for budget in sorted(narrowest))
 
 
-@dataclass(frozen=True)
-class Plan:
+@dataclass(frozen=True, repr=False)
+class Plan(Design):
     """What to buy, and what else could be bought."""
 
-    design: Design  # what is recommended; its fields can be read from the plan itself
     budget: float
     level: float
-    alternatives: tuple[Design, ...] = field(repr=False)
-    frontier: Frontier = field(repr=False)  # what other budgets would buy
+    alternatives: tuple[Design, ...]
+    frontier: Frontier  # what other budgets would buy
     notes: tuple[str, ...]  # what the numbers rest on
 
     @property
-    def kind(self) -> DesignKind:
-        """What is bought: "votes", "vetted" or "both"."""
-        return self.design.kind
-
-    @property
-    def n_items(self) -> int:
-        """Items to look at."""
-        return self.design.n_items
-
-    @property
-    def votes_per_item(self) -> int:
-        """Votes on each of them."""
-        return self.design.votes_per_item
-
-    @property
-    def n_vettings(self) -> int:
-        """Items that the expert looks at."""
-        return self.design.n_vettings
-
-    @property
-    def half_width(self) -> float:
-        """Expected half-width of the interval of the model's accuracy."""
-        return self.design.half_width
-
-    @property
-    def cost(self) -> float:
-        """What it costs."""
-        return self.design.cost
+    def design(self) -> Design:
+        """What is recommended."""
+        return self.alternatives[0]
 
     def to_frame(self, *, backend: str | None = None) -> Any:
         """The alternatives at this budget, one row each, the narrowest first."""
@@ -238,8 +212,7 @@ def plan(
     affordable = _affordable(candidates, money, setting)
     if not affordable:
         raise InvalidParameter(
-            f"budget must pay for at least {_LEAST_VETTED} items of one design, got {money:g} at these prices; "
-            "raise it, or allow other designs"
+            f"budget must pay for at least {_LEAST_VETTED} items of one design, got {money:g} at these prices; raise it"
         )
     budgets: list[float] = []
     designs_at: list[Design] = []
@@ -249,12 +222,12 @@ def plan(
             budgets += [float(other)] * len(best)
             designs_at += best
     return Plan(
-        affordable[0],
-        money,
-        level,
-        tuple(affordable),
-        Frontier(tuple(budgets), tuple(designs_at)),
-        _notes(affordable[0], money, setting),
+        **asdict(affordable[0]),
+        budget=money,
+        level=level,
+        alternatives=tuple(affordable),
+        frontier=Frontier(tuple(budgets), tuple(designs_at)),
+        notes=_notes(affordable[0], money, setting),
     )
 
 
@@ -298,8 +271,7 @@ def _labeler_error(accuracy: float | Sequence[float], n_classes: int) -> float:
     mean = float(np.mean([check_number(a, name="labeler_accuracy", low=0.0, high=1.0) for a in each]))
     if mean <= 1 / check_integer(n_classes, name="n_classes", low=2):
         raise InvalidParameter(
-            f"labeler_accuracy must be above {1 / n_classes:.3g}, that of a guess among {n_classes} classes, got "
-            f"{mean:.3g}; such votes tell nothing"
+            f"labeler_accuracy must be above {1 / n_classes:.3g}, that of a guess, got {mean:.3g}; raise it"
         )
     return 1 - mean
 
@@ -315,10 +287,9 @@ def _kinds(designs: Sequence[DesignKind] | None, s: _Setting) -> tuple[DesignKin
     kinds = tuple(kind for kind in KINDS if kind in asked and needs[kind])
     if not kinds:
         raise InvalidParameter(
-            f"none of the designs {list(asked)} can be bought with `vote_price={s.vote_price}` and "
+            f"none of the designs {list(asked)} can be bought with `vote_price={s.vote_price}`, "
             f"`expert_price={s.expert_price}`"
-            + (" and correlation above 0" if s.correlation else "")
-            + "; give the prices it needs"
+            f" and correlation {s.correlation:g}; give the prices it needs"
         )
     return kinds
 

@@ -23,7 +23,7 @@ from trueup._base.validation import (
 )
 from trueup.core.base import base_of
 from trueup.core.prior import CrowdPrior
-from trueup.core.truth import TruthModel, basis_in_words, labels_of_base
+from trueup.core.truth import LabelersApart, TruthModel, basis_in_words, labels_of_base
 from trueup.data.frames import make_frame
 from trueup.data.labels import Labels
 from trueup.data.scanning import LabelScan
@@ -31,9 +31,8 @@ from trueup.data.slices import slices_of
 from trueup.data.votes import shared_votes
 from trueup.estimators.exact_multiclass import draw_categories
 from trueup.exceptions import InvalidLabels, InvalidParameter, silenced_warnings
-from trueup.labelers.levels import Levels, labeler_levels, prepare_levels
 from trueup.labelers.skill_draws import draw_truths, labeler_draws
-from trueup.labelers.tables import LabelerTable, read_labelers
+from trueup.labelers.tables import LabelerTable, Levels, labeler_levels, read_labelers
 from trueup.noise.base import NoiseModel
 from trueup.noise.registry import resolve
 from trueup.posteriors import DrawnEstimate, Estimate
@@ -153,9 +152,9 @@ class LabelerRanking:
         alone = [(nan, nan) if row.gold_only is None else row.gold_only.interval(self.level) for row in self.rows]
         columns["gold_only_low"], columns["gold_only_high"] = ([end[k] for end in alone] for k in (0, 1))
         if any(row.consistency is not None for row in self.rows):
-            own = [row.consistency for row in self.rows]
-            ends = [(nan, nan) if one is None else one.interval(self.level) for one in own]
-            columns["consistency"] = [nan if one is None else one.mean for one in own]
+            consistencies = [row.consistency for row in self.rows]
+            ends = [(nan, nan) if one is None else one.interval(self.level) for one in consistencies]
+            columns["consistency"] = [nan if one is None else one.mean for one in consistencies]
             columns["consistency_low"], columns["consistency_high"] = ([end[k] for end in ends] for k in (0, 1))
         return make_frame(columns, backend=backend)
 
@@ -298,17 +297,14 @@ def rank(
     rng = as_generator(random_state)
     if noise is not None and prior is not None:
         raise InvalidParameter(
-            "`prior` is for the plain answer, got it beside a `noise` that gives its own; leave out one of them",
-            parameter="prior",
+            "`prior` is for the plain answer, got it beside a `noise`; leave out one of them", parameter="prior"
         )
     used = CrowdPrior() if prior is None else prior
     with using_engine(engine):
         if isinstance(labels, LabelScan):
             if by is not None:
                 raise InvalidParameter(
-                    "votes that are scanned are ranked on all items, got `by`; leave it out, or read all votes into "
-                    "memory with scan.read()",
-                    parameter="by",
+                    "scans are ranked on all items, got `by`; leave it out, or use scan.read()", parameter="by"
                 )
             model = None if noise is None else resolve(noise)
             table, levels = read_labelers(labels, model, used, n_draws=n_draws, spam_prior=spam_prior, rng=rng)
@@ -345,7 +341,7 @@ def _rank_in_memory(
             raise InvalidLabels("labelers are judged by votes that name a class, got none; keep items with such votes")
         name, notes = _PLAIN, tuple[str, ...]()
         with silenced_warnings():  # what fits would say is among the notes
-            base, apart = base_of(labels_of_base(labels)), prepare_levels(labels)
+            base, apart = base_of(labels_of_base(labels)), LabelersApart(labels_of_base(labels))
         nobody = np.empty((0, labels.n_items), dtype=np.int32)
         seed = int(rng.integers(2**31))
         truths = TruthModel(
@@ -407,11 +403,7 @@ def _ranked(
 
 
 def _row(
-    labels: Labels | LabelScan[Labels],
-    table: LabelerTable,
-    t: int,
-    places: tuple[int, int],
-    levels: Levels | None,
+    labels: Labels | LabelScan[Labels], table: LabelerTable, t: int, places: tuple[int, int], levels: Levels | None
 ) -> RankedLabeler:
     drawn = table.draws
     of_class = 1 if labels.n_classes == 2 else int(drawn.bias[:, t].mean(axis=0).argmax())

@@ -235,9 +235,9 @@ def _moved(joint: Floats, moves: Floats) -> Floats:
     n_classes = joint.shape[-2]
     diagonal = np.arange(n_classes)
     named = joint[..., :n_classes]
-    said = np.maximum(named.sum(axis=-2), 1e-300)
-    share = said / said.sum(axis=-1, keepdims=True)
-    right = np.clip(named[..., diagonal, diagonal] / said, _LEAST, 1 - _LEAST)
+    answered = np.maximum(named.sum(axis=-2), 1e-300)
+    share = answered / answered.sum(axis=-1, keepdims=True)
+    right = np.clip(named[..., diagonal, diagonal] / answered, _LEAST, 1 - _LEAST)
     wanted = np.clip((share * right).sum(axis=-1) + moves, _LEAST, 1 - _LEAST)
     odds = right / (1 - right)
     low, high = np.full(moves.shape, -_FURTHEST), np.full(moves.shape, _FURTHEST)
@@ -248,7 +248,7 @@ def _moved(joint: Floats, moves: Floats) -> Floats:
         low, high = np.where(is_low, middle, low), np.where(is_low, high, middle)
     moved = joint.copy()
     moved[..., :n_classes] *= ((1 - new) / (1 - right))[..., None, :]
-    moved[..., diagonal, diagonal] = new * said
+    moved[..., diagonal, diagonal] = new * answered
     return moved
 
 

@@ -8,33 +8,35 @@ votes let expect of each labeler, and another what labelers said of items of eac
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from functools import partial, reduce
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import logit, softmax
+import numpy.typing as npt
+from scipy.special import expit, gammaincinv, log_expit, logit, ndtri, softmax
 
-from trueup._base.types import Codes, Floats
+from trueup._base.types import Booleans, Codes, Floats
 from trueup.core.base import SURE, base_models, clip_base
 from trueup.core.checks import check_weights
 from trueup.core.features import build_features
-from trueup.core.parts import Reading, base_of_block, reading_of, share_repeats
+from trueup.core.parts import Reading, base_of_block, drawn_chances, drawn_codes, reading_of, share_repeats
 from trueup.core.posterior import Checks, Recalibration, draw_theta
-from trueup.core.prior import CrowdPrior
+from trueup.core.prior import CrowdPrior, from_angle, to_angle
 from trueup.core.rows import Rows
-from trueup.data.encoding import vocabulary_from
+from trueup.core.truth import LabelersApart, drawn_gold
+from trueup.data.encoding import Vocabulary
 from trueup.data.labels import Labels
-from trueup.data.partitions import Keys, VoteBlock, item_keys, keyed_uniforms
+from trueup.data.partitions import Keys, VoteBlock, keyed_uniforms
 from trueup.data.scanning import LabelScan
-from trueup.exceptions import InvalidLabels, InvalidParameter, silenced_warnings
-from trueup.labelers.consistency import agreement_with_self, consistency_of, self_consistency
-from trueup.labelers.levels import Levels, draw_checked_level, draw_level
+from trueup.data.votes import Votes, shared_votes
+from trueup.exceptions import InvalidParameter, silenced_warnings
 from trueup.labelers.skill_draws import LabelerDraws, Tally, draws_of_tallies, log_spam_factor
 from trueup.noise import DawidSkene, NoiseModel, OneCoin, SoftTruth, kernels
 from trueup.noise.base import check_matrices_fit
 from trueup.noise.passes import scan_over
-from trueup.posteriors import Estimate
+from trueup.posteriors import Estimate, beta_estimate
 
 _CELLS = 2_000_000  # of matrices that are drawn at once
 _MOST_COUNTS = 20_000_000  # numbers that are kept of all draws together
@@ -76,27 +78,20 @@ def read_labelers(
     sizes = (scan.n_labelers, scan.n_classes, scan.n_answers)
     check_matrices_fit(*sizes)
     n_draws = min(n_draws, max(_FEWEST_DRAWS, _MOST_COUNTS // int(np.prod(sizes))))
-    checked = _Checked.of(scan) if model is None else None
-    gold_for_parts = (
-        scan.gold if checked is None else {item: y for item, y in scan.gold.items() if item not in scan.reader.drawn}
-    )
-    keyed = LabelScan(scan.files, replace(scan.reader, keeps_keys=True, gold=gold_for_parts), scan.regroup)
+    keyed = scan.with_systems() if model is None else scan
     if keyed.n_repeats:
         keyed = keyed.mapped(partial(share_repeats, n_answers=scan.n_answers))
     levels = moves = spam_factor = None
-    if checked is None:
-        assert model is not None
-        readings = [_fitted(model, keyed)]
-        points = [_AS_VOTES_SAY]
+    if model is not None:
+        readings, points = [_fitted(model, keyed)], [_AS_VOTES_SAY]
     else:
         with silenced_warnings():  # what fits would say is among the notes
             readings = [reading_of(one.fit(keyed), keyed) for one in base_models(scan.n_classes)]  # type: ignore[arg-type]
         share = min(1.0, _MOST_ROWS / max(scan.n_items, 1))
-        seen: _Seen = scan_over(keyed, _joined, _look_at, readings, scan.n_answers, checked, share)
-        checked.check_found(len(seen.truth))
-        points = [_AS_VOTES_SAY, *_points(seen, scan.n_items, checked, prior, rng)]
+        seen: _Seen = scan_over(keyed, _joined, _look_at, readings, scan.n_answers, share)
+        points = [_AS_VOTES_SAY, *_points(seen, scan, prior, rng)]
         levels = _levels(seen, prior, n_draws, rng)
-    sums: _ClassSums = scan_over(keyed, _added, _sum_classes, readings, points, checked)
+    sums: _ClassSums = scan_over(keyed, _added, _sum_classes, readings, points)
     first = min(1, len(points) - 1)  # the first point is for spam alone, where there are others
     votes, items = sums.draw(sizes, np.resize(np.arange(first, len(points)), n_draws), rng)
     if levels is not None:
@@ -123,47 +118,10 @@ def _fitted(model: NoiseModel, scan: LabelScan[Labels]) -> Reading:
     """A named model, fitted to a scan."""
     if not isinstance(model, DawidSkene | OneCoin | SoftTruth):
         raise InvalidParameter(
-            "`noise` of votes that are scanned must be one of 'dawid-skene', 'one-coin', 'soft-truth', got "
-            f"{model!r}; leave it out for the plain answer, or read all votes into memory with scan.read()",
+            f"`noise` of scans must be 'dawid-skene', 'one-coin' or 'soft-truth', got {model!r}; use scan.read()",
             parameter="noise",
         )
     return reading_of(model.clone().fit(scan), scan)
-
-
-@dataclass(frozen=True, eq=False)
-class _Checked:
-    """Checked items that were drawn by chance, by their keys: their classes, and the chance of each."""
-
-    keys: Keys
-    classes: Codes
-    chance: Floats
-
-    @classmethod
-    def of(cls, scan: LabelScan[Labels]) -> _Checked:
-        """Those of a scan; in a simple random sample the chance is the share that was drawn."""
-        names = list(scan.reader.drawn)
-        if not names:
-            return cls(np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int32), np.empty(0))
-        chance = np.array(list(scan.reader.drawn.values()), dtype=float)
-        chance[np.isnan(chance)] = len(chance) / max(scan.n_items, 1)
-        keys = item_keys(vocabulary_from(names))
-        order = np.argsort(keys, kind="stable")
-        return cls(keys[order], scan.reader.class_codes(names, scan.gold)[order], chance[order])
-
-    def places(self, block: VoteBlock) -> Codes:
-        """The place of each item of a block among them, -1 for none."""
-        if not len(self.keys):
-            return np.full(block.n_items, -1)
-        at = np.minimum(np.searchsorted(self.keys, block.keys), len(self.keys) - 1)
-        return np.where(self.keys[at] == block.keys, at, -1)
-
-    def check_found(self, n_found: int) -> None:
-        """Refuse gold of items that are in no file."""
-        if n_found < len(self.keys):
-            raise InvalidLabels(
-                f"gold must be of items of the scan, got {len(self.keys) - n_found} of {len(self.keys)} that are in "
-                "none of its files; leave them out"
-            )
 
 
 class _Seen(NamedTuple):
@@ -173,14 +131,16 @@ class _Seen(NamedTuple):
     right: Floats  # (n_labelers,)
     named: Floats  # (n_labelers,)
     bins: Floats  # (n_labelers, _BINS)
+    n_checked: Floats  # (n_labelers,): checked items among their votes
+    n_right: Floats  # (n_labelers,): right votes on these
     base: Floats  # (n_sampled, n_classes)
-    places: Codes  # of each checked item its place, its class and its base
-    truth: Codes  # of each checked item its place, its class and its base
-    checked_base: Floats  # of each checked item its place, its class and its base
-    votes: Floats  # (n_checked_votes, 5)
+    keys: Keys  # (n_checked,)
+    truth: Codes  # (n_checked,): the classes of checked items
+    checked_base: Floats  # (n_checked, n_classes)
+    votes: Floats  # (n_checked_votes, 4): labeler, log odds, weight, and whether it is right
 
 
-_ADDED = ("mass", "right", "named", "bins")
+_ADDED = ("mass", "right", "named", "bins", "n_checked", "n_right")
 
 
 def _joined(one: _Seen, other: _Seen) -> _Seen:
@@ -189,26 +149,21 @@ def _joined(one: _Seen, other: _Seen) -> _Seen:
     return _Seen(**both, **rest)
 
 
-def _look_at(
-    block: VoteBlock, readings: Sequence[Reading], n_answers: int, checked: _Checked, share: float, n_threads: int
-) -> _Seen:
+def _look_at(block: VoteBlock, readings: Sequence[Reading], n_answers: int, share: float, n_threads: int) -> _Seen:
     """What a part says of its labelers, in rows of items."""
     numbers = len(readings[0].weights) * max(len(block.indices), block.n_items)
-    rows = max(1, _BLOCK * block.n_items // numbers)
-    parts = [block.rows(low, min(low + rows, block.n_items)) for low in range(0, block.n_items, rows)]
-    seen = [_look_at_rows(part, readings, n_answers, checked, share) for part in parts]
-    total = seen[0]
-    for one in seen[1:]:
-        total = _joined(total, one)
-    return total
+    parts = _in_rows(block, max(1, _BLOCK * block.n_items // numbers))
+    return reduce(_joined, (_look_at_rows(part, readings, n_answers, share) for part in parts))
 
 
-def _look_at_rows(
-    block: VoteBlock, readings: Sequence[Reading], n_answers: int, checked: _Checked, share: float
-) -> _Seen:
-    base = base_of_block(block, list(readings))
+def _in_rows(block: VoteBlock, rows: int) -> list[VoteBlock]:
+    """A block in blocks of so many items."""
+    return [block.rows(low, min(low + rows, block.n_items)) for low in range(0, block.n_items, rows)]
+
+
+def _look_at_rows(block: VoteBlock, readings: Sequence[Reading], n_answers: int, share: float) -> _Seen:
+    base, drawn = base_of_block(block, list(readings)), drawn_codes(block)
     n_classes, n_labelers = base.shape[1], block.n_columns // n_answers
-    place = checked.places(block)
     item = np.repeat(np.arange(block.n_items), np.diff(block.indptr))
     labeler, answer = np.divmod(block.indices.astype(np.int64), n_answers)
     weight = block.data.astype(float) if len(block.data) else np.ones(len(item))
@@ -216,27 +171,25 @@ def _look_at_rows(
     kept = np.flatnonzero(answer < n_classes)
     item, labeler, answer, weight = item[kept], labeler[kept], answer[kept], weight[kept]
     chances = chances[kept, answer]
-    is_checked = place[item] >= 0
-    bins: Floats = np.zeros((n_labelers, 0))
-    if len(checked.keys):
-        cell = labeler * _BINS + _bin_of(logit(chances), n_classes)
-        bins = np.bincount(cell[~is_checked], weight[~is_checked], n_labelers * _BINS).astype(float)
-        bins = bins.reshape(n_labelers, _BINS)
-    at = np.flatnonzero(is_checked)
-    truth = checked.classes[place[item[at]]] if len(at) else np.empty(0, dtype=np.int32)
-    votes = np.column_stack([labeler[at], place[item[at]], logit(chances[at]), weight[at], truth == answer[at]])
-    found = np.flatnonzero(place >= 0)
-    sampled = np.flatnonzero((keyed_uniforms(block.keys, _SAMPLE_SEED) < share) & (place < 0))
+    is_checked = drawn[item] >= 0
+    cell = labeler * _BINS + _bin_of(logit(chances), n_classes)
+    bins = np.bincount(cell[~is_checked], weight[~is_checked], n_labelers * _BINS).astype(float)
+    right = drawn[item] == answer
+    votes = np.column_stack([labeler, logit(chances), weight, right])[is_checked].astype(float)
+    pairs = np.unique((labeler * block.n_items + item)[is_checked]) // max(block.n_items, 1)
+    sampled = np.flatnonzero((keyed_uniforms(block.keys, _SAMPLE_SEED) < share) & (drawn < 0))
     return _Seen(
         base.sum(axis=0),
         np.bincount(labeler, weight * chances, n_labelers).astype(float),
         np.bincount(labeler, weight, n_labelers).astype(float),
-        bins,
+        bins.reshape(n_labelers, _BINS),
+        np.bincount(pairs, minlength=n_labelers).astype(float),
+        np.bincount(labeler[is_checked], right[is_checked], n_labelers).astype(float),
         base[sampled],
-        place[found],
-        checked.classes[place[found]],
-        base[found],
-        votes.astype(float),
+        block.keys[drawn >= 0],
+        drawn[drawn >= 0],
+        base[drawn >= 0],
+        votes,
     )
 
 
@@ -248,11 +201,11 @@ def _chances_apart(block: VoteBlock, reading: Reading, item: Codes, labeler: Cod
     posterior = kernels.posterior(
         block.matrix, reading.table, reading.weights, gold=block.gold_codes, state_class=reading.state_class
     )
-    joint, said = np.log(np.maximum(posterior, 1e-300)), np.log(np.maximum(reading.table, 1e-300))
-    own = weight[:, None] * said[block.indices]
+    joint, log_table = np.log(np.maximum(posterior, 1e-300)), np.log(np.maximum(reading.table, 1e-300))
+    of_vote = weight[:, None] * log_table[block.indices]
     begins = np.flatnonzero(np.append(True, (np.diff(item) != 0) | (np.diff(labeler) != 0))) if len(item) else item
     group = np.repeat(np.arange(len(begins)), np.diff(np.append(begins, len(item))))
-    together = np.add.reduceat(own, begins, axis=0) if len(begins) else own
+    together = np.add.reduceat(of_vote, begins, axis=0) if len(begins) else of_vote
     return clip_base(softmax(joint[item[begins]] - together, axis=1))[group]
 
 
@@ -266,11 +219,13 @@ def _bin_of(odds: Floats, n_classes: int) -> Codes:
     return np.clip(((odds - low) / (high - low) * _BINS).astype(np.int64), 0, _BINS - 1)
 
 
-def _points(seen: _Seen, n_items: int, checked: _Checked, prior: CrowdPrior, rng: np.random.Generator) -> list[Point]:
+def _points(seen: _Seen, scan: LabelScan[Labels], prior: CrowdPrior, rng: np.random.Generator) -> list[Point]:
     """Draws of θ: the power of the base and the factors of the classes, as of a question about no system."""
     base = np.concatenate([seen.base, seen.checked_base])
     n_sampled = len(seen.base)
-    weights = np.append(np.full(n_sampled, (n_items - len(seen.truth)) / max(n_sampled, 1)), np.ones(len(seen.truth)))
+    weights = np.append(
+        np.full(n_sampled, (scan.n_items - len(seen.truth)) / max(n_sampled, 1)), np.ones(len(seen.truth))
+    )
     features = build_features(base, np.empty((0, len(base)), dtype=np.int32))
     rows = features.rows(base, weights)
     centres = (seen.mass / seen.mass.sum())[1 : 1 + features.n_levels]  # of the second of two classes, as in memory
@@ -278,7 +233,7 @@ def _points(seen: _Seen, n_items: int, checked: _Checked, prior: CrowdPrior, rng
     checks = None
     if len(seen.truth):
         at = n_sampled + np.arange(len(seen.truth))
-        checks = Checks(rows.at(at), seen.truth, check_weights(checked.chance[seen.places]))
+        checks = Checks(rows.at(at), seen.truth, check_weights(drawn_chances(scan, seen.keys)))
     theta = draw_theta(recalibration, checks, n_points=_N_POINTS, rng=rng)
     one_item = Rows(np.zeros((1, base.shape[1])), rows.targets[:, :1], rows.values[:, :1], np.ones(1))
     factors = np.log(one_item.probabilities(np.zeros(len(theta.beta)), theta.gamma)[0]).T
@@ -286,30 +241,18 @@ def _points(seen: _Seen, n_items: int, checked: _Checked, prior: CrowdPrior, rng
 
 
 def _levels(seen: _Seen, prior: CrowdPrior, n_draws: int, rng: np.random.Generator) -> Levels:
-    """The accuracy of every labeler."""
-    n_labelers = len(seen.named)
+    """The accuracy of every labeler, where bins of log odds stand for their votes on items that were not checked."""
     with np.errstate(invalid="ignore"):
         expected = seen.right / seen.named
-    draws = np.full((n_draws, n_labelers), np.nan)
-    n_checked, n_right = np.zeros((2, n_labelers), dtype=np.int64)
     low, high = _bin_edges(len(seen.mass))
-    middles = low + (np.arange(_BINS) + 0.5) / _BINS * (high - low)
-    of_labeler = seen.votes[:, 0].astype(np.int64)
-    order = np.argsort(of_labeler, kind="stable")
-    ends = np.searchsorted(of_labeler[order], np.arange(n_labelers + 1))
-    for t in np.flatnonzero(seen.named > 0).tolist():
-        votes = seen.votes[order[ends[t] : ends[t + 1]]]
-        if not len(votes):
-            draws[:, t] = draw_level(float(expected[t]), prior, n_draws, rng)
-            continue
-        n_checked[t], n_right[t] = len(np.unique(votes[:, 1])), int(votes[:, 4].sum())
-        full = np.flatnonzero(seen.bins[t])
-        odds = np.concatenate([middles[full], votes[:, 2]])
-        weight = np.concatenate([seen.bins[t, full], votes[:, 3]])
-        is_checked = np.arange(len(odds)) >= len(full)
-        right = np.append(np.zeros(len(full)), votes[:, 4]) > 0
-        draws[:, t] = draw_checked_level(odds, weight, is_checked, right, prior, n_draws, rng)
-    return Levels(expected, draws, n_checked, n_right)
+    labeler, of_bin = np.nonzero(seen.bins)
+    middles = low + (of_bin + 0.5) / _BINS * (high - low)
+    unchecked = np.column_stack([labeler, middles, seen.bins[labeler, of_bin], np.zeros(len(labeler))])
+    rows = np.concatenate([unchecked, seen.votes])
+    is_checked = np.arange(len(rows)) >= len(unchecked)
+    numbers = seen.n_checked.astype(np.int64), seen.n_right.astype(np.int64)
+    columns = rows[:, 0].astype(np.int64), rows[:, 1], rows[:, 2], is_checked, rows[:, 3] > 0
+    return Levels(expected, draw_levels(expected, *columns, prior, n_draws, rng), *numbers)
 
 
 class _ClassSums(NamedTuple):
@@ -340,38 +283,21 @@ def _added(one: _ClassSums, other: _ClassSums) -> _ClassSums:
     return _ClassSums(*(mine + theirs for mine, theirs in zip(one, other, strict=True)))
 
 
-def _sum_classes(
-    block: VoteBlock,
-    readings: Sequence[Reading],
-    points: Sequence[Point],
-    checked: _Checked | None,
-    n_threads: int,
-) -> _ClassSums:
+def _sum_classes(block: VoteBlock, readings: Sequence[Reading], points: Sequence[Point], n_threads: int) -> _ClassSums:
     """The sums of a part, in rows of items."""
-    rows = max(1, _BLOCK // (len(points) * readings[0].lattice.shape[1]))
-    total: _ClassSums | None = None
-    for low in range(0, block.n_items, rows):
-        sums = _sum_classes_of_rows(block.rows(low, min(low + rows, block.n_items)), readings, points, checked)
-        total = sums if total is None else _added(total, sums)
-    assert total is not None
-    return total
+    parts = _in_rows(block, max(1, _BLOCK // (len(points) * readings[0].lattice.shape[1])))
+    return reduce(_added, (_sum_classes_of_rows(part, readings, points) for part in parts))
 
 
-def _sum_classes_of_rows(
-    block: VoteBlock,
-    readings: Sequence[Reading],
-    points: Sequence[Point],
-    checked: _Checked | None,
-) -> _ClassSums:
-    known = block.gold_codes
-    if checked is None:
+def _sum_classes_of_rows(block: VoteBlock, readings: Sequence[Reading], points: Sequence[Point]) -> _ClassSums:
+    drawn = drawn_codes(block)
+    known = np.where(drawn >= 0, drawn, block.gold_codes)
+    if len(points) > 1:
+        base = base_of_block(block, list(readings))
+    else:  # a model that was named
         (one,) = readings
         arrays = (block.matrix, one.table, one.weights)
         base = kernels.posterior(*arrays, gold=known, state_class=one.state_class) @ one.lattice
-    else:
-        base = base_of_block(block, list(readings))
-        place = checked.places(block)
-        known = np.where(place >= 0, np.append(checked.classes, -1)[place], known)
     chances = np.empty((block.n_items, len(points), base.shape[1]))
     log_base = np.log(np.maximum(base, 1e-300))
     for k, (power, factors) in enumerate(points):
@@ -398,3 +324,178 @@ def block_numbers(block: VoteBlock, n_answers: int, n_threads: int) -> Floats:
     item = np.repeat(np.arange(block.n_items), np.diff(block.indptr))
     with_self = agreement_with_self(item, labeler, times, np.ones(n_labelers, dtype=np.bool_))
     return np.stack([np.bincount(labeler, times, n_labelers), *with_self])
+
+
+# ------------------ Levels: how accurate labelers are, as systems judged by the others' votes and by checked items
+#
+# The level of a labeler is the mean of P(their vote is right). What the others' votes let expect of it is off as on
+# real sets (`trueup.core.prior`), and checked items correct it by the formula of the core for one system:
+# logit P(right_i) = a + b x_i, x_i = logit of the base at their vote, a such that the mean is the level.
+
+_ANGLES = np.linspace(0.01, np.pi / 2 - 0.01, 61)
+_SLOPES = ndtri((np.arange(7) + 0.5) / 7)  # standard normal
+_BISECTIONS = 40
+_FAR = 40.0  # log-odds
+_MOST_ROWS_OF_LABELER = 200  # votes that stand for all of a labeler's where the level is solved for
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """Accuracies of labelers."""
+
+    expected: Floats  # (n_labelers,)
+    draws: Floats = field(repr=False)  # (n_draws, n_labelers)
+    n_checked: Codes  # (n_labelers,)
+    n_right: Codes  # (n_labelers,)
+
+
+def labeler_levels(
+    labels: Labels, apart: LabelersApart, places: Codes, prior: CrowdPrior, *, n_draws: int, rng: np.random.Generator
+) -> Levels:
+    """The accuracy of every labeler on the items at some places; `apart` is of all votes."""
+    drawn = drawn_gold(labels)
+    item, labeler, answer, _ = labels.vote_table()
+    is_in = np.zeros(labels.n_items, dtype=bool)
+    is_in[places] = True
+    kept = np.flatnonzero((answer < labels.n_classes) & is_in[item])
+    kept = kept[np.argsort(labeler[kept], kind="stable")]
+    item, labeler, answer, shares = item[kept], labeler[kept], answer[kept], shared_votes(labels).data[kept]
+    bounds = np.searchsorted(labeler, np.arange(labels.n_labelers + 1))
+    chances = np.empty(len(kept))
+    expected = np.full(labels.n_labelers, np.nan)
+    for t, (low, high) in enumerate(pairwise(bounds.tolist())):
+        if low < high:
+            chances[low:high] = apart.base(t, item[low:high])[np.arange(high - low), answer[low:high]]
+            expected[t] = np.average(chances[low:high], weights=shares[low:high])
+    checked, right = drawn[item] >= 0, drawn[item] == answer
+    pairs = np.unique((labeler.astype(np.int64) * labels.n_items + item)[checked]) // labels.n_items
+    n_checked = np.bincount(pairs, minlength=labels.n_labelers)
+    n_right = np.bincount(labeler[checked & right], minlength=labels.n_labelers)
+    draws = draw_levels(expected, labeler, logit(chances), shares, checked, right, prior, n_draws, rng)
+    return Levels(expected, draws, n_checked, n_right)
+
+
+def draw_levels(
+    expected: Floats,
+    labeler: Codes,
+    odds: Floats,
+    weights: Floats,
+    checked: Booleans,
+    right: Booleans,
+    prior: CrowdPrior,
+    n_draws: int,
+    rng: np.random.Generator,
+) -> Floats:
+    """Draws of the level of each labeler who is expected to have one, by rows that are votes or stand for several."""
+    draws = np.full((n_draws, len(expected)), np.nan)
+    order = np.argsort(labeler, kind="stable")
+    bounds = np.searchsorted(labeler[order], np.arange(len(expected) + 1))
+    for t in np.flatnonzero(~np.isnan(expected)).tolist():
+        rows = order[bounds[t] : bounds[t + 1]]
+        if checked[rows].any():
+            draws[:, t] = draw_checked_level(odds[rows], weights[rows], checked[rows], right[rows], prior, n_draws, rng)
+        else:
+            draws[:, t] = draw_level(float(expected[t]), prior, n_draws, rng)
+    return draws
+
+
+def draw_level(expected: float, prior: CrowdPrior, n_draws: int, rng: np.random.Generator) -> Floats:
+    """Draws of a level without any checked vote."""
+    angle = to_angle(np.asarray(expected)) + prior.level_scale * _student(prior.degrees, n_draws, rng)
+    return from_angle(angle)
+
+
+def _student(degrees: float, n: int, rng: np.random.Generator) -> Floats:
+    """Draws of Student's t, one in each of n even parts."""
+    parts = (rng.permutation(n) + rng.random(n)) / n
+    scale = 2 * gammaincinv(degrees / 2, np.clip(rng.random(n), 1e-9, 1 - 1e-9)) / degrees
+    return np.asarray(ndtri(np.clip(parts, 1e-9, 1 - 1e-9)) / np.sqrt(scale))
+
+
+def draw_checked_level(
+    x: Floats,
+    weights: Floats,
+    checked: Booleans,
+    right: Booleans,
+    prior: CrowdPrior,
+    n_draws: int,
+    rng: np.random.Generator,
+) -> Floats:
+    """Draws of a level given right and wrong votes on checked items, by a grid of levels and slopes."""
+    order = np.argsort(x, kind="stable")
+    upto = np.cumsum(weights[order])
+    n = min(len(x), _MOST_ROWS_OF_LABELER)
+    stands = x[order[np.minimum(np.searchsorted(upto, (np.arange(n) + 0.5) / n * upto[-1]), len(x) - 1)]]
+    slopes = prior.slope + prior.slope_scale * _SLOPES
+    wanted = from_angle(_ANGLES)
+    heights = slopes[:, None] * stands  # slopes × rows
+    low = np.full((len(slopes), len(wanted)), -_FAR)
+    high = -low
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        is_low = expit(heights[:, None] + middle[..., None]).mean(axis=2) < wanted
+        low, high = np.where(is_low, middle, low), np.where(is_low, high, middle)
+    odds = (low + high)[..., None] / 2 + slopes[:, None, None] * x[checked]
+    log_likelihood = np.where(right[checked], log_expit(odds), log_expit(-odds)) @ weights[checked]
+    centre = to_angle(np.asarray(np.average(expit(x), weights=weights)))
+    distance = (_ANGLES - centre) / prior.level_scale
+    log_prior = -0.5 * (prior.degrees + 1) * np.log1p(distance**2 / prior.degrees)
+    mass = np.exp(log_likelihood + log_prior - (log_likelihood + log_prior).max())
+    upto = np.cumsum(mass.sum(axis=0))
+    drawn = np.searchsorted(upto, (rng.permutation(n_draws) + rng.random(n_draws)) / n_draws * upto[-1])
+    step = _ANGLES[1] - _ANGLES[0]
+    return from_angle(_ANGLES[np.minimum(drawn, len(_ANGLES) - 1)] + step * (rng.random(n_draws) - 0.5))
+
+
+# ------------------ How often a labeler says the same again of the same item
+
+_JEFFREYS = 0.5
+
+
+def self_consistency(labels: Votes) -> dict[Hashable, Estimate]:
+    """The chance that two verdicts of a labeler on one item are the same, of each who gave two on some.
+
+    Of an item with n verdicts, n_a of them for the answer a, that is Σ n_a (n_a − 1) / (n (n − 1)). Each item counts as
+    one trial of a Beta posterior, however many verdicts it has, so the interval is about items and none too narrow.
+    Consistency is no skill: who always says "pass" is consistent, too.
+
+    Parameters
+    ----------
+    labels : Labels
+        With several votes of a labeler on an item, as epochs or temperatures of a judge; see `run` of
+        `Labels.from_frame`. The votes of an anonymous crowd are of different people, and left out.
+
+    Examples
+    --------
+    >>> import trueup as tu
+    >>> votes = {"item": [1, 1, 2, 2, 3], "labeler": ["a"] * 5, "label": list("xxxyy"), "run": [1, 2, 1, 2, 1]}
+    >>> labels = tu.Labels.from_frame(votes, run="run")
+    >>> tu.labelers.self_consistency(labels)["a"].mean
+    0.5
+    """
+    item, labeler, _, times = labels.vote_table()
+    return consistency_of(labels.labelers, *agreement_with_self(item, labeler, times, ~labels.is_crowd))
+
+
+def agreement_with_self(
+    item: Codes, labeler: Codes, times: npt.NDArray[Any], counted: Booleans
+) -> tuple[Floats, Floats]:
+    """How far each labeler agrees with themselves, summed over items with several verdicts, and how many these are."""
+    n_labelers = len(counted)
+    pairs, group = np.unique(item.astype(np.int64) * n_labelers + labeler, return_inverse=True)
+    n = np.bincount(group, times)
+    same = np.bincount(group, times * (times - 1.0))
+    of_labeler = pairs % n_labelers
+    repeated = (n > 1) & counted[of_labeler]
+    agreement = np.divide(same, n * (n - 1), out=np.zeros_like(same), where=repeated)
+    n_items = np.bincount(of_labeler[repeated], minlength=n_labelers).astype(float)
+    return np.bincount(of_labeler[repeated], agreement[repeated], n_labelers).astype(float), n_items
+
+
+def consistency_of(labelers: Vocabulary, agreed: Floats, n_items: Floats) -> dict[Hashable, Estimate]:
+    """The estimates, of each labeler with items that have several verdicts of theirs."""
+    return {
+        name: beta_estimate(_JEFFREYS + float(yes), _JEFFREYS + float(all_items - yes), name="consistency")
+        for name, yes, all_items in zip(labelers.tolist(), agreed, n_items, strict=True)
+        if all_items
+    }
