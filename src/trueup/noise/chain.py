@@ -12,14 +12,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from trueup._base.engines import OF_ONE_MACHINE, OF_ONE_PROCESSOR, EngineName
-from trueup._base.types import Codes, Floats, Positions
+from trueup._base.engines import EngineName
+from trueup._base.types import Floats, Positions
 from trueup._base.validation import as_generator
 from trueup.data.labels import Labels
 from trueup.noise import kernels
 from trueup.noise.base import Sampler, TableModel, from_table, vote_shares
 from trueup.noise.item_prior import LogLinearPrior
-from trueup.noise.placing import run_where_memory_suffices
 from trueup.noise.system_outputs import SystemOutputs
 
 _MAX_KEPT_TRUTHS = 50_000_000  # labels in all: 100 MB
@@ -83,11 +82,6 @@ class SamplingProblem:
         return np.asarray(np.where(places >= 0, first[np.searchsorted(numbers, places)], own))
 
 
-def engines_of_chains(item_prior: LogLinearPrior | None) -> tuple[EngineName, ...]:
-    """The engines that chains run with; coefficients of an item prior are drawn on the processor alone."""
-    return OF_ONE_MACHINE if item_prior is None else OF_ONE_PROCESSOR
-
-
 class Chain:
     """One chain and what it leaves: arrays as those of `PosteriorDraws`, and the summed chances of the classes."""
 
@@ -107,17 +101,7 @@ class Chain:
     def run(self, n_warmup: int, rng: np.random.Generator, report: Callable[[float], None]) -> None:
         """Run from a start of its own; `report` gets the share done."""
         states = self._first_states(rng)
-
-        offers = engines_of_chains(self.problem.item_prior)
-
-        def sweep() -> None:
-            engine = kernels.engine_for_chains(offers)
-            if engine == "torch":
-                self._sweep_on_device(states, n_warmup, rng, report)
-            else:
-                self._sweep(states.astype(np.int64), n_warmup, rng, report, engine)
-
-        run_where_memory_suffices(sweep, self.problem.votes.nnz, n_warmup + self.n_draws, offers=offers)
+        self._sweep(states.astype(np.int64), n_warmup, rng, report, kernels.engine_for_chains())
 
     def _first_states(self, rng: np.random.Generator) -> npt.NDArray[np.int16]:
         """A dispersed first guess of the state of each item.
@@ -208,73 +192,6 @@ class Chain:
             done,
             engine,
         )
-
-    def _sweep_on_device(
-        self,
-        states: npt.NDArray[np.int16],
-        n_warmup: int,
-        rng: np.random.Generator,
-        report: Callable[[float], None],
-    ) -> None:
-        """All sweeps with the items on a device; the parameters are drawn here, as in a loop."""
-        from trueup.noise.kernels.loops import draw_output_rows
-        from trueup.noise.torch.em import DeviceItems
-
-        problem, sampler = self.problem, self.sampler
-        outputs, output_table = problem.outputs, np.empty((int(problem.outputs.first[-1]), sampler.n_states))
-        row_prior = outputs.row_prior(sampler.n_states, sampler.closeness)
-        items = DeviceItems(
-            problem.votes,
-            problem.labels.gold_codes,
-            outputs.indicator(),
-            states,
-            n_states=sampler.n_states,
-            n_classes=problem.labels.n_classes,
-            seed=int(rng.integers(2**63)),
-        )
-        counts, state_counts = items.count()
-        total = n_warmup + self.n_draws
-        for sweep in range(total):
-            sampler.draw(counts, state_counts, self._gold_counts(items.states_of_known()), rng)
-            if len(outputs.codes):
-                said = items.count_outputs()
-                draw_output_rows(said, outputs.first, row_prior, outputs.power, output_table, rng)
-                items.add_output_likelihood(np.log(output_table))
-            log_likelihood = items.draw(sampler.table, sampler.weights, sampler.state_class)
-            counts, state_counts = items.count()
-            k = sweep - n_warmup
-            if k >= 0:
-                self._record_parameters(k, counts, log_likelihood)
-                items.add_chances(sampler.state_class)
-            if k in self.truth_draws:
-                self.truths[self.truth_draws == k] = items.truth(sampler.state_class)
-            if sweep % 50 == 49 or sweep == total - 1:
-                report((sweep + 1) / total)
-        self.chances += items.chances()
-
-    @cached_property
-    def _known_items(self) -> Positions:
-        """The items whose class is known."""
-        return np.flatnonzero(self.problem.labels.gold_codes >= 0)
-
-    def _gold_counts(self, states_of_known: Codes) -> Floats:
-        """How many items of each known class are in each state, shape (n_states, n_classes)."""
-        n_states, n_classes = self.sampler.n_states, self.problem.labels.n_classes
-        cell = states_of_known.astype(np.int64) * n_classes + self.problem.labels.gold_codes[self._known_items]
-        return np.bincount(cell, minlength=n_states * n_classes).reshape(n_states, -1).astype(float)
-
-    def _record_parameters(self, k: int, counts: Floats, log_likelihood: float) -> None:
-        """Keep the parameters, and the counts that the states drawn under them gave, as draw `k`."""
-        labels, sampler = self.problem.labels, self.sampler
-        by_class = sampler.class_counts(counts, np.arange(labels.n_labelers))
-        right = np.einsum("tcc->t", by_class[:, :, : labels.n_classes])
-        volume = self.problem.volumes
-        self.prior[k] = sampler.class_prior()
-        self.accuracy[k] = np.where(volume > 0, right / np.maximum(volume, 1e-12), np.nan)
-        raters = np.arange(labels.n_labelers, self.problem.n_all)
-        self.rater_counts[k] = sampler.class_counts(counts, raters)
-        self.rater_confusion[k] = sampler.confusion(raters)
-        self.log_likelihood[k] = log_likelihood
 
 
 def run_loops(

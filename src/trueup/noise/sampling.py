@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trueup._base.duration import LongWork
-from trueup._base.engines import choose_engine, for_threads, using_engine
+from trueup._base.engines import OF_ONE_PROCESSOR, choose_engine, for_threads, using_engine
 from trueup._base.optional import install_command, is_installed
 from trueup._base.types import Codes, Floats
 from trueup._base.validation import RandomState, as_generator, check_integer
@@ -24,7 +24,7 @@ from trueup.data.labels import Labels
 from trueup.data.votes import shared_votes, votes_with_raters
 from trueup.exceptions import ConvergenceWarning, InvalidPredictions
 from trueup.noise.base import NoiseModel, check_matrices_fit
-from trueup.noise.chain import Chain, SamplingProblem, engines_of_chains
+from trueup.noise.chain import Chain, SamplingProblem
 from trueup.noise.item_prior import LogLinearPrior, effective_draws, rhat
 from trueup.noise.registry import resolve
 from trueup.noise.system_outputs import SystemOutputs
@@ -116,13 +116,12 @@ def sample(
         Chains start from dispersed guesses of the truth; the warm-up is thrown away; `n_draws` is for each chain.
     progress : callable, optional
         Called with the share of the work done.
-    engine : {"scipy", "numba", "torch"}, optional
-        What works it out; by default as `trueup.engines` says. "torch" draws the states of the items on a GPU (or on
-        the device named as in "torch:cuda:0"), which does not offer `item_prior`. "numba" compiles the loops of the
-        sampler, "scipy" has Python run them, some fifty times as slowly: by default only where numba is not installed.
+    engine : {"scipy", "numba"}, optional
+        "numba" compiles the loops of the sampler, "scipy" has Python run them, some fifty times as slowly: by default
+        only where numba is not installed.
     """
     if engine is not None:
-        choose_engine(engine, offers=engines_of_chains(item_prior), purpose="noise.sample")
+        choose_engine(engine, offers=OF_ONE_PROCESSOR, purpose="noise.sample")
     check_integer(n_chains, name="n_chains", low=1)
     check_integer(n_warmup, name="n_warmup", low=0)
     check_integer(n_draws, name="n_draws", low=4)

@@ -67,9 +67,9 @@ def engine_for(votes: sparse.csr_array, passes: int) -> EngineName:
     return choose_engine(work=votes.nnz * passes)
 
 
-def engine_for_chains(offers: tuple[EngineName, ...] = OF_ONE_PROCESSOR) -> EngineName:
+def engine_for_chains() -> EngineName:
     """The engine for chains of sweeps, whose many small steps take ten times as long where nothing is compiled."""
-    return choose_engine(offers=offers, work=1, worth=0)
+    return choose_engine(offers=OF_ONE_PROCESSOR, work=1, worth=0)
 
 
 def prepare(votes: sparse.csr_array | PreparedVotes) -> PreparedVotes:

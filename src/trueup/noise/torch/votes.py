@@ -74,15 +74,6 @@ class DeviceVotes:
             total.index_add_(0, block.column, _weighted(posterior[block.items][block.item], block.times))
         return total
 
-    def count_states(self, states: Tensor, n_states: int) -> Tensor:
-        """How many votes of each column are on items of each state, shape (n_columns, n_states)."""
-        total = torch.zeros(self.n_columns * n_states, dtype=torch.float64, device=self.device)
-        for block in self.blocks():
-            cell = block.column * n_states + states[block.items][block.item]
-            times = total.new_ones(1).expand(len(cell)) if block.times is None else block.times
-            total.index_add_(0, cell, times)
-        return total.reshape(self.n_columns, n_states)
-
     def volumes(self) -> Tensor:
         """How often each answer of each labeler was given, shape (n_columns,)."""
         return self.count(torch.ones(self.n_items, 1, dtype=torch.float64, device=self.device))[:, 0]
