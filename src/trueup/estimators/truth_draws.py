@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from trueup._base.types import Codes, Floats
 from trueup._base.validation import RandomState, as_generator, check_integer
-from trueup.data.labels import Labels
 from trueup.estimators.counts import CountsPosterior, DrawnCounts, DrawnRates
 from trueup.estimators.problem import Solution
 from trueup.estimators.system_values import Population, counts_by_cell, system_counts, unseen_counts
@@ -226,12 +225,3 @@ def _solution(truth: TruthDraws, posterior: CountsPosterior, mean: Floats) -> So
         notes=truth.notes,
         truth=None if callable(truth.chances) else truth.posterior,
     )
-
-
-def known_classes_alone(log_likelihood: Floats, labels: Labels) -> Floats:
-    """Log-likelihoods in which an item of known class can be of no other."""
-    known = np.flatnonzero(labels.gold_codes >= 0)
-    table = np.array(log_likelihood, dtype=float)
-    table[known] = -np.inf
-    table[known, labels.gold_codes[known]] = 0.0
-    return table

@@ -35,21 +35,16 @@ from trueup.data.scanning import LabelScan
 from trueup.exceptions import IdentifiabilityWarning, InvalidLabels, InvalidParameter, NotFitted
 from trueup.noise import kernels
 
-_TINY = 1e-300  # keeps divisions finite
-
 
 class Sampler(ABC):
     """The parameters of a model in one chain, and how they are drawn given the states of all items.
 
     A chain alternates two draws: the state of each item given the parameters, which is the same for all models, and the
-    parameters given the states, which is `draw`. A state is a class or a kind of items of one.
+    parameters given the states, which is `draw`. A state is a class, whose name may change while the chain runs.
 
     Parameters
     ----------
     n_raters, n_classes, n_answers : int
-    state_class : array of shape (n_states,), optional
-        The class of each state; by default the states are the classes. Otherwise the first states are one of each
-        class, in the order of the classes.
 
     Attributes
     ----------
@@ -61,20 +56,16 @@ class Sampler(ABC):
     closeness : array of shape (n_classes, n_states), optional
         How much more a system is expected to say each class in a state, before it said anything, than by how often it
         says it; without it no class is expected more in one state than in another.
-    evidence : array of shape (n_states, n_classes), optional
-        Where items have priors of their own: the sum of the log prior of each class over the items of a state. A chain
-        sets it before each draw.
     """
 
     table: Floats
     weights: Floats
     state_class: Codes
     closeness: Floats | None = None
-    evidence: Floats | None = None
 
-    def __init__(self, n_raters: int, n_classes: int, n_answers: int, *, state_class: Codes | None = None) -> None:
+    def __init__(self, n_raters: int, n_classes: int, n_answers: int) -> None:
         self.n_raters, self.n_classes, self.n_answers = n_raters, n_classes, n_answers
-        self.state_class = class_states(n_classes) if state_class is None else state_class.copy()
+        self.state_class = class_states(n_classes)
 
     @abstractmethod
     def draw(self, counts: Floats, state_counts: Floats, gold: Floats, rng: np.random.Generator) -> None:
@@ -92,7 +83,7 @@ class Sampler(ABC):
     def state(self, problem: Any = None) -> Any:
         """What the loops of a chain change, a tuple of `kernels.loops`; one that has `draw` called by Python.
 
-        `problem` is votes, systems, gold and item prior as the loops take them, where there are some.
+        `problem` is votes, systems and gold as the loops take them, where there are some.
         """
         from trueup.noise.kernels.loops import OwnSampler
 
@@ -102,23 +93,6 @@ class Sampler(ABC):
     def n_states(self) -> int:
         """Number of states."""
         return len(self.state_class)
-
-    def confusion(self, raters: Positions) -> Floats:
-        """P(answer | class) of some raters, the states of a class averaged; shape (n, n_classes, n_answers)."""
-        joint = self._by_class(self.table, raters, self.weights)
-        return np.asarray(joint / np.maximum(joint.sum(axis=2, keepdims=True), _TINY))
-
-    def class_counts(self, counts: Floats, raters: Positions) -> Floats:
-        """How often some raters gave each answer to items of each class; shape (n, n_classes, n_answers)."""
-        return self._by_class(counts, raters, np.ones(self.n_states))
-
-    def class_prior(self) -> Floats:
-        """P(class)."""
-        return np.asarray(np.bincount(self.state_class, self.weights, self.n_classes), dtype=float)
-
-    def _by_class(self, table: Floats, raters: Positions, weights: Floats) -> Floats:
-        by_state = table.reshape(self.n_raters, self.n_answers, -1)[raters] * weights
-        return np.stack([by_state[:, :, self.state_class == y].sum(axis=2) for y in range(self.n_classes)], axis=1)
 
 
 class LoopSampler(Sampler):
@@ -130,9 +104,8 @@ class LoopSampler(Sampler):
 
         now = self.state()
         self.table, self.weights = np.empty(counts.shape), np.empty(len(state_counts))
-        evidence = np.empty((0, self.n_classes)) if self.evidence is None else self.evidence
         no_outputs = np.empty((0, self.n_states))
-        totals = (np.ascontiguousarray(counts), state_counts, gold, no_outputs, evidence)
+        totals = (np.ascontiguousarray(counts), state_counts, gold, no_outputs)
         systems = loops.NO_PROBLEM[1]
         loops.draw_one(now, totals, self.table, self.weights, systems, no_outputs.copy(), True, rng)
         self.state_class = now.labels.astype(np.int32)

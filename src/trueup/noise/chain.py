@@ -12,29 +12,25 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from trueup._base.engines import EngineName
 from trueup._base.types import Floats, Positions
 from trueup._base.validation import as_generator
 from trueup.data.labels import Labels
 from trueup.noise import kernels
 from trueup.noise.base import Sampler, TableModel, from_table, vote_shares
-from trueup.noise.item_prior import LogLinearPrior
 from trueup.noise.system_outputs import SystemOutputs
 
 _MAX_KEPT_TRUTHS = 50_000_000  # labels in all: 100 MB
 _MOST_KEPT = 500  # truths of a chain
-_SWEEPS_A_REDRAW = 4  # of the truth for each of the coefficients of an item prior, which costs more
 
 
 @dataclass(frozen=True)
 class SamplingProblem:
-    """Labels, and their votes with those of extra raters as more columns; systems; and what is known of the items."""
+    """Labels, their votes with those of extra raters as more columns, and systems."""
 
     labels: Labels
     votes: sparse.csr_array
     n_raters: int
     outputs: SystemOutputs
-    item_prior: LogLinearPrior | None = None
 
     @property
     def n_all(self) -> int:
@@ -47,22 +43,19 @@ class SamplingProblem:
         labeler = self.votes.indices // self.labels.n_answers
         return np.bincount(labeler, self.votes.data, self.n_all)[: self.labels.n_labelers].astype(float, copy=False)
 
-    def arrays(self, sampler: Sampler, item_prior: Floats | None = None) -> tuple[Any, ...]:
-        """Votes, systems, gold and P(class) of each item as the loops take them."""
-        votes, outputs, n_classes = self.votes, self.outputs, self.labels.n_classes
+    def arrays(self, sampler: Sampler) -> tuple[Any, ...]:
+        """Votes, systems and gold as the loops take them."""
+        votes, outputs = self.votes, self.outputs
         counts = (votes.indptr.astype(np.int64), votes.indices.astype(np.int64), votes.data.astype(np.float64))
         # Of one layout: the chain is compiled anew, for many seconds, for each kind of array.
         row_prior = outputs.row_prior(sampler.n_states, sampler.closeness)
         systems = (np.ascontiguousarray(outputs.codes), outputs.first, outputs.power, row_prior)
-        known = np.empty((0, n_classes)) if item_prior is None else item_prior
-        return (*counts, self.places), systems, self.labels.gold_codes, known
+        return (*counts, self.places), systems, self.labels.gold_codes
 
     @cached_property
     def places(self) -> npt.NDArray[np.int64]:
         """A number that identical items (votes, outputs, gold) share, -1 for an item like no other."""
         votes, gold = self.votes, self.labels.gold_codes
-        if self.item_prior is not None:
-            return np.full(len(gold), -1, dtype=np.int64)
         said = np.vstack([gold, self.outputs.codes]).T.copy()
         numbers: dict[tuple[bytes, bytes, bytes], int] = {}
         same = np.empty(len(gold), dtype=np.int64)
@@ -98,37 +91,20 @@ class Chain:
         self.chances = np.zeros((labels.n_items, labels.n_classes))
         self.log_likelihood = np.empty(n_draws)
 
-    def run(self, n_warmup: int, rng: np.random.Generator, report: Callable[[float], None]) -> None:
-        """Run from a start of its own; `report` gets the share done."""
-        states = self._first_states(rng)
-        self._sweep(states.astype(np.int64), n_warmup, rng, report, kernels.engine_for_chains())
-
-    def _first_states(self, rng: np.random.Generator) -> npt.NDArray[np.int16]:
+    def _first_states(self, rng: np.random.Generator) -> npt.NDArray[np.int64]:
         """A dispersed first guess of the state of each item.
 
-        Classes are drawn from the shares of votes, flatter in every second chain. Half of the items, at random, go to
-        further states of their class, where there are some.
+        Classes are drawn from the shares of votes, flatter in every second chain.
         """
         labels = self.problem.labels
         shares, n_classes = vote_shares(labels), labels.n_classes
         flat = shares ** (1.0 if self.number % 4 < 2 else 0.5)
         flat /= flat.sum(axis=1, keepdims=True)
         truth = (flat.cumsum(axis=1) < rng.random(labels.n_items)[:, None]).sum(axis=1).clip(0, n_classes - 1)
-        known = labels.gold_codes >= 0
-        states, n_extra = truth, self.sampler.n_states - n_classes
-        if n_extra:
-            states = np.where(rng.random(labels.n_items) < 0.5, n_classes + truth % n_extra, truth)
-        return np.where(known, labels.gold_codes, states).astype(np.int16)
+        return np.where(labels.gold_codes >= 0, labels.gold_codes, truth).astype(np.int64)
 
-    def _sweep(
-        self,
-        states: npt.NDArray[np.int64],
-        n_warmup: int,
-        rng: np.random.Generator,
-        report: Callable[[float], None],
-        engine: EngineName,
-    ) -> None:
-        """All sweeps by the loops; a second thread looks at a counter and reports progress."""
+    def run(self, n_warmup: int, rng: np.random.Generator, report: Callable[[float], None]) -> None:
+        """Run from a start of its own; a second thread looks at a counter, and `report` gets the share done."""
         total = n_warmup + self.n_draws
         done = np.zeros(2)  # sweeps, and the log-likelihood of the last
         finished = threading.Event()
@@ -140,58 +116,30 @@ class Chain:
         watcher = threading.Thread(target=watch, daemon=True)
         watcher.start()
         try:
-            item_prior = self.problem.item_prior
-            if item_prior is None:
-                self._run(states, n_warmup, slice(None), rng, engine, done)
-            else:
-                coefficients = item_prior.start()
-                for first in range(-n_warmup, self.n_draws, _SWEEPS_A_REDRAW):
-                    coefficients = item_prior.redraw(coefficients, self.sampler.state_class[states], rng)
-                    known = item_prior.probabilities(coefficients.coefficients)
-                    last = min(first + _SWEEPS_A_REDRAW, self.n_draws)
-                    draws = slice(max(first, 0), max(last, 0))
-                    self._run(states, min(last, 0) - min(first, 0), draws, rng, engine, done, known)
+            run_loops(
+                self.problem.arrays(self.sampler),
+                self.sampler,
+                self._first_states(rng),
+                self.problem.labels.n_labelers,
+                n_warmup,
+                self.truth_draws,
+                rng,
+                (
+                    self.prior,
+                    self.accuracy,
+                    self.rater_counts,
+                    self.rater_confusion,
+                    self.log_likelihood,
+                    np.zeros((self.problem.n_all * self.problem.labels.n_answers, self.sampler.n_states)),
+                ),
+                (self.chances, self.truths),
+                done,
+            )
         finally:
             finished.set()
             watcher.join()
         self.chances = self.chances[self.problem.first_alike]  # chances of like items are recorded at the first
         report(1.0)
-
-    def _run(
-        self,
-        states: npt.NDArray[np.int64],
-        n_warmup: int,
-        draws: slice,
-        rng: np.random.Generator,
-        engine: EngineName,
-        done: Floats,
-        known: Floats | None = None,
-    ) -> None:
-        """Some sweeps of the warm-up, and those of some draws."""
-        kept = slice(None)
-        if draws != kept:
-            kept = slice(*np.searchsorted(self.truth_draws, (draws.start, draws.stop)))
-        truths = self.truths[kept]
-        run_loops(
-            self.problem.arrays(self.sampler, known),
-            self.sampler,
-            states,
-            self.problem.labels.n_labelers,
-            n_warmup,
-            self.truth_draws[kept] - (draws.start or 0),
-            rng,
-            (
-                self.prior[draws],
-                self.accuracy[draws],
-                self.rater_counts[draws],
-                self.rater_confusion[draws],
-                self.log_likelihood[draws],
-                np.zeros((self.problem.n_all * self.problem.labels.n_answers, self.sampler.n_states)),
-            ),
-            (self.chances, truths if len(truths) else np.empty((1, len(states)), np.int16)),
-            done,
-            engine,
-        )
 
 
 def run_loops(
@@ -205,13 +153,12 @@ def run_loops(
     parameters: tuple[Floats, ...],
     out: tuple[Floats, npt.NDArray[np.int16]],
     done: Floats,
-    engine: EngineName,
 ) -> None:
     """`kernels.loops.run_chain`, compiled where the engine is numba and the sampler has loops of its own."""
     from trueup.noise.kernels import loops
 
     model = sampler.state(problem)
-    is_compiled = engine == "numba" and not isinstance(model, loops.OwnSampler)
+    is_compiled = kernels.engine_for_chains() == "numba" and not isinstance(model, loops.OwnSampler)
     run = loops.run_chain if is_compiled else loops.in_python(loops.run_chain)
     run(model, problem, n_labelers, states, n_warmup, kept, rng, parameters, out, done)
     sampler.state_class = model.labels.astype(np.int32)
@@ -237,7 +184,6 @@ def fit_by_draws(model: TableModel, labels: Labels, sampler: Sampler, n_warmup: 
         parameters,
         out,
         np.zeros(2),
-        kernels.engine_for_chains(),
     )
     model.prior_, model.confusion_ = prior.mean(axis=0), from_table(table, labels.n_answers)
     model.pooled_ = model.confusion_.mean(axis=0)

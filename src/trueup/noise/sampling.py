@@ -25,7 +25,7 @@ from trueup.data.votes import shared_votes, votes_with_raters
 from trueup.exceptions import ConvergenceWarning, InvalidPredictions
 from trueup.noise.base import NoiseModel, check_matrices_fit
 from trueup.noise.chain import Chain, SamplingProblem
-from trueup.noise.item_prior import LogLinearPrior, effective_draws, rhat
+from trueup.noise.convergence import effective_draws, rhat
 from trueup.noise.registry import resolve
 from trueup.noise.system_outputs import SystemOutputs
 
@@ -85,7 +85,6 @@ def sample(
     *,
     raters: npt.ArrayLike | None = None,
     outputs: SystemOutputs | None = None,
-    item_prior: LogLinearPrior | None = None,
     one_witness: bool = False,
     n_chains: int = 4,
     n_warmup: int = 1000,
@@ -108,8 +107,6 @@ def sample(
     outputs : SystemOutputs, optional
         What systems say of the items, as answers with rows of their own in each state: they may err with the labelers,
         and say nothing of what labelers are like.
-    item_prior : LogLinearPrior, optional
-        What else is known of the items; its coefficients are drawn too.
     one_witness : bool
         Whether several votes of a labeler on an item count for one together; by default each counts.
     n_chains, n_warmup, n_draws : int
@@ -129,7 +126,7 @@ def sample(
     codes = _rater_codes(raters, labels)
     systems = SystemOutputs.none(labels.n_items) if outputs is None else outputs.informative()
     votes = votes_with_raters(shared_votes(labels) if one_witness else labels.votes, codes, labels.n_answers)
-    problem = SamplingProblem(labels, votes, len(codes), systems, item_prior)
+    problem = SamplingProblem(labels, votes, len(codes), systems)
     drawn_model = resolve(model)
     samplers = drawn_model.samplers(labels, problem.n_all, n_chains)
     seeds = as_generator(random_state).spawn(n_chains)

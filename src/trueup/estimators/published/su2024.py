@@ -30,8 +30,7 @@ from trueup.estimators.counts import (
     normal_counts,
     two_class_counts,
 )
-from trueup.estimators.exact_binary import as_confusion, columns, draw_positives, tilts
-from trueup.estimators.exact_multiclass import draw_categories, draw_confusion, draw_successes, truth_sampler
+from trueup.estimators.drawing import draw_categories, draw_confusion, draw_successes, truth_sampler
 from trueup.estimators.problem import Problem, Solution, class_posterior
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import confusion_counts
@@ -326,15 +325,13 @@ def prior_average(
     check_integer(n_draws, name="n_draws", low=1)
     if problem.n_classes > 2:
         confusions = rng.dirichlet(np.ones(problem.n_classes), size=(n_draws, problem.n_classes))
-        draws = [draw_confusion(class_posterior(problem, k), problem.predictions, 1, rng)[0] for k in confusions]
-        return Solution(DrawnCounts(np.array(draws), truths=truth_sampler(problem, confusions)))
-    axis = (np.arange(check_integer(n_grid, name="n_grid", low=1)) + 0.5) / n_grid
-    grid = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
-    points = np.repeat(grid, max(n_draws // len(grid), 1), axis=0)
-    both = columns(problem)
-    v, u = (draw_positives(column, tilt, rng) for column, tilt in zip(both, tilts(points), strict=True))
-    counts = two_class_counts(u, v, both[1].n, both[0].n)
-    return Solution(DrawnCounts(counts, truths=truth_sampler(problem, as_confusion(grid[:, 0], grid[:, 1]))))
+    else:
+        axis = (np.arange(check_integer(n_grid, name="n_grid", low=1)) + 0.5) / n_grid
+        d, f = np.meshgrid(axis, axis, indexing="ij")
+        confusions = np.stack([1 - f, f, 1 - d, d], axis=-1).reshape(-1, 2, 2)
+    each = max(n_draws // len(confusions), 1)
+    draws = [draw_confusion(class_posterior(problem, k), problem.predictions, each, rng) for k in confusions]
+    return Solution(DrawnCounts(np.concatenate(draws), truths=truth_sampler(problem, confusions)))
 
 
 def ideal(problem: Problem, *, truth: npt.ArrayLike, random_state: RandomState = None) -> Solution:

@@ -72,7 +72,7 @@ def sweeps_a_step(distinct, n_items, n_raters):
 
 
 @jit
-def distinct_items(votes, systems, gold, item_prior):
+def distinct_items(votes, systems, gold):
     """The first of items of which all is said alike, as items of their own, and how many there are of each."""
     indptr, indices, data, place = votes
     outputs, first, power, row_prior = systems
@@ -97,7 +97,6 @@ def distinct_items(votes, systems, gold, item_prior):
     counts = np.empty(starts[n])
     own_outputs = np.empty((outputs.shape[0], n), np.int64)
     own_gold = np.empty(n, gold.dtype)
-    own_prior = np.empty((n if len(item_prior) > 0 else 0, item_prior.shape[1]))
     for r in range(n):
         i = chosen[r]
         for j in range(indptr[i + 1] - indptr[i]):
@@ -106,16 +105,14 @@ def distinct_items(votes, systems, gold, item_prior):
         for s in range(outputs.shape[0]):
             own_outputs[s, r] = outputs[s, i]
         own_gold[r] = gold[i]
-        for y in range(own_prior.shape[1] if len(item_prior) > 0 else 0):
-            own_prior[r, y] = item_prior[i, y]
     own_systems = (own_outputs, first, power, row_prior)
-    return (starts, columns, counts), own_systems, own_gold, own_prior, times[:n].copy()
+    return (starts, columns, counts), own_systems, own_gold, times[:n].copy()
 
 
 @jit
 def expect(distinct, shares, table, output_table, work):
     """Log P(what is said of all items), their classes summed over; `work` gets what is expected of the counts then."""
-    votes, systems, gold, item_prior, times = distinct
+    votes, systems, gold, times = distinct
     indptr, indices, data = votes
     outputs, first, power, _ = systems
     expected, class_items, expected_outputs, own = work
@@ -126,7 +123,7 @@ def expect(distinct, shares, table, output_table, work):
     value = 0.0
     for i in range(len(gold)):
         for y in range(n_classes):
-            own[y] = max(item_prior[i, y], FLOOR) if len(item_prior) > 0 else shares[y]
+            own[y] = shares[y]
             if gold[i] >= 0 and gold[i] != y:
                 own[y] = 0.0
         log_scale = 0.0
@@ -184,8 +181,7 @@ def pack_shares_and_rows(shares, output_table, first, at, q):
 @jit
 def unpack_shares_and_rows(q, at, still, distinct, shares, output_table):
     """Read class shares and rows of systems from the free numbers from `at` on; returns their log prior."""
-    systems, item_prior = distinct[1], distinct[3]
-    first, row_prior = systems[1], systems[3]
+    first, row_prior = distinct[1][1], distinct[1][3]
     value = 0.0
     total = 1.0
     shares[0] = 1.0
@@ -195,8 +191,7 @@ def unpack_shares_and_rows(q, at, still, distinct, shares, output_table):
         at += 1
     for y in range(len(shares)):
         shares[y] = max(shares[y] / total, 1e-12)
-        if len(item_prior) == 0:
-            value += math.log(shares[y])
+        value += math.log(shares[y])
     n_groups = output_table.shape[1]
     for s in range(len(first) - 1):
         for g in range(n_groups):
@@ -217,14 +212,13 @@ def unpack_shares_and_rows(q, at, still, distinct, shares, output_table):
 @jit
 def fill_gradient_of_shares_and_rows(at, still, distinct, work, shares, output_table, gradient):
     """The gradient by the free numbers of class shares and rows of systems, from `at` on; `work` is from `expect`."""
-    systems, item_prior = distinct[1], distinct[3]
-    first, row_prior = systems[1], systems[3]
+    first, row_prior = distinct[1][1], distinct[1][3]
     class_items, expected_outputs = work[1], work[2]
     items = 0.0
     for y in range(len(shares)):
         items += class_items[y] + 1.0
     for y in range(1, len(shares)):
-        gradient[at] = 0.0 if len(item_prior) > 0 else class_items[y] + 1.0 - items * shares[y]
+        gradient[at] = class_items[y] + 1.0 - items * shares[y]
         at += 1
     n_groups = output_table.shape[1]
     for s in range(len(first) - 1):
@@ -692,7 +686,7 @@ def move(counts, gaps, own, laws, steps, gap_steps, hyper, rate, once, rng):
 @jit
 def draw_ratings(model, totals, table, weights, systems, output_table, warm, rng):
     """All that raters do, rates of abstention, class shares and rows of systems; sometimes all of them together."""
-    flat, state_counts, _, output_counts, _ = totals
+    flat, state_counts, _, output_counts = totals
     classes, gaps, own, laws, hyper = model.classes, model.gaps, model.own, model.laws, model.hyper
     n_raters, n_classes = len(own), len(classes)
     counts = flat.reshape(n_raters, len(flat) // n_raters, n_classes)
