@@ -8,10 +8,9 @@ from vote_problems import CLASSES, PROBLEMS, make_problem
 
 from trueup._base.engines import using_engine
 from trueup.noise import kernels
+from trueup.noise.torch import em as module
 from trueup.noise.torch import fused
-from trueup.noise.torch import votes as module
-from trueup.noise.torch.em import DevicePasses
-from trueup.noise.torch.votes import DeviceVotes
+from trueup.noise.torch.em import DevicePasses, DeviceVotes
 
 
 def on(device, array):

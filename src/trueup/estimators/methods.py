@@ -46,7 +46,7 @@ def solve_bayes(
     """The posterior of the confusion counts of one system: by draws where the noise is drawn too, else exact."""
     drawn = is_drawn(noise)
     kind = "learned noise" if drawn else "noise that is given or fitted"
-    taken = ("random_state", "target", "progress", "raters", "warn")
+    taken = ("random_state", "target", "progress", "warn")
     check_options(options, sample if drawn else bayes, name=f"method='bayes' with {kind}", taken=taken)
     if drawn:
         return bayes_learned(

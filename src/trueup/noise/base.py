@@ -157,7 +157,7 @@ class NoiseModel(ABC):
         ----------
         labels : Labels
         n_raters : int
-            The labelers, then whoever else has given answers.
+            The labelers.
         n_chains : int
         """
         raise InvalidParameter(

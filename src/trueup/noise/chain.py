@@ -25,23 +25,11 @@ _MOST_KEPT = 500  # truths of a chain
 
 @dataclass(frozen=True)
 class SamplingProblem:
-    """Labels, their votes with those of extra raters as more columns, and systems."""
+    """Labels, what their votes count for, and systems."""
 
     labels: Labels
     votes: sparse.csr_array
-    n_raters: int
     outputs: SystemOutputs
-
-    @property
-    def n_all(self) -> int:
-        """Labelers and extra raters."""
-        return self.labels.n_labelers + self.n_raters
-
-    @cached_property
-    def volumes(self) -> Floats:
-        """How many votes each labeler gave."""
-        labeler = self.votes.indices // self.labels.n_answers
-        return np.bincount(labeler, self.votes.data, self.n_all)[: self.labels.n_labelers].astype(float, copy=False)
 
     def arrays(self, sampler: Sampler) -> tuple[Any, ...]:
         """Votes, systems and gold as the loops take them."""
@@ -86,8 +74,6 @@ class Chain:
         self.truths = np.empty((len(self.truth_draws), labels.n_items), dtype=np.int16)
         self.prior = np.zeros((n_draws, labels.n_classes))
         self.accuracy = np.zeros((n_draws, labels.n_labelers))
-        self.rater_counts = np.zeros((n_draws, problem.n_raters, labels.n_classes, labels.n_answers))
-        self.rater_confusion = np.zeros_like(self.rater_counts)
         self.chances = np.zeros((labels.n_items, labels.n_classes))
         self.log_likelihood = np.empty(n_draws)
 
@@ -127,10 +113,8 @@ class Chain:
                 (
                     self.prior,
                     self.accuracy,
-                    self.rater_counts,
-                    self.rater_confusion,
                     self.log_likelihood,
-                    np.zeros((self.problem.n_all * self.problem.labels.n_answers, self.sampler.n_states)),
+                    np.zeros((self.problem.votes.shape[1], self.sampler.n_states)),
                 ),
                 (self.chances, self.truths),
                 done,
@@ -166,12 +150,11 @@ def run_loops(
 
 def fit_by_draws(model: TableModel, labels: Labels, sampler: Sampler, n_warmup: int, n_draws: int) -> None:
     """The mean of the matrices over the draws of one chain; sets what the contract promises."""
-    problem = SamplingProblem(labels, labels.votes, 0, SystemOutputs.none(labels.n_items))
+    problem = SamplingProblem(labels, labels.votes, SystemOutputs.none(labels.n_items))
     first = np.where(labels.gold_codes >= 0, labels.gold_codes, vote_shares(labels).argmax(axis=1)).astype(np.int64)
     table = np.zeros((labels.n_labelers * labels.n_answers, labels.n_classes))
     prior, log_likelihood = np.zeros((n_draws, labels.n_classes)), np.empty(n_draws)
-    no_raters = np.zeros((n_draws, 0, labels.n_classes, labels.n_answers))
-    parameters = (prior, np.zeros((n_draws, labels.n_labelers)), no_raters, no_raters, log_likelihood, table)
+    parameters = (prior, np.zeros((n_draws, labels.n_labelers)), log_likelihood, table)
     out = (np.zeros((labels.n_items, labels.n_classes)), np.empty((1, labels.n_items), np.int16))
     run_loops(
         problem.arrays(sampler),

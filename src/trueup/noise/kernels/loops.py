@@ -280,9 +280,8 @@ def count(votes, systems, gold, states, totals):
 
 @jit
 def record(k, labels, weights, counts, table, n_labelers, n_answers, volume, out):
-    """Class shares, accuracies of labelers, and counts and matrices of further raters, of one draw."""
-    out_prior, out_accuracy, out_counts, out_confusion, _, mean_table = out
-    n_raters, n_classes = out_counts.shape[1], out_counts.shape[2]
+    """Class shares and accuracies of labelers of one draw."""
+    out_prior, out_accuracy, _, mean_table = out
     for row in range(len(table)):
         for g in range(len(weights)):
             mean_table[row, g] += table[row, g] / len(out_prior)
@@ -291,20 +290,8 @@ def record(k, labels, weights, counts, table, n_labelers, n_answers, volume, out
         out_prior[k, y] += weights[g]
         for t in range(n_labelers):
             out_accuracy[k, t] += counts[t * n_answers + y, g]
-        for r in range(n_raters):
-            for a in range(n_answers):
-                column = (n_labelers + r) * n_answers + a
-                out_counts[k, r, y, a] += counts[column, g]
-                out_confusion[k, r, y, a] += weights[g] * table[column, g]
     for t in range(n_labelers):
         out_accuracy[k, t] = out_accuracy[k, t] / volume[t] if volume[t] > 0 else np.nan
-    for r in range(n_raters):
-        for y in range(n_classes):
-            total = 0.0
-            for a in range(n_answers):
-                total += out_confusion[k, r, y, a]
-            for a in range(n_answers):
-                out_confusion[k, r, y, a] /= max(total, 1e-300)
 
 
 @jit
@@ -313,9 +300,7 @@ def volumes(votes, n_labelers, n_answers):
     _, indices, data, _ = votes
     volume = np.zeros(n_labelers)
     for j in range(len(indices)):
-        t = indices[j] // n_answers
-        if t < n_labelers:
-            volume[t] += data[j]
+        volume[indices[j] // n_answers] += data[j]
     return volume
 
 
@@ -330,15 +315,15 @@ def run_chain(model, problem, n_labelers, states, n_warmup, kept, rng, parameter
     """Run all sweeps of a chain from the states of the items, and fill the outputs.
 
     `states` and the arrays of the model are changed in place, so that a chain can go on where it stopped. `parameters`
-    are of each draw class shares, accuracies of labelers, counts and matrices of further raters and log-likelihoods,
-    and the mean of the tables; `out` the summed chances of the classes and the truths of the draws `kept`. `done`
-    counts sweeps, for progress, and has the log-likelihood of the last.
+    are of each draw class shares, accuracies of labelers and log-likelihoods, and the mean of the tables; `out` the
+    summed chances of the classes and the truths of the draws `kept`. `done` counts sweeps, for progress, and has the
+    log-likelihood of the last.
     """
     votes, systems, gold = problem
-    prior, _, rater_counts, _, log_likelihood, mean_table = parameters
+    prior, _, log_likelihood, mean_table = parameters
     n_draws, n_classes = prior.shape
     n_states, n_rows = len(model.labels), len(mean_table)
-    n_answers = n_rows // (n_labelers + rater_counts.shape[1])
+    n_answers = n_rows // n_labelers
     n_outputs = systems[1][-1]
     counts = np.zeros((n_rows, n_states))
     totals = (counts, np.zeros(n_states), np.zeros((n_states, n_classes)), np.zeros((n_outputs, n_states)))

@@ -13,12 +13,15 @@ The kernel is compiled by torch on its first use. Where torch cannot, `pass_for`
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from trueup.noise.torch.votes import DeviceVotes
+from trueup.noise.kernels import Expectation
+
+if TYPE_CHECKING:
+    from trueup.noise.torch.em import DeviceVotes
 
 _LOG_UNIT = 2.0**-26  # logarithms of ratios of probabilities stay within ±2⁵, since the least probability is 1e-10
 _UNIT = 2.0**-24
@@ -121,14 +124,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) expect(
 """
 
 
-class PassResult(NamedTuple):
-    """What a pass over the votes gives, on the device."""
-
-    counts: Tensor  # (n_columns, n_states)
-    state_counts: Tensor  # (n_states,)
-    log_likelihood: Tensor
-
-
 class FusedPass:
     """The E-step and the sums of the M-step of one problem; make one with `pass_for`."""
 
@@ -158,7 +153,7 @@ class FusedPass:
         self._kernel = _compiled(str(votes.device), tuple(settings.items()))  # which fails here, if it does
         self._volumes = votes.volumes()
 
-    def __call__(self, log_table: Tensor, log_starts: Tensor) -> PassResult:
+    def __call__(self, log_table: Tensor, log_starts: Tensor) -> Expectation:
         """Counts under a table of logarithms (n_columns, n_states) and those of the start of items.
 
         Row 0 of `log_starts` is of items whose class is not known, row 1 + c of those known to be in class c.
@@ -189,10 +184,11 @@ class FusedPass:
             )
         # What is not in the other states is in the first, and the logarithms were counted from it.
         others, in_others = counts.double() * _UNIT, state_counts.double() * _UNIT
-        return PassResult(
+        return Expectation(
             torch.cat([(self._volumes - others.sum(dim=1))[:, None].clamp_min(0.0), others], dim=1),
             torch.cat([(votes.n_items - in_others.sum())[None].clamp_min(0.0), in_others]),
-            logs.sum() + (self._volumes * log_table[:, 0]).sum(),
+            float(logs.sum() + (self._volumes * log_table[:, 0]).sum()),
+            None,
         )
 
 
