@@ -222,24 +222,24 @@ def draw_sweeps(
     while True:
         truth, posterior = np.empty((n_items, _N_CHAINS), dtype=np.int64), np.empty((n_items, n_classes))
         counts = np.zeros_like(rows)
-        for items, said in parts:
-            truth[items], posterior[items], counts_there = _draw_items(log_chances[items], said, np.log(rows), rng)
+        for items, answered in parts:
+            truth[items], posterior[items], counts_there = _draw_items(log_chances[items], answered, np.log(rows), rng)
             counts += counts_there
         yield Sweep(truth, posterior, counts, rows)
         rows = _draw_rows(counts + row_prior[:, None], outputs, rng)
 
 
 def _draw_items(
-    log_chances: Floats, said: sparse.csr_array, log_rows: Floats, rng: np.random.Generator
+    log_chances: Floats, answered: sparse.csr_array, log_rows: Floats, rng: np.random.Generator
 ) -> tuple[Codes, Floats, Floats]:
     """Truths, chances and counts of some items."""
     shape = (len(log_chances), *log_rows.shape[1:])
-    joint = np.asarray(said @ log_rows.reshape(len(log_rows), -1)).reshape(shape) + log_chances[:, None]
+    joint = np.asarray(answered @ log_rows.reshape(len(log_rows), -1)).reshape(shape) + log_chances[:, None]
     joint = np.exp(joint - joint.max(axis=2, keepdims=True))
     upto = joint.cumsum(axis=2)
     truth = (rng.random(shape[:2])[..., None] * upto[..., -1:] >= upto[..., :-1]).sum(axis=2)
     is_class = (truth[..., None] == np.arange(shape[2])).reshape(shape[0], -1).astype(float)
-    return truth, (joint / upto[..., -1:]).mean(axis=1), np.asarray(said.T @ is_class).reshape(log_rows.shape)
+    return truth, (joint / upto[..., -1:]).mean(axis=1), np.asarray(answered.T @ is_class).reshape(log_rows.shape)
 
 
 def _draw_rows(mass: npt.NDArray[np.float64], outputs: SystemOutputs, rng: np.random.Generator) -> Floats:

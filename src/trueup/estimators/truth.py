@@ -158,9 +158,9 @@ def truths_given_outputs(
     **sampling: Any,
 ) -> TruthDraws:
     """Draw the truth of all items from p(truth | votes, what the systems say)."""
-    said = as_outputs(outputs, used, in_votes)
+    answers = as_outputs(outputs, used, in_votes)
     return draw_truths(
-        labels, noise, outputs=said, n_draws=n_draws, random_state=random_state, progress=progress, **sampling
+        labels, noise, outputs=answers, n_draws=n_draws, random_state=random_state, progress=progress, **sampling
     )
 
 
@@ -182,11 +182,11 @@ def as_outputs(outputs: AlignedPredictions, used: OutputKind, in_votes: Booleans
     return SystemOutputs(table, sizes, witness_weights(table), said_class=levels if used == "probabilities" else None)
 
 
-def witness_weights(table: Positions, times: Floats | None = None) -> Floats:
+def witness_weights(table: Positions) -> Floats:
     """What each system counts for: one over the systems that say the same, those that half do counted half.
 
     By Cohen's kappa of each pair, on the items that both have an answer to. Of two classes, a system and its opposite
-    say the same too. Each column stands for so many items as `times` says, by default for one.
+    say the same too.
     """
     n_systems = len(table)
     if n_systems < 2:
@@ -194,13 +194,12 @@ def witness_weights(table: Positions, times: Floats | None = None) -> Floats:
     same = np.zeros((n_systems, n_systems))
     chance = np.zeros_like(same)
     answered = (table >= 0).astype(float)
-    heavy = answered.T if times is None else answered.T * times[:, None]
-    both = answered @ heavy
+    both = answered @ answered.T
     for answer in range(int(table.max(initial=0)) + 1):
-        said = (table == answer).astype(float)
-        same += said @ (said.T if times is None else said.T * times[:, None])
+        answers = (table == answer).astype(float)
+        same += answers @ answers.T
         # How often the row's system says so, on the items that the column's has an answer to as well.
-        share = np.divide(said @ heavy, both, out=np.zeros_like(same), where=both > 0)
+        share = np.divide(answers @ answered.T, both, out=np.zeros_like(same), where=both > 0)
         chance += share * share.T
     agreement = np.divide(same, both, out=np.zeros_like(same), where=both > 0)
     kappa = np.divide(agreement - chance, 1 - chance, out=np.zeros_like(same), where=chance < 1)

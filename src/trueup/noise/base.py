@@ -260,13 +260,13 @@ class TableModel(NoiseModel):
         return kernels.log_likelihood(labels.votes, as_table(self.confusion_for(labels)))
 
 
-def rows_for(names: Vocabulary, known: Vocabulary, values: Floats, default: Floats | float) -> Floats:
+def rows_for(names: Vocabulary, given: Vocabulary, values: Floats, default: Floats | float) -> Floats:
     """The values of labelers or items by name, from those of the `known` ones; `default` for all others."""
-    if np.array_equal(known, names):
+    if np.array_equal(given, names):
         return values
-    position = {name: i for i, name in enumerate(known.tolist())}
-    at = np.array([position.get(name, -1) for name in names.tolist()], dtype=np.int64)
-    return np.where((at >= 0).reshape(-1, *[1] * (values.ndim - 1)), values[at], default)
+    position = {name: i for i, name in enumerate(given.tolist())}
+    positions = np.array([position.get(name, -1) for name in names.tolist()], dtype=np.int64)
+    return np.where((positions >= 0).reshape(-1, *[1] * (values.ndim - 1)), values[positions], default)
 
 
 _MOST_CELLS = 300_000_000  # of all labelers' matrices together: some copies of them are held at once
@@ -303,12 +303,12 @@ class DecidedVotes:
     """The votes that name a class, as flat arrays, for models whose labelers err in all ways alike."""
 
     def __init__(self, labels: Labels) -> None:
-        item, labeler, answer, times = labels.vote_table()
+        item, labeler, answer, counts = labels.vote_table()
         decided = answer < labels.n_classes
         # The type that indexing and bincount take without a copy; they are called many times.
         self.item, self.labeler = item[decided].astype(np.intp), labeler[decided].astype(np.intp)
         self.cell = self.item * labels.n_classes + answer[decided]
-        self.times: Floats | float = 1.0 if (times == 1).all() else times[decided].astype(float)
+        self.counts: Floats | float = 1.0 if (counts == 1).all() else counts[decided].astype(float)
         self.n_items, self.n_classes = labels.n_items, labels.n_classes
 
     def log_likelihood(self, log_wrong: Floats, gain: Floats) -> Floats:
@@ -316,8 +316,8 @@ class DecidedVotes:
 
         Of each vote, the log-probability that it names the class if another is true, and what is gained where it is.
         """
-        votes_for = group_sums(self.cell, self.times * gain, self.n_items * self.n_classes)
-        wrong = group_sums(self.item, self.times * log_wrong, self.n_items)
+        votes_for = group_sums(self.cell, self.counts * gain, self.n_items * self.n_classes)
+        wrong = group_sums(self.item, self.counts * log_wrong, self.n_items)
         joint: Floats = votes_for.reshape(self.n_items, self.n_classes) + wrong[:, None]
         return joint
 
@@ -325,7 +325,7 @@ class DecidedVotes:
         """The same votes as arrays that `place` makes of these, on a device."""
         twin = copy(self)
         twin.item, twin.labeler, twin.cell = place(self.item), place(self.labeler), place(self.cell)
-        twin.times = self.times if isinstance(self.times, float) else place(self.times)
+        twin.counts = self.counts if isinstance(self.counts, float) else place(self.counts)
         return twin
 
 
@@ -369,11 +369,11 @@ def vote_shares(labels: Labels, smoothing: float = 0.0) -> Floats:
 
 def with_gold(posterior: Floats, labels: Labels) -> Floats:
     """`posterior` with certainty at the gold items."""
-    known = np.flatnonzero(labels.gold_codes >= 0)
-    if len(known):
+    given = np.flatnonzero(labels.gold_codes >= 0)
+    if len(given):
         posterior = posterior.copy()
-        posterior[known] = 0.0
-        posterior[known, labels.gold_codes[known]] = 1.0
+        posterior[given] = 0.0
+        posterior[given, labels.gold_codes[given]] = 1.0
     return posterior
 
 

@@ -44,11 +44,11 @@ class SamplingProblem:
     def places(self) -> npt.NDArray[np.int64]:
         """A number that identical items (votes, outputs, gold) share, -1 for an item like no other."""
         votes, gold = self.votes, self.labels.gold_codes
-        said = np.vstack([gold, self.outputs.codes]).T.copy()
+        beside = np.vstack([gold, self.outputs.codes]).T.copy()
         numbers: dict[tuple[bytes, bytes, bytes], int] = {}
         same = np.empty(len(gold), dtype=np.int64)
         for i, (first, last) in enumerate(zip(votes.indptr[:-1], votes.indptr[1:], strict=True)):
-            key = (votes.indices[first:last].tobytes(), votes.data[first:last].tobytes(), said[i].tobytes())
+            key = (votes.indices[first:last].tobytes(), votes.data[first:last].tobytes(), beside[i].tobytes())
             same[i] = numbers.setdefault(key, len(numbers))
         n_alike = np.bincount(same, minlength=len(numbers))
         places = np.where(n_alike > 1, np.cumsum(n_alike > 1) - 1, -1)

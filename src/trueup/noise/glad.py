@@ -146,7 +146,7 @@ def _newton(
     def derivatives(x: Floats, factor: Floats, group: Positions, n: int) -> tuple[Floats, Floats]:
         """Slope and negative curvature in a parameter of each group; `factor` is the derivative of x = αβ in it."""
         p = expit(x)
-        weighted = votes.times * factor
+        weighted = votes.counts * factor
         return group_sums(group, (right - p) * weighted, n), group_sums(group, p * (1 - p) * factor * weighted, n)
 
     for _ in range(steps):

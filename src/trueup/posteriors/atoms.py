@@ -122,8 +122,8 @@ class AtomicEstimate(Estimate):
             return low, high
         # One value has almost all of the mass. It alone would be an interval that leaves out the mean, and says that
         # nothing else is possible: it goes on to the value beyond the mean.
-        at = int(np.searchsorted(self._x, self.mean))
-        return min(low, float(self._x[max(at - 1, 0)])), max(high, float(self._x[min(at, len(self._x) - 1)]))
+        index = int(np.searchsorted(self._x, self.mean))
+        return min(low, float(self._x[max(index - 1, 0)])), max(high, float(self._x[min(index, len(self._x) - 1)]))
 
 
 _SMOOTHING_DRAWS = 1e4  # sets how little the mode of unevenly spaced values is smoothed

@@ -436,9 +436,9 @@ def score(apparent: Floats, n: Floats, mislabeling: Floats, n_checked: Floats, c
         variance = a * (1 - a) / n + (1 - c * e) ** 2 * eps * (1 - eps) / n_checked
         return np.asarray((apparent - mislabeling - e * (1 - c * mislabeling)) / np.sqrt(np.maximum(variance, 1e-30)))
 
-    zero, one = np.zeros(apparent.shape), np.ones(apparent.shape)
-    low = crossing(lambda e: statistic(e) - z, zero, one)
-    high = crossing(lambda e: statistic(e) + z, zero, one)
+    zero, ones = np.zeros(apparent.shape), np.ones(apparent.shape)
+    low = crossing(lambda e: statistic(e) - z, zero, ones)
+    high = crossing(lambda e: statistic(e) + z, zero, ones)
     return low, high
 
 
@@ -450,8 +450,8 @@ def _likeliest_mislabeling(
     The log-likelihood is concave in ε. Its derivative times A(1−A)ε(1−ε) is a cubic of the same sign.
     """
     u = 1 - c * e
-    known = np.isinf(n_checked)
-    m = np.where(known, 1.0, n_checked)
+    is_given = np.isinf(n_checked)
+    m = np.where(is_given, 1.0, n_checked)
     total = n + m
 
     def slope(eps: Floats) -> Floats:
@@ -461,7 +461,7 @@ def _likeliest_mislabeling(
 
     # From just above zero, since the cubic has a root at zero when no checked label was wrong.
     likeliest = crossing(slope, np.full(e.shape, _TINY), np.full(e.shape, 1 / c), tolerance=1e-11)
-    return np.where(known, mislabeling, likeliest)
+    return np.where(is_given, mislabeling, likeliest)
 
 
 def bootstrap(apparent: Floats, n: Floats, mislabeling: Floats, n_checked: Floats, c: float, level: float) -> Ends:
@@ -482,9 +482,9 @@ def bootstrap(apparent: Floats, n: Floats, mislabeling: Floats, n_checked: Float
 
 def _percentiles(apparent: Floats, n: Floats, mislabeling: Floats, n_checked: Floats, c: float, level: float) -> Ends:
     nodes = _mislabeling_nodes(mislabeling, n_checked, c)
-    zero, one = np.zeros(apparent.shape), np.ones(apparent.shape)
+    zero, ones = np.zeros(apparent.shape), np.ones(apparent.shape)
     low, high = (
-        crossing(partial(_mass_missing, share, apparent, n, nodes, c), zero, one, tolerance=1e-8)
+        crossing(partial(_mass_missing, share, apparent, n, nodes, c), zero, ones, tolerance=1e-8)
         for share in ((1 - level) / 2, (1 + level) / 2)
     )
     return low, high
@@ -501,10 +501,10 @@ def error_distribution(
     shares = special.expit(np.linspace(-_TAIL, _TAIL, _QUANTILES))
     a, size, eps, checked = (np.full(_QUANTILES, value) for value in (apparent, n, mislabeling, n_checked))
     nodes = _mislabeling_nodes(eps, checked, c)
-    zero, one = np.zeros(_QUANTILES), np.ones(_QUANTILES)
-    below, upto = (_cdf_at(end, a, size, nodes, c) for end in (zero, one))
+    zero, ones = np.zeros(_QUANTILES), np.ones(_QUANTILES)
+    below, upto = (_cdf_at(end, a, size, nodes, c) for end in (zero, ones))
     wanted = below + shares * (upto - below)
-    values = crossing(partial(_mass_missing, wanted, a, size, nodes, c), zero, one, tolerance=1e-13)
+    values = crossing(partial(_mass_missing, wanted, a, size, nodes, c), zero, ones, tolerance=1e-13)
     is_new = np.diff(np.maximum.accumulate(values), prepend=-1.0) > 0
     return scipy.stats.rv_histogram((np.diff(shares[is_new]), values[is_new]), density=False)
 
@@ -534,14 +534,14 @@ def _cdf_at(e: Floats, apparent: Floats, n: Floats, nodes: tuple[Floats, Floats]
 
 def _mislabeling_nodes(mislabeling: Floats, n_checked: Floats, c: float) -> tuple[Floats, Floats]:
     """Values of ε*, shape (..., nodes), and weights, shape (nodes,), that stand for its distribution below 1/c."""
-    known = np.isinf(n_checked)
-    if known.all():
+    is_given = np.isinf(n_checked)
+    if is_given.all():
         return mislabeling[..., None], np.ones(1)
     shares, weights = special.roots_legendre(_NODES)
-    m = np.where(known, 1.0, n_checked)
+    m = np.where(is_given, 1.0, n_checked)
     right, wrong = (m * (1 - mislabeling) + 0.5)[..., None], (m * mislabeling + 0.5)[..., None]
     eps = special.betaincinv(wrong, right, (1 + shares) / 2 * special.betainc(wrong, right, 1 / c))
-    return np.where(known[..., None], mislabeling[..., None], eps), np.asarray(weights / 2)
+    return np.where(is_given[..., None], mislabeling[..., None], eps), np.asarray(weights / 2)
 
 
 def _z(level: float) -> float:

@@ -147,7 +147,7 @@ def em_step(
     n_states = len(weights)
     width = compiled.width_for(n_states)
     padded, starts = _padded(table, weights, state_class, len(width))
-    known = gold.astype(np.int32, copy=False)
+    given = gold.astype(np.int32, copy=False)
     out = np.empty((len(gold) if keep_posterior else 0, n_states))
 
     def block(low: int, high: int) -> tuple[Floats, Floats, float]:
@@ -160,7 +160,7 @@ def em_step(
             ready.data,
             padded.reshape(-1),
             starts.reshape(-1),
-            known,
+            given,
             counts.reshape(-1),
             state_counts,
             out,

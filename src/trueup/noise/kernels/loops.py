@@ -124,13 +124,13 @@ def _weigh_states(start, stop, votes, systems, gold, parts, rows):
     n_places = len(first_item) - _BLOCK
     first_item[n_places:] = -1
     for i in range(start, stop):
-        at = place[i] if place[i] >= 0 else n_places + i - start
-        if at < n_places and first_item[at] >= 0:
+        row = place[i] if place[i] >= 0 else n_places + i - start
+        if row < n_places and first_item[row] >= 0:
             continue
-        first_item[at] = i
+        first_item[row] = i
         log_scale = 0.0
         for g in range(n_states):
-            chances[at, g] = weights[g] if gold[i] < 0 or labels[g] == gold[i] else 0.0
+            chances[row, g] = weights[g] if gold[i] < 0 or labels[g] == gold[i] else 0.0
         factors = 0
         for j in range(indptr[i], indptr[i + 1]):
             column = indices[j]
@@ -138,51 +138,51 @@ def _weigh_states(start, stop, votes, systems, gold, parts, rows):
             part = data[j] - whole
             if part > 0.0:
                 for g in range(n_states):
-                    chances[at, g] *= table[column, g] ** part
+                    chances[row, g] *= table[column, g] ** part
                 factors += 1
             for _ in range(whole):
                 for g in range(n_states):
-                    chances[at, g] *= table[column, g]
+                    chances[row, g] *= table[column, g]
                 factors += 1
                 if factors >= _RESCALE_EVERY:
                     top = 0.0
                     for g in range(n_states):
-                        top = max(top, chances[at, g])
+                        top = max(top, chances[row, g])
                     for g in range(n_states):
-                        chances[at, g] /= top
+                        chances[row, g] /= top
                     log_scale += math.log(top)
                     factors = 0
         for s in range(len(power)):
             if outputs[s, i] >= 0:
                 column = first[s] + outputs[s, i]
                 for g in range(n_states):
-                    chances[at, g] *= output_table[column, g]
+                    chances[row, g] *= output_table[column, g]
         total = 0.0
         for g in range(n_states):
-            total += chances[at, g]
-        sums[at, 0] = log_scale + math.log(total)
-        sums[at, 1] = total
+            total += chances[row, g]
+        sums[row, 0] = log_scale + math.log(total)
+        sums[row, 1] = total
 
 
 @jit
 def _draw_block(start, stop, place, labels, rows, states, truth, rng):
     """Draw the states of the items from `start` to `stop`, in their order; returns their log-likelihood."""
-    first_item, chances, sums, times = rows
+    first_item, chances, sums, n_drawn = rows
     n_places, n_states = len(first_item) - _BLOCK, chances.shape[1]
     log_likelihood = 0.0
     for i in range(start, stop):
-        at = place[i] if place[i] >= 0 else n_places + i - start
-        log_likelihood += sums[at, 0]
-        rest = rng.random() * sums[at, 1]
+        row = place[i] if place[i] >= 0 else n_places + i - start
+        log_likelihood += sums[row, 0]
+        rest = rng.random() * sums[row, 1]
         drawn = -1
         for g in range(n_states):
-            if chances[at, g] > 0.0:
+            if chances[row, g] > 0.0:
                 drawn = g
-                rest -= chances[at, g]
+                rest -= chances[row, g]
                 if rest < 0.0:
                     break
         states[i] = drawn
-        times[at, drawn] += 1.0
+        n_drawn[row, drawn] += 1.0
         if len(truth) > 0:
             truth[i] = labels[drawn]
     return log_likelihood
@@ -194,16 +194,16 @@ def _tally(first_row, last_row, rows, votes, systems, gold, totals):
     indptr, indices, data, _ = votes
     outputs, first, power, _ = systems
     counts, state_counts, held, output_counts = totals
-    first_item, _, _, times = rows
-    for at in range(first_row, last_row):
-        i = first_item[at]
+    first_item, _, _, n_drawn = rows
+    for row in range(first_row, last_row):
+        i = first_item[row]
         if i < 0:
             continue
         for g in range(len(state_counts)):
-            n = times[at, g]
+            n = n_drawn[row, g]
             if n == 0.0:
                 continue
-            times[at, g] = 0.0
+            n_drawn[row, g] = 0.0
             state_counts[g] += n
             if gold[i] >= 0:
                 held[g, gold[i]] += n
@@ -218,12 +218,12 @@ def _tally(first_row, last_row, rows, votes, systems, gold, totals):
 def _observe(first_row, last_row, rows, labels, posterior):
     """Add the chances of the classes of some rows."""
     first_item, chances, sums, _ = rows
-    for at in range(first_row, last_row):
-        i = first_item[at]
+    for row in range(first_row, last_row):
+        i = first_item[row]
         if i < 0:
             continue
         for g in range(chances.shape[1]):
-            posterior[i, labels[g]] += chances[at, g] / sums[at, 1]
+            posterior[i, labels[g]] += chances[row, g] / sums[row, 1]
 
 
 @jit

@@ -82,7 +82,7 @@ class VoteBlock(NamedTuple):
     items: slice
     item: Tensor  # of each vote, counted from the first item of the block
     column: Tensor
-    times: Tensor | None
+    counts: Tensor | None
 
 
 class DeviceVotes:
@@ -101,7 +101,7 @@ class DeviceVotes:
         indices = matrix.indices.astype(np.uint16).view(np.int16) if self.is_small else matrix.indices.astype(np.int32)
         self.columns = torch.as_tensor(indices).to(device)
         once = bool((matrix.data == 1).all())
-        self.times = None if once else torch.as_tensor(matrix.data.astype(np.float64, copy=False)).to(device)
+        self.counts = None if once else torch.as_tensor(matrix.data.astype(np.float64, copy=False)).to(device)
         self._edges = _edges(indptr)
         self._votes_at = indptr[self._edges].tolist()
 
@@ -118,21 +118,21 @@ class DeviceVotes:
             places = torch.arange(high - low, device=self.device)
             item = torch.repeat_interleave(places, lengths, output_size=end - begin)
             column = self.columns[begin:end].long()
-            times = None if self.times is None else self.times[begin:end]
-            yield VoteBlock(slice(low, high), item, column & (_SMALL_INDEX - 1) if self.is_small else column, times)
+            counts = None if self.counts is None else self.counts[begin:end]
+            yield VoteBlock(slice(low, high), item, column & (_SMALL_INDEX - 1) if self.is_small else column, counts)
 
     def sum_rows(self, table: Tensor) -> Tensor:
         """Of each item the sum of the rows of `table` that its votes name; shape (n_items, width of the table)."""
         total = table.new_zeros(self.n_items, table.shape[1])
         for block in self.blocks():
-            total[block.items].index_add_(0, block.item, _weighted(table[block.column], block.times))
+            total[block.items].index_add_(0, block.item, _weighted(table[block.column], block.counts))
         return total
 
     def count(self, posterior: Tensor) -> Tensor:
         """Of each column the sum of the rows of its votes' items; shape (n_columns, width of `posterior`)."""
         total = posterior.new_zeros(self.n_columns, posterior.shape[1])
         for block in self.blocks():
-            total.index_add_(0, block.column, _weighted(posterior[block.items][block.item], block.times))
+            total.index_add_(0, block.column, _weighted(posterior[block.items][block.item], block.counts))
         return total
 
     def volumes(self) -> Tensor:
@@ -140,8 +140,8 @@ class DeviceVotes:
         return self.count(torch.ones(self.n_items, 1, dtype=torch.float64, device=self.device))[:, 0]
 
 
-def _weighted(rows: Tensor, times: Tensor | None) -> Tensor:
-    return rows if times is None else rows * times[:, None]
+def _weighted(rows: Tensor, counts: Tensor | None) -> Tensor:
+    return rows if counts is None else rows * counts[:, None]
 
 
 def _edges(indptr: Any) -> list[int]:
@@ -169,8 +169,8 @@ class DevicePasses:
         names = torch.nn.functional.one_hot(answer, n_answers)[:, :n_classes].double()
         shares = normalise(self._votes.sum_rows(names) + smoothing)
         if self._gold is not None:
-            known = torch.nonzero(self._gold >= 0)[:, 0]
-            shares[known] = torch.nn.functional.one_hot(self._gold[known].long(), n_classes).double()
+            given = torch.nonzero(self._gold >= 0)[:, 0]
+            shares[given] = torch.nn.functional.one_hot(self._gold[given].long(), n_classes).double()
         return self._votes.count(shares), shares.sum(axis=0)
 
     def expect(self, table: Any, weights: Any, state_class: Codes) -> Expectation:

@@ -197,7 +197,7 @@ def pass_for(votes: DeviceVotes, n_states: int, gold: Tensor | None) -> FusedPas
 
     `gold` is the known class of each item or -1; None where no class is known.
     """
-    if votes.device.type != "cuda" or votes.times is not None or not 2 <= n_states <= _MOST_STATES:
+    if votes.device.type != "cuda" or votes.counts is not None or not 2 <= n_states <= _MOST_STATES:
         return None
     if votes.n_votes < _FEWEST_VOTES or votes.most_of_an_item > _MOST_VOTES_OF_AN_ITEM:
         return None
