@@ -40,7 +40,7 @@ _HELD = 1 << 22  # numbers held at once
 
 
 def bayes(
-    problem: Problem, *, target: Target = "sample", n_draws: int = 4000, random_state: RandomState = None
+    problem: Problem, *, target: Target = "sample", n_draws: int = 16384, random_state: RandomState = None
 ) -> Solution:
     """The posterior of the counts with the operating point integrated over its posterior.
 
@@ -59,7 +59,7 @@ def bayes(
     target : {"sample", "population"}
         Metrics of these items, or of the population they came from (whose class shares are the prior).
     n_draws : int
-        The most draws, where draws are needed; fewer are made where there are very many items.
+        Draws, where draws are needed; of truths and matrices together at most 4,000, and fewer of very many items.
     random_state : int, Generator or None
         Used where draws are needed.
 
@@ -134,7 +134,7 @@ def bayes_multiclass(
     problem: Problem,
     *,
     target: Target = "sample",
-    n_draws: int = 4000,
+    n_draws: int = 16384,
     random_state: RandomState = None,
 ) -> Solution:
     """The posterior of the counts for any number of classes, with Jeffreys' prior on the rows of K (Su 2024, eq. 25).

@@ -13,15 +13,12 @@ The kernel is compiled by torch on its first use. Where torch cannot, `pass_for`
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from trueup.noise.kernels import Expectation
-
-if TYPE_CHECKING:
-    from trueup.noise.torch.em import DeviceVotes
 
 _LOG_UNIT = 2.0**-26  # logarithms of ratios of probabilities stay within ±2⁵, since the least probability is 1e-10
 _UNIT = 2.0**-24
@@ -127,7 +124,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) expect(
 class FusedPass:
     """The E-step and the sums of the M-step of one problem; make one with `pass_for`."""
 
-    def __init__(self, votes: DeviceVotes, n_states: int, gold: Tensor | None) -> None:
+    def __init__(self, votes: Any, n_states: int, gold: Tensor | None) -> None:
         self._votes, self._n_states = votes, n_states
         self._nothing = torch.empty(0, device=votes.device)
         self._gold = None if gold is None else gold.to(torch.int16)
@@ -192,7 +189,7 @@ class FusedPass:
         )
 
 
-def pass_for(votes: DeviceVotes, n_states: int, gold: Tensor | None) -> FusedPass | None:
+def pass_for(votes: Any, n_states: int, gold: Tensor | None) -> FusedPass | None:
     """The fused pass where it can be used and pays, else None.
 
     `gold` is the known class of each item or -1; None where no class is known.
