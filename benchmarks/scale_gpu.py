@@ -1,9 +1,9 @@
-"""The engine on a GPU beside two threads of the same machine's processor: iterations of EM, sweeps of the sampler.
+"""The engine on a GPU beside two threads of the same machine's processor: iterations of EM.
 
 Run ``python -m benchmarks.scale_gpu [--device cuda:0] [--quick] [--json out.json]``. Votes are drawn by a seed: five
 or ten on each item, 10,000 labelers who are right with probability .6 to .95, two classes. An iteration is one of a fit
 by `trueup.noise.fit`, from one M-step to the next, and the median of all of them is told. The processor works with
-compiled code in a process that may use two cores. A sweep is one of `trueup.noise.sample`, half of them recorded.
+compiled code in a process that may use two cores.
 ``--quick`` takes a hundredth of the votes and any device.
 """
 
@@ -31,11 +31,10 @@ from trueup.exceptions import TrueupWarning
 __all__ = ["gpu_section"]
 
 N_LABELERS = 10_000
-EM_VOTES, SWEPT_VOTES = 100_000_000, 10_000_000
-N_SWEEPS = 1000
+EM_VOTES, GLAD_VOTES = 100_000_000, 10_000_000
 N_THREADS = 2
 N_COMPARED = 4  # iterations after which what was learned is held against each other
-ASKED = {"iteration": "≤ 2.5 ms", "ratio": "≥ 50 ×", "sweeps": "≤ 30 s"}
+ASKED = {"iteration": "≤ 2.5 ms", "ratio": "≥ 50 ×"}
 
 
 def make_labels(n_votes: int, votes_per_item: int, seed: int = 0) -> tu.Labels:
@@ -101,22 +100,6 @@ def fit_times(labels: tu.Labels, name: str, engine: str, n_timed: int, n_compare
     }
 
 
-def sweep_times(labels: tu.Labels, model: tu.noise.NoiseModel, engine: str, n_sweeps: int, n_chains: int) -> float:
-    """Seconds of so many sweeps of each of some chains, half of them recorded."""
-    started = time.perf_counter()
-    tu.noise.sample(
-        labels,
-        model,
-        engine=engine,
-        n_chains=n_chains,
-        n_warmup=n_sweeps // 2,
-        n_draws=n_sweeps - n_sweeps // 2,
-        random_state=0,
-        warn=False,
-    )
-    return time.perf_counter() - started
-
-
 def on_processor(work: str, *sizes: int) -> Any:
     """What a function of this module measures in a process of its own that may use two cores."""
     code = (
@@ -139,25 +122,6 @@ def processor_em(n_votes: int, votes_per_item: int) -> dict[str, Any]:
 def processor_glad(n_votes: int, votes_per_item: int) -> dict[str, Any]:
     """GLAD, which has no compiled code; called in a process of its own."""
     return fit_times(make_labels(n_votes, votes_per_item), "glad", "scipy", 3, N_COMPARED)
-
-
-def processor_sweeps(n_votes: int, votes_per_item: int) -> float:
-    """Seconds of a sweep of compiled code, from how the share of the work done grows; in a process of its own.
-
-    Sweeps that are not recorded, which take the least time.
-    """
-    n_sweeps, n_recorded = 34, 4
-    reports: list[tuple[float, float]] = []
-
-    def hear(share: float) -> None:
-        if 0.0 < share <= 1 - n_recorded / n_sweeps:
-            reports.append((time.perf_counter(), share))
-
-    labels = make_labels(n_votes, votes_per_item)
-    options = {"engine": "numba", "n_chains": 1, "n_warmup": n_sweeps - n_recorded, "n_draws": n_recorded}
-    tu.noise.sample(labels, tu.noise.DawidSkene(), random_state=0, progress=hear, warn=False, **options)
-    (first, share_then), (last, share_now) = reports[0], reports[-1]
-    return (last - first) / ((share_now - share_then) * n_sweeps)
 
 
 def copy_seconds(n_votes: int, device: str) -> float:
@@ -215,8 +179,7 @@ def gpu_section(quick: bool, device: str | None = None) -> Section:
     }
     head = ("an iteration of a fit", "GPU, ms", "votes alone, ms", "processor, ms", "ratio", "apart")
     rows = [_em_row(numbers, EM_VOTES // scale, each, device) for each in (5, 10)]
-    rows.append(_glad_row(numbers, SWEPT_VOTES // scale, device))
-    n_sweeps = N_SWEEPS // (10 if quick else 1)
+    rows.append(_glad_row(numbers, GLAD_VOTES // scale, device))
     lines = [
         f"{numbers['device']} with torch {numbers['torch']}; {N_THREADS} threads of {numbers['processor']}",
         f"{N_LABELERS:,} labelers, 2 classes; {EM_VOTES // scale:,} votes of 32 bits are copied in "
@@ -226,14 +189,6 @@ def gpu_section(quick: bool, device: str | None = None) -> Section:
         "",
         "votes alone: the pass over the votes without the M-step; apart: the most that what is learned differs",
         f"asked of Dawid–Skene: {ASKED['iteration']} an iteration, {ASKED['ratio']} two threads",
-        "",
-        as_text(
-            (f"{n_sweeps:,} sweeps of {SWEPT_VOTES // scale:,} votes", "GPU, s", "processor, s"),
-            _sweep_rows(numbers, SWEPT_VOTES // scale, n_sweeps, device),
-        ),
-        "",
-        f"asked: {ASKED['sweeps']}; the processor's time is that of 30 sweeps that are not recorded, times as many as "
-        "it takes",
     ]
     return Section("\n".join(lines), numbers)
 
@@ -269,21 +224,6 @@ def _row_of(mine: dict[str, Any], theirs: dict[str, Any]) -> dict[str, Any]:
 def _cells(row: dict[str, Any], alone: str) -> tuple[str, ...]:
     ratio, apart = f"{row['ratio']:.0f}", f"{row['apart']:.1e}"
     return f"{1e3 * row['gpu']:.2f}", alone, f"{1e3 * row['processor']:.1f}", ratio, apart
-
-
-def _sweep_rows(numbers: dict[str, Any], n_votes: int, n_sweeps: int, device: str) -> list[tuple[str, str, str]]:
-    labels = make_labels(n_votes, 5)
-    chains = {"Dawid–Skene, one chain": 1, "Dawid–Skene, four chains at once": 4}
-    model = tu.noise.DawidSkene()
-    theirs = n_sweeps * on_processor("processor_sweeps", n_votes, 5)
-    rows = []
-    for name, n_chains in chains.items():
-        sweep_times(labels, model, f"torch:{device}", 8, n_chains)
-        mine = sweep_times(labels, model, f"torch:{device}", n_sweeps, n_chains)
-        beside = theirs if n_chains == 1 else None
-        numbers[f"sweeps, {name}"] = {"gpu": mine, "processor": beside}
-        rows.append((name, f"{mine:.1f}", f"{beside:.0f}" if beside else "–"))
-    return rows
 
 
 def main() -> None:

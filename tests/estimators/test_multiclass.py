@@ -1,6 +1,7 @@
-"""More than two classes: sampling, its normal approximation and the published algorithm."""
+"""More than two classes, and many systems: sampling and the published algorithm."""
 
 import itertools
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -8,8 +9,10 @@ from scipy.special import gammaln
 
 from trueup import noise, simulate
 from trueup.estimators import Problem, bayes, class_posterior, ideal, mmse, no_predictions, prior_average
-from trueup.estimators.exact_multiclass import Rows, _group, gibbs, laplace
+from trueup.estimators.given_noise import draw_sweeps
+from trueup.estimators.truth import draw_truths
 from trueup.metrics import confusion_counts, get_metric
+from trueup.noise.system_outputs import SystemOutputs
 
 SU_CONFUSION = np.array(
     [[0.75, 0.08, 0.10, 0.07], [0.10, 0.65, 0.12, 0.13], [0.04, 0.06, 0.80, 0.10], [0.10, 0.05, 0.05, 0.80]]
@@ -45,55 +48,53 @@ def test_gibbs_equals_enumeration(pseudo_count):
         mass = np.prod(chances[np.arange(5), truth]) * np.exp(log_rows.sum())
         want += mass * counts
         total += mass
-    solution = gibbs(problem, pseudo_count=pseudo_count, rng=np.random.default_rng(1))
-    np.testing.assert_allclose(solution.counts.mean_counts, want / total, atol=0.06)
-    assert solution.counts.mean_counts[0, 0] >= 1
+    outputs = SystemOutputs.of_classes(problem.predictions[None], 3, np.ones(1))
+    sweeps = draw_sweeps(chances, outputs, np.full((3, 3), pseudo_count), np.random.default_rng(1))
+    mean = np.mean([sweep.counts.mean(axis=1).T for sweep in islice(sweeps, 100, 2000)], axis=0)
+    np.testing.assert_allclose(mean, want / total, atol=0.06)
+    assert mean[0, 0] >= 1
 
 
-@pytest.mark.parametrize(("difficulty", "n"), [(0.0, 1500), ("uniform", 5000)])  # weak votes: where it is used
-def test_sampler_and_normal_approximation_agree(difficulty, n):
-    problem, truth = su_problem(n, difficulty=difficulty, seed=1)
-    rows = _group(problem)
-    a = gibbs(problem, rows, rng=np.random.default_rng(0))
-    b = laplace(problem, rows, n_draws=8000, rng=np.random.default_rng(0))
-    assert a.converged
-    assert b.converged
-    assert a.diagnostics["r_hat"] < 1.05
-    want = ideal(problem, truth=truth).counts
-    for metric in METRICS:
-        x, y = a.counts.estimate(metric), b.counts.estimate(metric)
-        assert x.mean == pytest.approx(y.mean, abs=0.35 * x.std)
-        assert x.std == pytest.approx(y.std, rel=0.15)
-        assert abs(x.mean - want.estimate(metric).mean) < 4 * x.std
+def test_systems_beside_votes_of_known_noise_are_drawn_exactly():
+    """The second system has three answers, and none on an item."""
+    rng = np.random.default_rng(2)
+    chances = rng.dirichlet([1, 1], 5)
+    codes = np.array([[0, 1, 0, 1, 1], [2, 0, 1, -1, 1]])
+    outputs = SystemOutputs(codes, np.array([2, 3]), np.array([1.0, 1.0]))
+    prior = outputs.row_prior(2)
+    want, total = np.zeros(5), 0.0
+    for truth in itertools.product(range(2), repeat=5):
+        log_mass = np.log(chances[np.arange(5), truth]).sum()
+        for own, base in zip(codes, (prior[:2], prior[2:]), strict=True):
+            for y in range(2):
+                said = own[(np.array(truth) == y) & (own >= 0)]
+                mass = base[:, y] + np.bincount(said, minlength=len(base))
+                log_mass += gammaln(mass).sum() - gammaln(mass.sum())
+        want += np.exp(log_mass) * np.array(truth)
+        total += np.exp(log_mass)
+    sweeps = islice(draw_sweeps(chances, outputs, prior, rng), 100, 3000)
+    np.testing.assert_allclose(np.mean([s.posterior[:, 1] for s in sweeps], axis=0), want / total, atol=0.015)
 
 
-def test_grouped_rows_have_the_same_law():
-    problem, _ = su_problem(1500, seed=2)
-    rows = _group(problem)
-    assert rows.times is not None
-    assert rows.times.sum() == 1500
-    plain = Rows(
-        np.repeat(rows.chances, rows.times.astype(int), axis=0),
-        np.repeat(rows.predictions, rows.times.astype(int)),
-        None,
-    )
-    a = laplace(problem, rows, n_draws=4000, rng=np.random.default_rng(0))
-    b = laplace(problem, plain, n_draws=4000, rng=np.random.default_rng(0))
-    np.testing.assert_allclose(a.counts.draws, b.counts.draws, atol=1e-6)
-    c = gibbs(problem, rows, rng=np.random.default_rng(0)).counts.estimate(METRICS[0])
-    d = gibbs(problem, plain, rng=np.random.default_rng(0)).counts.estimate(METRICS[0])
-    assert c.mean == pytest.approx(d.mean, abs=0.2 * d.std)
+def test_copies_of_a_system_say_no_more_than_one():
+    sim = simulate.dawid_skene(n_items=300, n_labelers=2, random_state=3)
+    known = noise.Confusion(sim.parameters["confusion"], prior=sim.parameters["prior"])
+    posteriors = []
+    for n_copies in (1, 10):
+        codes = np.tile(sim.predictions.astype(np.int64), (n_copies, 1))
+        outputs = SystemOutputs.of_classes(codes, 2, np.full(n_copies, 1 / n_copies))
+        posteriors.append(draw_truths(sim.labels, known, outputs=outputs, random_state=0).posterior)
+    np.testing.assert_allclose(posteriors[0], posteriors[1], atol=0.03)
 
 
-def test_two_classes_by_sampling_equal_the_exact_ones():
-    rng = np.random.default_rng(3)
-    problem = Problem(rng.integers(0, 2, 60), rng.normal(scale=2, size=(60, 2)), [0.6, 0.4])
-    exact, drawn = bayes(problem).counts, gibbs(problem, pseudo_count=1.0, rng=rng).counts
-    for name in ("accuracy", "recall", "precision"):
-        metric = get_metric(name, [0, 1])
-        a, b = exact.estimate(metric), drawn.estimate(metric)
-        assert a.mean == pytest.approx(b.mean, abs=0.15 * a.std)
-        assert a.std == pytest.approx(b.std, rel=0.1)
+def test_draws_of_known_noise_follow_the_posterior_and_gold():
+    sim = simulate.dawid_skene(n_items=50, n_labelers=3, n_classes=3, random_state=4)
+    labels = sim.labels.with_gold({sim.labels.items[7]: sim.labels.classes[2]})
+    known = noise.Confusion(sim.parameters["confusion"], prior=sim.parameters["prior"])
+    draws = draw_truths(labels, known, n_draws=4000, random_state=0)
+    shares = np.stack([(draws.truths == y).mean(axis=0) for y in range(3)], axis=1)
+    np.testing.assert_allclose(shares, known.posterior(labels), atol=4.5 * 0.5 / np.sqrt(4000))
+    assert (draws.truths[:, 7] == 2).all()
 
 
 def test_example_of_section_5_3():
@@ -108,10 +109,9 @@ def test_example_of_section_5_3():
     assert np.abs(published.counts.mean_counts - want.mean_counts).max() < 20
 
 
-def test_many_items_use_the_normal_approximation():
+def test_many_items():
     problem, truth = su_problem(20000, difficulty="uniform", seed=4)
-    solution = bayes(problem, n_draws=4000, random_state=0)
-    assert solution.diagnostics["exact"] == 0.0
+    solution = bayes(problem, n_draws=1000, random_state=0)
     want = ideal(problem, truth=truth).counts
     for metric in METRICS:
         estimate = solution.counts.estimate(metric)
@@ -126,7 +126,6 @@ def test_gold_is_exact():
     want = ideal(problem, truth=truth).counts.mean_counts
     for solution in (
         bayes(known, random_state=0),
-        laplace(known, n_draws=50, rng=np.random.default_rng(0)),
         mmse(known, n_draws=50),
         no_predictions(known),
     ):

@@ -1,4 +1,4 @@
-"""The sampler against exact sums over all truths, in both engines."""
+"""The sampler against exact sums over all truths; Python runs the same loops."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ from scipy.special import gammaln, logsumexp
 from scipy.stats import gamma
 
 from trueup import Labels, noise, simulate
-from trueup.exceptions import ConvergenceWarning, InvalidParameter, InvalidPredictions
+from trueup.exceptions import ConvergenceWarning, InvalidParameter
 from trueup.noise.chain import SamplingProblem
 from trueup.noise.dawid_skene import RowSampler
 from trueup.noise.system_outputs import SystemOutputs
@@ -71,39 +71,32 @@ def exact(votes, evidence, n_classes, gold=None):
     return posterior, right
 
 
-def assert_draws_agree(draws, posterior, right, tolerance):
+def assert_draws_agree(draws, posterior, right, tolerance, n_votes=3):
     np.testing.assert_allclose(draws.posterior, posterior, atol=tolerance)
-    n_right = np.einsum("dcc->d", draws.rater_counts[:, 0, :, : posterior.shape[1]]).astype(int)
+    n_right = np.rint(draws.labeler_accuracy[:, -1] * n_votes).astype(int)
     shares = np.bincount(n_right, minlength=len(right)) / len(n_right)
     np.testing.assert_allclose(shares, right, atol=tolerance)
 
 
-def size_of(engine):
-    """Draws of each of two chains, and some four standard errors of a share at a modest autocorrelation."""
-    return (4000, 0.03) if engine == "scipy" else (40_000, 0.015)
-
-
-def test_dawid_skene_draws_the_exact_posterior(engine):
+def test_dawid_skene_draws_the_exact_posterior():
     votes = np.column_stack([VOTES, RATER])
-    n_draws, tolerance = size_of(engine)
     posterior, right = exact(votes, lambda t: dawid_skene_evidence(votes, t, n_answers=2, diagonal=4.0, n_classes=2), 2)
     draws = noise.sample(
-        Labels.from_matrix(VOTES),
+        Labels.from_matrix(votes),
         noise.DawidSkene(diagonal=4.0),
-        raters=RATER,
         n_chains=2,
         n_warmup=100,
-        n_draws=n_draws,
+        n_draws=40_000,
         random_state=1,
     )
-    assert_draws_agree(draws, posterior, right, tolerance)
+    assert_draws_agree(draws, posterior, right, 0.015)
 
 
 def test_one_coin_draws_the_exact_posterior():
     votes = np.column_stack([VOTES, RATER])
     posterior, right = exact(votes, lambda t: one_coin_evidence(votes, t, n_classes=2), 2)
     draws = noise.sample(
-        Labels.from_matrix(VOTES), "one-coin", raters=RATER, n_chains=2, n_warmup=100, n_draws=40_000, random_state=1
+        Labels.from_matrix(votes), "one-coin", n_chains=2, n_warmup=100, n_draws=40_000, random_state=1
     )
     assert_draws_agree(draws, posterior, right, 0.015)
 
@@ -111,18 +104,18 @@ def test_one_coin_draws_the_exact_posterior():
 @pytest.mark.parametrize("model", ["dawid-skene", "one-coin"])
 def test_three_classes_and_abstentions_too(model):
     said = np.array([["a", "a", "u"], ["b", "c", "b"], ["c", "u", "a"], ["a", "b", "b"]], dtype=object)
+    said = np.column_stack([said, ["a", "b", "c", "c"]])
     labels = Labels.from_matrix(said, classes=["a", "b", "c"], abstain="u", abstain_policy="answer")
     assert labels.n_answers == 4
     codes = {"a": 0, "b": 1, "c": 2, "u": 3}
-    rater = np.array([0, 1, 2, 2])
-    votes = np.column_stack([[[codes[v] for v in row] for row in said], rater])
+    votes = np.array([[codes[v] for v in row] for row in said])
     if model == "dawid-skene":
         evidence = lambda t: dawid_skene_evidence(votes, t, n_answers=4, diagonal=3.0, n_classes=3)  # noqa: E731
     else:
         evidence = lambda t: one_coin_evidence(votes, t, n_classes=3)  # noqa: E731
     posterior, right = exact(votes, evidence, 3)
-    draws = noise.sample(labels, model, raters=rater, n_chains=2, n_warmup=100, n_draws=40_000, random_state=2)
-    assert_draws_agree(draws, posterior, right, 0.015)
+    draws = noise.sample(labels, model, n_chains=2, n_warmup=100, n_draws=40_000, random_state=2)
+    assert_draws_agree(draws, posterior, right, 0.015, n_votes=4)
 
 
 def test_gold_enters_exactly():
@@ -131,8 +124,8 @@ def test_gold_enters_exactly():
     posterior, right = exact(
         votes, lambda t: dawid_skene_evidence(votes, t, n_answers=2, diagonal=3.0, n_classes=2), 2, gold
     )
-    labels = Labels.from_matrix(VOTES).with_gold({0: 1})
-    draws = noise.sample(labels, "dawid-skene", raters=RATER, n_chains=2, n_warmup=100, n_draws=40_000, random_state=3)
+    labels = Labels.from_matrix(votes).with_gold({0: 1})
+    draws = noise.sample(labels, "dawid-skene", n_chains=2, n_warmup=100, n_draws=40_000, random_state=3)
     assert_draws_agree(draws, posterior, right, 0.015)
     assert draws.posterior[0, 1] == 1.0
     assert (draws.truths[:, 0] == 1).all()
@@ -199,8 +192,8 @@ def test_pooled_states_draw_the_exact_posterior(name):
     votes = np.column_stack([VOTES, RATER])
     codes = np.array([CLUSTER_GOLD[gold].get(i, -1) for i in range(4)])
     posterior, right = exact_states(votes, np.array(state_class), codes, strength=strength)
-    labels = Labels.from_matrix(VOTES).with_gold(CLUSTER_GOLD[gold])
-    draws = noise.sample(labels, model, raters=RATER, n_chains=2, n_warmup=300, n_draws=40_000, random_state=4)
+    labels = Labels.from_matrix(votes).with_gold(CLUSTER_GOLD[gold])
+    draws = noise.sample(labels, model, n_chains=2, n_warmup=300, n_draws=40_000, random_state=4)
     assert_draws_agree(draws, posterior, right, 0.012)
 
 
@@ -254,13 +247,14 @@ def test_a_model_from_outside_brings_its_sampler():
 def test_python_runs_the_same_loops(model, monkeypatch):
     """The draws are those of compiled code; Hamiltonian steps of ratings are compiled too, or are not made."""
     pytest.importorskip("numba")
-    data = simulate.ratings(n_items=25, n_classes=3, n_labelers=4, random_state=0)
+    data = simulate.ratings(n_items=12, n_classes=3, n_labelers=4, random_state=0)
+    outputs = SystemOutputs.of_classes(data.truth[None].astype(np.int64), 3, np.ones(1))
     found = []
     for engine in ("scipy", "numba"):
         monkeypatch.setenv("TRUEUP_ENGINE", engine)
-        how = {"n_chains": 2, "n_warmup": 30, "n_draws": 30, "random_state": 0, "warn": False}
-        found.append(noise.sample(data.labels, model, raters=data.truth, **how))
-    for name in ("posterior", "prior", "rater_confusion", "labeler_accuracy", "log_likelihood"):
+        how = {"n_chains": 2, "n_warmup": 10, "n_draws": 10, "random_state": 0, "warn": False}
+        found.append(noise.sample(data.labels, model, outputs=outputs, **how))
+    for name in ("posterior", "prior", "labeler_accuracy", "log_likelihood"):
         np.testing.assert_allclose(getattr(found[0], name), getattr(found[1], name), rtol=1e-6, atol=1e-9)
 
 
@@ -306,29 +300,23 @@ def strong():
 
 
 def draw(data, model, **options):
-    chosen = {"raters": data.predictions, "n_warmup": 200, "n_draws": 300, "random_state": 0, "warn": False, **options}
+    outputs = SystemOutputs.of_classes(data.predictions[None].astype(np.int64), data.labels.n_classes, np.ones(1))
+    chosen = {"outputs": outputs, "n_warmup": 200, "n_draws": 300, "random_state": 0, "warn": False, **options}
     return noise.sample(data.labels, model, **chosen)
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_shapes_sums_and_seeds(strong, model):
-    raters = np.vstack([strong.predictions, np.where(np.arange(150) < 100, strong.truth, -1)])
     n = 100  # of each chain
-    sweeps = {"raters": raters, "n_chains": 2, "n_warmup": 40, "n_draws": n}
+    sweeps = {"n_chains": 2, "n_warmup": 40, "n_draws": n}
     draws = draw(strong, model, **sweeps)
     assert draws.n_draws == 2 * n
-    assert draws.rater_counts.shape == draws.rater_confusion.shape == (2 * n, 2, 3, 3)
-    np.testing.assert_array_equal(draws.rater_counts.sum(axis=(2, 3)), np.tile([150, 100], (2 * n, 1)))
-    np.testing.assert_allclose(draws.rater_confusion.sum(axis=3), 1.0)
     np.testing.assert_allclose(draws.prior.sum(axis=1), 1.0)
     np.testing.assert_allclose(draws.posterior.sum(axis=1), 1.0)
     # All draws are few enough here to be kept: the truths are the counts, and near the posterior of their chances.
     assert draws.truths.shape == (2 * n, 150)
     shares = (draws.truths[:, :, None] == np.arange(3)).mean(axis=0)
     np.testing.assert_allclose(shares, draws.posterior, atol=0.15)
-    counts = np.zeros((2 * n, 3, 3))
-    np.add.at(counts, (np.arange(2 * n)[:, None], draws.truths, strong.predictions[None]), 1)
-    np.testing.assert_array_equal(counts[draws.truth_draws], draws.rater_counts[:, 0])
     item, labeler, answer, _ = strong.labels.vote_table()
     right = (draws.truths[:, item] == answer)[:, labeler == 2].mean(axis=1)
     np.testing.assert_allclose(right, draws.labeler_accuracy[:, 2])
@@ -356,7 +344,7 @@ def test_strong_votes_leave_one_reading(strong, model):
     draws = draw(strong, model)
     assert draws.rhat < 1.1  # as the engine asks
     assert (draws.posterior.argmax(axis=1) == strong.truth).mean() > 0.97
-    accuracy = np.einsum("dcc->d", draws.rater_counts[:, 0]) / 150
+    accuracy = (draws.truths == strong.predictions).mean(axis=1)
     assert abs(accuracy.mean() - strong.accuracy) < 4 * accuracy.std() + 0.01
     # Each chain has found the same classes under the same names.
     for chain in np.split(draws.truths, 4):
@@ -372,13 +360,6 @@ def test_gold_is_always_drawn_right(strong, model):
     )
     assert all((draws.truths[:, i] == y).all() for i, y in wrong.items())
     assert all(draws.posterior[i, y] == 1 for i, y in wrong.items())
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_a_rater_without_predictions_has_no_counts(strong, model):
-    draws = draw(strong, model, raters=np.full(150, -1), n_chains=2, n_warmup=20, n_draws=30)
-    assert (draws.rater_counts == 0).all()
-    assert np.isfinite(draws.rater_confusion).all()
 
 
 def test_repeated_votes_of_a_crowd():
@@ -399,9 +380,7 @@ def test_progress_ends_at_one(strong):
 def test_chains_that_have_not_mixed_are_said():
     data = simulate.baseline(n_items=200, random_state=1)
     with pytest.warns(ConvergenceWarning, match="have not mixed"):
-        draws = noise.sample(
-            data.labels, "dawid-skene", raters=data.predictions, n_warmup=0, n_draws=10, random_state=0
-        )
+        draws = noise.sample(data.labels, "dawid-skene", n_warmup=0, n_draws=10, random_state=0)
     assert not draws.converged
 
 
@@ -415,9 +394,6 @@ def test_chains_that_have_not_mixed_are_said():
         ({"n_chains": 0}, InvalidParameter, "n_chains"),
         ({"n_draws": 2}, InvalidParameter, "n_draws"),
         ({"n_warmup": -1}, InvalidParameter, "n_warmup"),
-        ({"raters": [0, 1]}, InvalidPredictions, "one code for each of 150 items, got 2"),
-        ({"raters": np.full(150, 3)}, InvalidPredictions, "codes from -1 to 2"),
-        ({"raters": np.full(150, -2)}, InvalidPredictions, "codes from -1 to 2"),
     ],
 )
 def test_bad_arguments_get_a_sentence(strong, options, error, words):
@@ -428,9 +404,9 @@ def test_bad_arguments_get_a_sentence(strong, options, error, words):
 def test_items_of_which_all_is_said_alike_share_a_place():
     labels = Labels.from_matrix(np.array([[0, 0, 1], [1, 1, 1], [0, 0, 1], [0, 0, -1], [1, 1, 1], [0, 0, 1]]))
     systems = SystemOutputs(np.array([[0, 1, 0, 0, 1, 1]]), np.array([2]), np.ones(1))
-    problem = SamplingProblem(labels, labels.votes, 0, systems)
+    problem = SamplingProblem(labels, labels.votes, systems)
     assert problem.places.tolist() == [0, 1, 0, -1, 1, -1]
-    known = SamplingProblem(labels.with_gold({labels.items[0]: labels.classes[0]}), labels.votes, 0, systems)
+    known = SamplingProblem(labels.with_gold({labels.items[0]: labels.classes[0]}), labels.votes, systems)
     assert known.places.tolist() == [-1, 0, -1, -1, 0, -1]
 
 

@@ -3,28 +3,14 @@
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.special import logsumexp
 from torch_devices import DEVICES, NEEDS_GPU, torch
 from vote_problems import CLASSES, PROBLEMS, make_problem
 
 from trueup._base.engines import using_engine
 from trueup.noise import kernels
+from trueup.noise.torch import em as module
 from trueup.noise.torch import fused
-from trueup.noise.torch import votes as module
-from trueup.noise.torch.em import DevicePasses, states_at
-from trueup.noise.torch.votes import DeviceVotes
-
-
-def drawn_by_inversion(votes, table, weights, gold, state_class, uniforms, said=0.0):
-    """Posterior, states at uniform numbers, counts and log-likelihood, as plain arrays."""
-    starts = kernels.starts_of_items(weights, state_class)
-    with np.errstate(divide="ignore"):
-        joint = votes @ np.log(np.maximum(table, kernels.FLOOR)) + np.log(starts)[1 + gold] + said
-    per_item = logsumexp(joint, axis=1)
-    posterior = np.exp(joint - per_item[:, None])
-    last = posterior.shape[1] - 1 - np.argmax(posterior[:, ::-1] > 0, axis=1)  # where rounding leaves a remainder
-    states = np.minimum((np.cumsum(posterior, axis=1) <= uniforms[:, None]).sum(axis=1), last)
-    return posterior, states, votes.T @ np.eye(len(weights))[states], per_item.sum()
+from trueup.noise.torch.em import DevicePasses, DeviceVotes
 
 
 def on(device, array):
@@ -99,49 +85,6 @@ def test_tables_of_all_sizes_are_summed_alike(n_labelers, n_classes):
     assert_same(step, expected, 1e-6)
     again = passes.expect(on("cuda", problem["table"]), on("cuda", problem["weights"]), problem["state_class"])
     assert torch.equal(again.counts, step.counts)  # whole numbers do not mind the order in which they are summed
-
-
-@pytest.mark.parametrize("device", DEVICES)
-def test_states_are_drawn_as_by_the_reference(device):
-    problem = make_problem(n_subtypes=2, n_gold=10)
-    uniforms = np.append(np.random.default_rng(3).random(len(problem["gold"]) - 1), np.nextafter(1.0, 0.0))
-    posterior, expected, expected_counts, _ = drawn_by_inversion(**problem, uniforms=uniforms)
-    states = states_at(on(device, posterior), on(device, uniforms))
-    np.testing.assert_array_equal(states.cpu(), expected)
-    counts = DeviceVotes(problem["votes"], torch.device(device)).count_states(states, len(problem["weights"]))
-    np.testing.assert_allclose(counts.cpu(), expected_counts)
-
-
-@NEEDS_GPU
-@pytest.mark.parametrize("n_classes", CLASSES)
-@pytest.mark.parametrize("name", ["plain", "gold", "many votes", "subtypes"])
-@pytest.mark.parametrize("is_beside", [False, True])
-def test_the_fused_pass_draws_the_states_of_the_reference(name, n_classes, is_beside, monkeypatch):
-    monkeypatch.setattr(fused, "_FEWEST_VOTES", 0)
-    problem = make_problem(n_items=3000, n_classes=n_classes, **PROBLEMS[name])
-    if len(problem["weights"]) > 16:
-        pytest.skip("so many states are not drawn by the fused pass")
-    rng = np.random.default_rng(3)
-    uniforms = rng.random(3000)
-    said = rng.normal(size=(3000, len(problem["weights"]))) if is_beside else None
-    posterior, expected, _, log_likelihood = drawn_by_inversion(
-        **problem, uniforms=uniforms, said=0.0 if said is None else said
-    )
-    votes, gold = DeviceVotes(problem["votes"], torch.device("cuda")), on("cuda", problem["gold"])
-    starts = kernels.starts_of_items(problem["weights"], problem["state_class"])
-    drawn = fused.pass_for(votes, len(problem["weights"]), gold)(
-        on("cuda", np.maximum(problem["table"], kernels.FLOOR)).log(),
-        on("cuda", starts).log(),
-        uniforms=on("cuda", uniforms),
-        beside=None if said is None else on("cuda", said),
-    )
-    states = drawn.states.cpu().numpy()
-    assert (states == expected).mean() > 0.999  # but where a uniform number is within rounding of a chance
-    np.testing.assert_allclose(drawn.posterior.cpu(), posterior, atol=1e-5)
-    in_states = np.eye(len(problem["weights"]))[states]
-    np.testing.assert_array_equal(drawn.counts.cpu(), problem["votes"].T @ in_states)
-    np.testing.assert_array_equal(drawn.state_counts.cpu(), in_states.sum(axis=0))
-    assert float(drawn.log_likelihood) == pytest.approx(log_likelihood, rel=1e-6)
 
 
 def test_indices_take_16_bits_where_they_suffice():

@@ -11,6 +11,7 @@ from scipy import stats
 
 import trueup as tu
 from trueup.metrics import confusion_counts, get_metric
+from trueup.noise.system_outputs import SystemOutputs
 from trueup.posteriors import DrawnEstimate
 
 LEVEL = 0.95
@@ -119,14 +120,16 @@ def learned_runs(n_runs: int, most_items: int, sweeps: tuple[int, int], first_se
         draws = tu.noise.sample(
             sim.labels,
             "dawid-skene",
-            raters=sim.predictions,
+            outputs=SystemOutputs.of_classes(
+                sim.predictions[None].astype(np.int64), len(sim.labels.classes), np.ones(1)
+            ),
             n_chains=2,
             n_warmup=sweeps[0],
             n_draws=sweeps[1],
             random_state=seed,
             warn=False,
         )
-        accuracy = np.einsum("dcc->d", draws.rater_counts[:, 0]) / sim.labels.n_items
+        accuracy = (draws.truths == sim.predictions).mean(axis=1)
         cases["classifier"].add(sim.accuracy, DrawnEstimate(accuracy))
         item, labeler, answer, _ = sim.labels.vote_table()
         right = np.bincount(labeler, answer == sim.truth[item], sim.labels.n_labelers) / np.bincount(labeler)

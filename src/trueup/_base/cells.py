@@ -38,7 +38,7 @@ def safe_cell(value: Any) -> Any:
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 
-def plain_cell(value: Any, known: Mapping[str, Hashable]) -> Any:
+def plain_cell(value: Any, names: Mapping[str, Hashable]) -> Any:
     """What `safe_cell` made safe, as it was; an apostrophe that belongs to a name stays.
 
     Examples
@@ -46,6 +46,6 @@ def plain_cell(value: Any, known: Mapping[str, Hashable]) -> Any:
     >>> plain_cell("'=cmd()", {"=cmd()": "=cmd()"}), plain_cell("'tis", {"tis": "tis"})
     ('=cmd()', "'tis")
     """
-    if isinstance(value, str) and value not in known and value[:1] == "'" and value[1:].startswith(_FORMULA):
-        return known.get(value[1:], value)
+    if isinstance(value, str) and value not in names and value[:1] == "'" and value[1:].startswith(_FORMULA):
+        return names.get(value[1:], value)
     return value

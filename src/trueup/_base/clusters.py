@@ -158,7 +158,7 @@ def reduce_over(
     sent = (
         list(shared) if n_bytes * len(groups) <= _MOST_BESIDE else client.submit(same_value, list(shared), pure=False)
     )
-    beside = ([one] * len(groups) for one in (sent, work, join))
+    beside = ([each] * len(groups) for each in (sent, work, join))
     parts = client.map(_work_on_group, groups, *beside, key=name, pure=False)
     while len(parts) > 1:
         branches = [parts[k : k + _BRANCHES] for k in range(0, len(parts), _BRANCHES)]

@@ -103,8 +103,8 @@ class Registry(Generic[Part]):
         takes = [option.name for option in fields(kind)] if is_dataclass(kind) else []
         for option in options:
             if option not in takes:
-                known = f"the options {', '.join(takes)}" if takes else "no option"
-                raise InvalidParameter(f"{self.parameter} {name!r} takes {known}, got {option!r}")
+                allowed = f"the options {', '.join(takes)}" if takes else "no option"
+                raise InvalidParameter(f"{self.parameter} {name!r} takes {allowed}, got {option!r}")
         made: Made = kind(**options)
         return made
 

@@ -76,12 +76,12 @@ def check_options(
 ) -> None:
     """Raise if `work` has no keyword of the name of an option; those in `taken` are not for the caller to give."""
     parameters = inspect.signature(work).parameters.values()
-    known = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name not in taken]
+    given = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name not in taken]
     for option in options:
-        if option not in known:
-            listed = f"takes the options {', '.join(known)}" if known else "takes no options"
+        if option not in given:
+            listed = f"takes the options {', '.join(given)}" if given else "takes no options"
             raise InvalidParameter(
-                f"{name} {listed}, got `{option}`{did_you_mean(option, known) or '; leave it out'}", parameter=option
+                f"{name} {listed}, got `{option}`{did_you_mean(option, given) or '; leave it out'}", parameter=option
             )
 
 
@@ -184,11 +184,11 @@ def kind_of(value: object) -> str:
     return "text" if isinstance(value, str) else type(value).__name__
 
 
-def kind_hint(got: object, known: Sequence[Any] | npt.NDArray[Any], *, what: str) -> str:
+def kind_hint(got: object, given: Sequence[Any] | npt.NDArray[Any], *, what: str) -> str:
     """What to do where names do not match because their types differ (1 and "1"), or nothing."""
-    if not len(known):
+    if not len(given):
         return ""
-    got, sample = (v.item() if isinstance(v, np.generic) else v for v in (got, known[0]))
+    got, sample = (v.item() if isinstance(v, np.generic) else v for v in (got, given[0]))
     mine, theirs = kind_of(got), kind_of(sample)
     if mine == theirs:
         return ""

@@ -354,17 +354,6 @@ def with_classes(labels: _V, names: list[Hashable]) -> _V:
     return recoded(labels, labels.items, labels.labelers, classes, labels.answers[labels.n_classes :].tolist())
 
 
-def votes_with_raters(votes: sparse.csr_array, codes: Codes, n_answers: int) -> sparse.csr_array:
-    """The votes with those of more raters in further columns; a rater's code of -1 is no vote."""
-    if not len(codes):
-        return votes
-    rater, item = np.nonzero(codes >= 0)
-    column = rater * n_answers + codes[rater, item]
-    shape = (votes.shape[0], len(codes) * n_answers)
-    extra = sparse.coo_array((np.ones(len(item), dtype=votes.dtype), (item, column)), shape=shape)
-    return sparse.csr_array(sparse.hstack([votes, extra], format="csr"))
-
-
 def merge(a: _V, b: _V, *, duplicates: Duplicates) -> tuple[_V, int]:
     """The votes of both, and on how many (item, labeler) pairs both have votes."""
     check_choice(duplicates, ("keep", "error", "first", "last"), name="duplicates")

@@ -14,8 +14,7 @@ from trueup.estimators.counts import (
     PointCounts,
 )
 from trueup.estimators.curves import Curve, Sensitivity, error_sensitivity, performance_curve
-from trueup.estimators.exact_binary import bayes, exact_counts
-from trueup.estimators.exact_multiclass import bayes_multiclass
+from trueup.estimators.given_noise import bayes, bayes_multiclass, exact_counts
 from trueup.estimators.methods import METHODS, Method, bayes_learned
 from trueup.estimators.problem import Problem, Solution, class_posterior
 from trueup.estimators.published.practice import (
@@ -47,7 +46,6 @@ from trueup.estimators.published.urkullu2019 import (
     probabilistic,
     subjectivist,
 )
-from trueup.estimators.system_features import system_prior
 from trueup.estimators.system_values import system_values
 from trueup.estimators.truth import draw_truths
 from trueup.estimators.truth_draws import TruthDraws
@@ -103,7 +101,6 @@ __all__ = [
     "prior_average",
     "probabilistic",
     "subjectivist",
-    "system_prior",
     "system_values",
     "unbiased",
 ]

@@ -28,8 +28,8 @@ def draw_biases(
     n_draws = len(truths)
     is_reversed = shown == REVERSED
     right = np.where(is_reversed, mirrored(truths), truths).astype(np.int64)
-    said = np.where(is_reversed, mirrored(verdict), verdict)
-    cell = right * n_classes + said + n_classes**2 * np.arange(n_draws)[:, None]
+    answers = np.where(is_reversed, mirrored(verdict), verdict)
+    cell = right * n_classes + answers + n_classes**2 * np.arange(n_draws)[:, None]
     mass = np.broadcast_to(weights, cell.shape)
     counts = np.bincount(cell.ravel(), mass.ravel(), minlength=n_draws * n_classes**2)
     rows = draw_rows(counts.reshape(n_draws, n_classes, n_classes).astype(np.float64) + _LITTLE, rng)
@@ -46,8 +46,8 @@ def weights_of_repeats(contest: Codes, shown: Codes) -> Floats:
     [0.5, 0.5, 1.0, 1.0]
     """
     asked = np.stack([contest, shown], axis=1).astype(np.int64)
-    _, place, times = np.unique(asked, axis=0, return_inverse=True, return_counts=True)
-    return np.asarray(1.0 / times[place.ravel()])
+    _, place, counts_of_pairs = np.unique(asked, axis=0, return_inverse=True, return_counts=True)
+    return np.asarray(1.0 / counts_of_pairs[place.ravel()])
 
 
 _SCALE = 3.0  # of the normal law of a strength: a system that wins all its contests is not infinitely strong

@@ -117,10 +117,10 @@ class ScoreEstimate(Estimate):
         return np.where(x <= self.bounds[0], 0.0, self._cdf(np.nextafter(x, -math.inf)))
 
     def _ppf(self, q: Floats) -> Floats:
-        at, z = np.clip(ndtri(q), -_FAR, _FAR), self._z
-        x = np.interp(at, z, self._x)
+        wanted, z = np.clip(ndtri(q), -_FAR, _FAR), self._z
+        x = np.interp(wanted, z, self._x)
         # What the test cannot reject within the bounds has its mass on them.
-        return np.asarray(np.where(at < z[0], self.bounds[0], np.where(at > z[-1], self.bounds[1], x)))
+        return np.asarray(np.where(wanted < z[0], self.bounds[0], np.where(wanted > z[-1], self.bounds[1], x)))
 
     def _pdf(self, x: Floats) -> Floats:
         return np.interp(x, self._x, np.gradient(ndtr(self._z), self._x), left=0.0, right=0.0)

@@ -141,15 +141,17 @@ class DrawnCounts(CountsPosterior):
         """The expected counts, shape (n_classes, n_classes), rows the truth."""
         return np.asarray(np.average(self.draws, axis=0, weights=self.weights))
 
+    def _values(self, metric: Metric) -> Floats:
+        return metric(self.draws)
+
     def estimate(self, metric: Metric) -> Estimate:
         """The distribution of a metric, as draws."""
-        return DrawnEstimate(metric(self.draws), self.weights, bounds=metric.bounds, name=metric.name)
+        return DrawnEstimate(self._values(metric), self.weights, bounds=metric.bounds, name=metric.name)
 
     def joint(self, a: Metric, b: Metric) -> JointEstimate:
         """The joint distribution of two metrics, smoothed from the draws."""
-        return JointEstimate.from_draws(
-            a(self.draws), b(self.draws), self.weights, bounds=(a.bounds, b.bounds), names=(a.name, b.name)
-        )
+        x, y = self._values(a), self._values(b)
+        return JointEstimate.from_draws(x, y, self.weights, bounds=(a.bounds, b.bounds), names=(a.name, b.name))
 
     def cell(self, truth: int, prediction: int) -> Estimate:
         """The distribution of one count, as draws."""

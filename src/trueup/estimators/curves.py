@@ -15,7 +15,7 @@ import scipy
 
 from trueup._base.types import Codes, Floats
 from trueup._base.validation import check_choice, check_integer, check_level
-from trueup.estimators.exact_binary import bayes
+from trueup.estimators.given_noise import bayes
 from trueup.estimators.problem import Problem, class_posterior
 from trueup.estimators.system_values import system_counts
 from trueup.exceptions import InvalidParameter

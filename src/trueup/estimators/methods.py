@@ -17,7 +17,7 @@ from trueup._base.registry import Registry
 from trueup._base.types import Target
 from trueup._base.validation import RandomState, as_generator, check_choice, check_options
 from trueup.data.labels import Labels
-from trueup.estimators.exact_binary import bayes
+from trueup.estimators.given_noise import bayes
 from trueup.estimators.problem import Problem, Solution
 from trueup.estimators.published.practice import labeler_mean, labeler_median, majority
 from trueup.estimators.published.su2024 import estimated_labels, ideal, mmse, no_predictions, prior_average
@@ -46,7 +46,7 @@ def solve_bayes(
     """The posterior of the confusion counts of one system: by draws where the noise is drawn too, else exact."""
     drawn = is_drawn(noise)
     kind = "learned noise" if drawn else "noise that is given or fitted"
-    taken = ("random_state", "target", "progress", "raters", "item_prior", "warn")
+    taken = ("random_state", "target", "progress", "warn")
     check_options(options, sample if drawn else bayes, name=f"method='bayes' with {kind}", taken=taken)
     if drawn:
         return bayes_learned(

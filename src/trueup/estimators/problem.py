@@ -94,8 +94,8 @@ class Problem:
         return int((self.predictions >= 0).sum())
 
     def __repr__(self) -> str:
-        known = int((self.gold >= 0).sum())
-        return f"Problem({self.n_predicted} predictions, {self.n_items} items, {self.n_classes} classes, {known} known)"
+        given = int((self.gold >= 0).sum())
+        return f"Problem({self.n_predicted} predictions, {self.n_items} items, {self.n_classes} classes, {given} known)"
 
 
 def _codes(values: npt.ArrayLike, n: int, n_classes: int, name: str) -> Codes:
@@ -175,7 +175,7 @@ def class_posterior(problem: Problem, confusion: npt.ArrayLike | None = None) ->
         # The appended row of zeros is what prediction -1 picks: no evidence.
         joint += np.vstack([evidence, np.zeros(problem.n_classes)])[problem.predictions]
     posterior = np.asarray(softmax(joint, axis=1))
-    known = np.flatnonzero(problem.gold >= 0)
-    posterior[known] = 0.0
-    posterior[known, problem.gold[known]] = 1.0
+    given = np.flatnonzero(problem.gold >= 0)
+    posterior[given] = 0.0
+    posterior[given, problem.gold[given]] = 1.0
     return posterior

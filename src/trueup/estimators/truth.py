@@ -1,35 +1,34 @@
 """p(truth | votes, systems, gold) under one noise model that the caller names; the plain answer is `trueup.core`.
 
 The truth of all items is drawn together with a model that is learned, or under one that is known. Systems are inside
-the states of the labelers, so they may err with them. Where the noise is known, what the systems say are features of a
-log-linear prior of each item's class, and for the classes of one system the posterior is exact
-(`estimators.exact_binary`, `exact_multiclass`).
+the states of the labelers, so they may err with them. Where the noise is known, their rows are drawn with the truth
+(`estimators.given_noise`), and for two classes of one system the posterior is exact.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy
-from scipy.special import softmax
 
 from trueup._base.types import Booleans, Codes, Floats, Positions
 from trueup._base.validation import RandomState, as_generator, check_integer
-from trueup.data.aligned import AlignedPredictions
+from trueup.data.aligned import AlignedPredictions, OutputKind
 from trueup.data.labels import Labels
-from trueup.estimators.system_features import Used, system_prior
-from trueup.estimators.truth_draws import TruthDraws, known_classes_alone, not_mixed
-from trueup.noise import NoiseModel, SoftTruth, Stack, resolve
-from trueup.noise.item_prior import LogLinearPrior
+from trueup.estimators.drawing import draw_categories
+from trueup.estimators.given_noise import draw_sweeps, n_sweeps_for
+from trueup.estimators.truth_draws import TruthDraws, not_mixed
+from trueup.noise import NoiseModel, Stack, resolve
+from trueup.noise.convergence import effective_draws, rhat
 from trueup.noise.sampling import sample
 from trueup.noise.system_outputs import SystemOutputs
 
 _MOST_LABELS = 400_000_000  # drawn in all; one byte each
-_DRAWS_A_COEFFICIENT = 8  # truths drawn for each draw of the coefficients where these cost a pass over the items
-_MANY_ITEMS = 20_000
+_WARMUP = 100  # sweeps where the noise is known
 _BINS = 8  # of scores
 _FEW_BINS = 5
 _FEW_ITEMS = 200
@@ -42,13 +41,12 @@ def draw_truths(
     noise: str | NoiseModel,
     *,
     outputs: SystemOutputs | None = None,
-    item_prior: LogLinearPrior | None = None,
     n_draws: int = 2000,
     random_state: RandomState = None,
     progress: Callable[[float], None] | None = None,
     **sampling: Any,
 ) -> TruthDraws:
-    """Draw the truth of all items from p(truth | votes, systems, features of the items).
+    """Draw the truth of all items from p(truth | votes, systems).
 
     Parameters
     ----------
@@ -57,10 +55,7 @@ def draw_truths(
         A model that is drawn together with the truth, by name or not fitted (see `trueup.noise.sample`); or a known or
         fitted one, which is taken as it is.
     outputs : SystemOutputs, optional
-        What systems say of the items, for a model that is drawn.
-    item_prior : LogLinearPrior, optional
-        What else tells the class of an item; its coefficients are drawn too. Without it the class shares of the noise
-        model are all that is known.
+        What systems say of the items; the rows of their answers are drawn too.
     n_draws : int
         Fewer are made where there are very many items.
     **sampling
@@ -70,13 +65,12 @@ def draw_truths(
     rng = as_generator(random_state)
     noise = resolve(noise)
     if not is_drawn(noise):
-        return _known(labels, noise, item_prior, n_draws, rng, progress)
+        return _given_noise(labels, noise, outputs, n_draws, rng, progress)
     n_chains = int(sampling.pop("n_chains", 4))
     draws = sample(
         labels,
         noise,
         outputs=outputs,
-        item_prior=item_prior,
         n_chains=n_chains,
         n_warmup=sampling.pop("n_warmup", 500),
         n_draws=max(4, _SWEEPS_A_DRAW * -(-n_draws // n_chains)),
@@ -94,61 +88,41 @@ def draw_truths(
     )
 
 
-def _known(
+def _given_noise(
     labels: Labels,
     noise: NoiseModel,
-    item_prior: LogLinearPrior | None,
+    outputs: SystemOutputs | None,
     n_draws: int,
     rng: np.random.Generator,
     progress: Callable[[float], None] | None,
 ) -> TruthDraws:
-    """The noise is known or taken as known, so draws are independent: no chain."""
+    """The noise is known or taken as known: without systems draws are independent, with them rows are drawn too."""
     n_draws = max(10, min(n_draws, _MOST_LABELS // max(labels.n_items, 1)))
-    log_likelihood = known_classes_alone(noise.log_likelihood(labels), labels)
-    truths = np.empty((n_draws, labels.n_items), dtype=np.int8 if labels.n_classes <= 127 else np.int16)
-    if item_prior is None:
-        with np.errstate(divide="ignore"):  # a class may have no prior weight
-            posterior = np.asarray(softmax(log_likelihood + np.log(noise.prior_), axis=1))
-        _draw_into(truths, posterior, rng)
-        return TruthDraws(truths, posterior)
-    lattice = np.eye(labels.n_classes)
-    if isinstance(noise, SoftTruth):
-        # A system knows how ambiguous an item is, as labelers do: what it says tells the state, not only the class.
-        lattice = noise.lattice_
-        item_prior = item_prior.over_states(lattice)
-        with np.errstate(divide="ignore"):  # a gold item is in one state
-            log_likelihood = np.log(noise.state_posterior(labels))
-    each = _DRAWS_A_COEFFICIENT if labels.n_items >= _MANY_ITEMS else 1
-    drawn = item_prior.draws_given_votes(log_likelihood, -(-n_draws // each), rng)
-    likelihood = np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True))
-    mean = np.zeros((labels.n_items, labels.n_classes))
-    for k, coefficients in enumerate(drawn.coefficients):
-        joint = likelihood * np.maximum(item_prior.probabilities(coefficients), 1e-300)
-        joint = (joint / joint.sum(axis=1, keepdims=True)) @ lattice
-        mean += joint
-        _draw_into(truths[k * each : (k + 1) * each], joint, rng)
+    chances, systems = noise.posterior(labels), None if outputs is None else outputs.informative()
+    if systems is None or not len(systems.codes):
+        return TruthDraws(draw_categories(chances, n_draws, rng), chances)
+    n_sweeps = min(n_sweeps_for(chances), n_draws)
+    sweeps = islice(draw_sweeps(chances, systems, systems.row_prior(labels.n_classes), rng), _WARMUP, None)
+    truths = np.empty((n_sweeps, 4, labels.n_items), dtype=np.int8 if labels.n_classes <= 127 else np.int16)
+    posterior, shares = np.zeros(chances.shape), np.empty((n_sweeps, labels.n_classes, 4))
+    for k, sweep in zip(range(n_sweeps), sweeps, strict=False):
+        truths[k] = sweep.truth.T
+        posterior += sweep.posterior / n_sweeps
+        shares[k] = [(sweep.truth == y).mean(axis=0) for y in range(labels.n_classes)]
         if progress is not None:
-            progress((k + 1) / len(drawn.coefficients))
-    notes: tuple[str, ...] = ()
-    if drawn.effective < 100:
-        notes = (
-            f"The votes say so little that draws are worth {drawn.effective:.0f} independent ones: take the intervals "
-            "as rough, get more votes, or vet some items.",
-        )
+            progress((k + 1) / n_sweeps)
+    monitored = [shares[:, y].T for y in range(labels.n_classes)]
+    r_hat = float(np.nanmax([1.0, *map(rhat, monitored)]))
+    effective = min(map(effective_draws, monitored))
+    mixed = r_hat <= 1.05 and effective >= 100
+    kept = np.linspace(0, 4 * n_sweeps - 1, min(n_draws, 4 * n_sweeps)).astype(int)
     return TruthDraws(
-        truths, mean / len(drawn.coefficients), {"effective_draws": min(drawn.effective, n_draws)}, not notes, notes
+        truths.reshape(-1, labels.n_items)[kept],
+        posterior,
+        {"r_hat": r_hat, "effective_draws": effective},
+        mixed,
+        () if mixed else (not_mixed(r_hat, effective),),
     )
-
-
-def _draw_into(truths: Codes, posterior: Floats, rng: np.random.Generator) -> None:
-    """Fill rows with draws from the same probabilities."""
-    upto = np.cumsum(posterior[:, :-1], axis=1).astype(np.float32)
-    uniform = np.empty(len(posterior), dtype=np.float32)
-    for row in truths:
-        rng.random(out=uniform, dtype=np.float32)
-        np.greater_equal(uniform, upto[:, 0], out=row, casting="unsafe")
-        for y in range(1, upto.shape[1]):
-            row += uniform >= upto[:, y]
 
 
 def small_codes(truths: npt.NDArray[np.int16], n_classes: int) -> Codes:
@@ -176,7 +150,7 @@ def truths_given_outputs(
     noise: NoiseModel,
     outputs: AlignedPredictions,
     *,
-    used: Used,
+    used: OutputKind,
     in_votes: Booleans | None = None,
     n_draws: int = 2000,
     random_state: RandomState = None,
@@ -184,16 +158,13 @@ def truths_given_outputs(
     **sampling: Any,
 ) -> TruthDraws:
     """Draw the truth of all items from p(truth | votes, what the systems say)."""
-    what: dict[str, Any] = {}
-    if is_drawn(noise):
-        what["outputs"] = as_outputs(outputs, used, in_votes)
-    elif in_votes is None or not in_votes.all():
-        others = outputs if in_votes is None else outputs.of_systems(~in_votes)
-        what["item_prior"] = system_prior(others, labels.n_classes, used=used)
-    return draw_truths(labels, noise, **what, n_draws=n_draws, random_state=random_state, progress=progress, **sampling)
+    answers = as_outputs(outputs, used, in_votes)
+    return draw_truths(
+        labels, noise, outputs=answers, n_draws=n_draws, random_state=random_state, progress=progress, **sampling
+    )
 
 
-def as_outputs(outputs: AlignedPredictions, used: Used, in_votes: Booleans | None = None) -> SystemOutputs:
+def as_outputs(outputs: AlignedPredictions, used: OutputKind, in_votes: Booleans | None = None) -> SystemOutputs:
     """What the systems say as answers: classes, bins of scores, or classes with how sure a system is.
 
     Systems that say much the same share the weight of a witness, so that a copy, or twenty versions of one model, add
@@ -211,11 +182,11 @@ def as_outputs(outputs: AlignedPredictions, used: Used, in_votes: Booleans | Non
     return SystemOutputs(table, sizes, witness_weights(table), said_class=levels if used == "probabilities" else None)
 
 
-def witness_weights(table: Positions, times: Floats | None = None) -> Floats:
+def witness_weights(table: Positions) -> Floats:
     """What each system counts for: one over the systems that say the same, those that half do counted half.
 
     By Cohen's kappa of each pair, on the items that both have an answer to. Of two classes, a system and its opposite
-    say the same too. Each column stands for so many items as `times` says, by default for one.
+    say the same too.
     """
     n_systems = len(table)
     if n_systems < 2:
@@ -223,13 +194,12 @@ def witness_weights(table: Positions, times: Floats | None = None) -> Floats:
     same = np.zeros((n_systems, n_systems))
     chance = np.zeros_like(same)
     answered = (table >= 0).astype(float)
-    heavy = answered.T if times is None else answered.T * times[:, None]
-    both = answered @ heavy
+    both = answered @ answered.T
     for answer in range(int(table.max(initial=0)) + 1):
-        said = (table == answer).astype(float)
-        same += said @ (said.T if times is None else said.T * times[:, None])
+        answers = (table == answer).astype(float)
+        same += answers @ answers.T
         # How often the row's system says so, on the items that the column's has an answer to as well.
-        share = np.divide(said @ heavy, both, out=np.zeros_like(same), where=both > 0)
+        share = np.divide(answers @ answered.T, both, out=np.zeros_like(same), where=both > 0)
         chance += share * share.T
     agreement = np.divide(same, both, out=np.zeros_like(same), where=both > 0)
     kappa = np.divide(agreement - chance, 1 - chance, out=np.zeros_like(same), where=chance < 1)

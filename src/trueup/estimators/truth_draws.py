@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TypeVar
@@ -12,19 +12,18 @@ import numpy.typing as npt
 
 from trueup._base.types import Codes, Floats
 from trueup._base.validation import RandomState, as_generator, check_integer
-from trueup.data.labels import Labels
 from trueup.estimators.counts import CountsPosterior, DrawnCounts, DrawnRates
 from trueup.estimators.problem import Solution
 from trueup.estimators.system_values import Population, counts_by_cell, system_counts, unseen_counts
 from trueup.metrics import Metric
-from trueup.posteriors import DrawnEstimate, Estimate, JointEstimate
+from trueup.posteriors import DrawnEstimate, Estimate
 
 # ------------------ Confusion counts that are made from drawn truths as they are asked for: tables of thousands of
 
 _BLOCK = 20_000_000  # cells held at once
 
 
-class CountsOfTruths(CountsPosterior):
+class CountsOfTruths(DrawnCounts):
     """The counts of one system on every drawn truth."""
 
     def __init__(
@@ -32,8 +31,8 @@ class CountsOfTruths(CountsPosterior):
     ) -> None:
         given = np.asarray(codes) >= 0
         self._all_truths = truths
-        self._truths, self._codes, self._n_classes = truths[:, given], np.asarray(codes)[given], n_classes
-        self._masses = masses
+        self._drawn, self._codes, self._n_classes = truths[:, given], np.asarray(codes)[given], n_classes
+        self._masses, self.weights = masses, None
         if masses is not None:
             kept = np.asarray(masses, dtype=float)[:, given]
             self._masses = kept / np.maximum(kept.sum(axis=1, keepdims=True), 1e-300)
@@ -46,42 +45,31 @@ class CountsOfTruths(CountsPosterior):
     @property
     def mean_counts(self) -> Floats:
         """The expected counts, shape (n_classes, n_classes), rows the truth."""
-        cells = self._truths.astype(np.int64) * self._n_classes + self._codes
+        cells = self._drawn.astype(np.int64) * self._n_classes + self._codes
         mass = None if self._masses is None else self._masses.ravel()
         sums = np.bincount(cells.ravel(), weights=mass, minlength=self._n_classes**2)
-        return np.asarray(sums.reshape(self._n_classes, self._n_classes) / len(self._truths))
+        return np.asarray(sums.reshape(self._n_classes, self._n_classes) / len(self._drawn))
 
     def _tables(self, draws: npt.NDArray[np.intp]) -> Floats:
         mass = None if self._masses is None else self._masses[draws]
-        return counts_by_cell(self._truths[draws], self._codes, self._n_classes, mass)
+        return counts_by_cell(self._drawn[draws], self._codes, self._n_classes, mass)
 
-    def _blocks(self) -> Iterator[Floats]:
+    def _values(self, metric: Metric) -> Floats:
         rows = max(1, _BLOCK // self._n_classes**2)
-        for first in range(0, len(self._truths), rows):
-            yield self._tables(np.arange(first, min(first + rows, len(self._truths))))
-
-    def estimate(self, metric: Metric) -> Estimate:
-        """The distribution of a metric, as draws."""
-        values = np.concatenate([metric(tables) for tables in self._blocks()])
-        return DrawnEstimate(values, bounds=metric.bounds, name=metric.name)
-
-    def joint(self, a: Metric, b: Metric) -> JointEstimate:
-        """The joint distribution of two metrics, smoothed from the draws."""
-        pairs = [(a(tables), b(tables)) for tables in self._blocks()]
-        x, y = (np.concatenate(values) for values in zip(*pairs, strict=True))
-        return JointEstimate.from_draws(x, y, bounds=(a.bounds, b.bounds), names=(a.name, b.name))
+        blocks = np.split(np.arange(len(self._drawn)), range(rows, len(self._drawn), rows))
+        return np.concatenate([metric(self._tables(draws)) for draws in blocks])
 
     def cell(self, truth: int, prediction: int) -> Estimate:
         """The distribution of one count, as draws."""
         y, yhat = self._check_cell(truth, prediction)
-        is_there = (self._truths == y) & (self._codes == yhat)
+        is_there = (self._drawn == y) & (self._codes == yhat)
         counts = is_there.sum(axis=1) if self._masses is None else (is_there * self._masses).sum(axis=1)
-        most = float(self._truths.shape[1]) if self._masses is None else 1.0
+        most = float(self._drawn.shape[1]) if self._masses is None else 1.0
         return DrawnEstimate(counts.astype(float), bounds=(0.0, max(most, 1.0)), name="count")
 
     def draw_counts(self, n: int, random_state: RandomState = None) -> Floats:
         """`n` of the draws, with replacement."""
-        return self._tables(as_generator(random_state).integers(len(self._truths), size=n))
+        return self._tables(as_generator(random_state).integers(len(self._drawn), size=n))
 
     def draw_truths(self, n: int, random_state: RandomState = None) -> Codes:
         """`n` draws of the truth of all items, shape (n, n_items)."""
@@ -149,8 +137,8 @@ class TruthDraws:
         if self.times is None:
             return self.truths, items
         upto = np.cumsum(self.times)
-        at = np.searchsorted(upto, (np.arange(n) + 0.5) / n * upto[-1])
-        return self.truths[:, at], items[at]
+        nearest = np.searchsorted(upto, (np.arange(n) + 0.5) / n * upto[-1])
+        return self.truths[:, nearest], items[nearest]
 
     @property
     def fixed_weights(self) -> npt.NDArray[np.float32] | None:
@@ -226,12 +214,3 @@ def _solution(truth: TruthDraws, posterior: CountsPosterior, mean: Floats) -> So
         notes=truth.notes,
         truth=None if callable(truth.chances) else truth.posterior,
     )
-
-
-def known_classes_alone(log_likelihood: Floats, labels: Labels) -> Floats:
-    """Log-likelihoods in which an item of known class can be of no other."""
-    known = np.flatnonzero(labels.gold_codes >= 0)
-    table = np.array(log_likelihood, dtype=float)
-    table[known] = -np.inf
-    table[known, labels.gold_codes[known]] = 0.0
-    return table

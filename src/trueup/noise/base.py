@@ -35,21 +35,16 @@ from trueup.data.scanning import LabelScan
 from trueup.exceptions import IdentifiabilityWarning, InvalidLabels, InvalidParameter, NotFitted
 from trueup.noise import kernels
 
-_TINY = 1e-300  # keeps divisions finite
-
 
 class Sampler(ABC):
     """The parameters of a model in one chain, and how they are drawn given the states of all items.
 
     A chain alternates two draws: the state of each item given the parameters, which is the same for all models, and the
-    parameters given the states, which is `draw`. A state is a class or a kind of items of one.
+    parameters given the states, which is `draw`. A state is a class, whose name may change while the chain runs.
 
     Parameters
     ----------
     n_raters, n_classes, n_answers : int
-    state_class : array of shape (n_states,), optional
-        The class of each state; by default the states are the classes. Otherwise the first states are one of each
-        class, in the order of the classes.
 
     Attributes
     ----------
@@ -61,20 +56,16 @@ class Sampler(ABC):
     closeness : array of shape (n_classes, n_states), optional
         How much more a system is expected to say each class in a state, before it said anything, than by how often it
         says it; without it no class is expected more in one state than in another.
-    evidence : array of shape (n_states, n_classes), optional
-        Where items have priors of their own: the sum of the log prior of each class over the items of a state. A chain
-        sets it before each draw.
     """
 
     table: Floats
     weights: Floats
     state_class: Codes
     closeness: Floats | None = None
-    evidence: Floats | None = None
 
-    def __init__(self, n_raters: int, n_classes: int, n_answers: int, *, state_class: Codes | None = None) -> None:
+    def __init__(self, n_raters: int, n_classes: int, n_answers: int) -> None:
         self.n_raters, self.n_classes, self.n_answers = n_raters, n_classes, n_answers
-        self.state_class = class_states(n_classes) if state_class is None else state_class.copy()
+        self.state_class = class_states(n_classes)
 
     @abstractmethod
     def draw(self, counts: Floats, state_counts: Floats, gold: Floats, rng: np.random.Generator) -> None:
@@ -92,7 +83,7 @@ class Sampler(ABC):
     def state(self, problem: Any = None) -> Any:
         """What the loops of a chain change, a tuple of `kernels.loops`; one that has `draw` called by Python.
 
-        `problem` is votes, systems, gold and item prior as the loops take them, where there are some.
+        `problem` is votes, systems and gold as the loops take them, where there are some.
         """
         from trueup.noise.kernels.loops import OwnSampler
 
@@ -102,23 +93,6 @@ class Sampler(ABC):
     def n_states(self) -> int:
         """Number of states."""
         return len(self.state_class)
-
-    def confusion(self, raters: Positions) -> Floats:
-        """P(answer | class) of some raters, the states of a class averaged; shape (n, n_classes, n_answers)."""
-        joint = self._by_class(self.table, raters, self.weights)
-        return np.asarray(joint / np.maximum(joint.sum(axis=2, keepdims=True), _TINY))
-
-    def class_counts(self, counts: Floats, raters: Positions) -> Floats:
-        """How often some raters gave each answer to items of each class; shape (n, n_classes, n_answers)."""
-        return self._by_class(counts, raters, np.ones(self.n_states))
-
-    def class_prior(self) -> Floats:
-        """P(class)."""
-        return np.asarray(np.bincount(self.state_class, self.weights, self.n_classes), dtype=float)
-
-    def _by_class(self, table: Floats, raters: Positions, weights: Floats) -> Floats:
-        by_state = table.reshape(self.n_raters, self.n_answers, -1)[raters] * weights
-        return np.stack([by_state[:, :, self.state_class == y].sum(axis=2) for y in range(self.n_classes)], axis=1)
 
 
 class LoopSampler(Sampler):
@@ -130,9 +104,8 @@ class LoopSampler(Sampler):
 
         now = self.state()
         self.table, self.weights = np.empty(counts.shape), np.empty(len(state_counts))
-        evidence = np.empty((0, self.n_classes)) if self.evidence is None else self.evidence
         no_outputs = np.empty((0, self.n_states))
-        totals = (np.ascontiguousarray(counts), state_counts, gold, no_outputs, evidence)
+        totals = (np.ascontiguousarray(counts), state_counts, gold, no_outputs)
         systems = loops.NO_PROBLEM[1]
         loops.draw_one(now, totals, self.table, self.weights, systems, no_outputs.copy(), True, rng)
         self.state_class = now.labels.astype(np.int32)
@@ -184,7 +157,7 @@ class NoiseModel(ABC):
         ----------
         labels : Labels
         n_raters : int
-            The labelers, then whoever else has given answers.
+            The labelers.
         n_chains : int
         """
         raise InvalidParameter(
@@ -287,13 +260,13 @@ class TableModel(NoiseModel):
         return kernels.log_likelihood(labels.votes, as_table(self.confusion_for(labels)))
 
 
-def rows_for(names: Vocabulary, known: Vocabulary, values: Floats, default: Floats | float) -> Floats:
+def rows_for(names: Vocabulary, given: Vocabulary, values: Floats, default: Floats | float) -> Floats:
     """The values of labelers or items by name, from those of the `known` ones; `default` for all others."""
-    if np.array_equal(known, names):
+    if np.array_equal(given, names):
         return values
-    position = {name: i for i, name in enumerate(known.tolist())}
-    at = np.array([position.get(name, -1) for name in names.tolist()], dtype=np.int64)
-    return np.where((at >= 0).reshape(-1, *[1] * (values.ndim - 1)), values[at], default)
+    position = {name: i for i, name in enumerate(given.tolist())}
+    positions = np.array([position.get(name, -1) for name in names.tolist()], dtype=np.int64)
+    return np.where((positions >= 0).reshape(-1, *[1] * (values.ndim - 1)), values[positions], default)
 
 
 _MOST_CELLS = 300_000_000  # of all labelers' matrices together: some copies of them are held at once
@@ -330,12 +303,12 @@ class DecidedVotes:
     """The votes that name a class, as flat arrays, for models whose labelers err in all ways alike."""
 
     def __init__(self, labels: Labels) -> None:
-        item, labeler, answer, times = labels.vote_table()
+        item, labeler, answer, counts = labels.vote_table()
         decided = answer < labels.n_classes
         # The type that indexing and bincount take without a copy; they are called many times.
         self.item, self.labeler = item[decided].astype(np.intp), labeler[decided].astype(np.intp)
         self.cell = self.item * labels.n_classes + answer[decided]
-        self.times: Floats | float = 1.0 if (times == 1).all() else times[decided].astype(float)
+        self.counts: Floats | float = 1.0 if (counts == 1).all() else counts[decided].astype(float)
         self.n_items, self.n_classes = labels.n_items, labels.n_classes
 
     def log_likelihood(self, log_wrong: Floats, gain: Floats) -> Floats:
@@ -343,8 +316,8 @@ class DecidedVotes:
 
         Of each vote, the log-probability that it names the class if another is true, and what is gained where it is.
         """
-        votes_for = group_sums(self.cell, self.times * gain, self.n_items * self.n_classes)
-        wrong = group_sums(self.item, self.times * log_wrong, self.n_items)
+        votes_for = group_sums(self.cell, self.counts * gain, self.n_items * self.n_classes)
+        wrong = group_sums(self.item, self.counts * log_wrong, self.n_items)
         joint: Floats = votes_for.reshape(self.n_items, self.n_classes) + wrong[:, None]
         return joint
 
@@ -352,7 +325,7 @@ class DecidedVotes:
         """The same votes as arrays that `place` makes of these, on a device."""
         twin = copy(self)
         twin.item, twin.labeler, twin.cell = place(self.item), place(self.labeler), place(self.cell)
-        twin.times = self.times if isinstance(self.times, float) else place(self.times)
+        twin.counts = self.counts if isinstance(self.counts, float) else place(self.counts)
         return twin
 
 
@@ -396,11 +369,11 @@ def vote_shares(labels: Labels, smoothing: float = 0.0) -> Floats:
 
 def with_gold(posterior: Floats, labels: Labels) -> Floats:
     """`posterior` with certainty at the gold items."""
-    known = np.flatnonzero(labels.gold_codes >= 0)
-    if len(known):
+    given = np.flatnonzero(labels.gold_codes >= 0)
+    if len(given):
         posterior = posterior.copy()
-        posterior[known] = 0.0
-        posterior[known, labels.gold_codes[known]] = 1.0
+        posterior[given] = 0.0
+        posterior[given, labels.gold_codes[given]] = 1.0
     return posterior
 
 

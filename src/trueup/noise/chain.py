@@ -12,63 +12,43 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from trueup._base.engines import OF_ONE_MACHINE, OF_ONE_PROCESSOR, EngineName
-from trueup._base.types import Codes, Floats, Positions
+from trueup._base.types import Floats, Positions
 from trueup._base.validation import as_generator
 from trueup.data.labels import Labels
 from trueup.noise import kernels
 from trueup.noise.base import Sampler, TableModel, from_table, vote_shares
-from trueup.noise.item_prior import LogLinearPrior
-from trueup.noise.placing import run_where_memory_suffices
 from trueup.noise.system_outputs import SystemOutputs
 
 _MAX_KEPT_TRUTHS = 50_000_000  # labels in all: 100 MB
 _MOST_KEPT = 500  # truths of a chain
-_SWEEPS_A_REDRAW = 4  # of the truth for each of the coefficients of an item prior, which costs more
 
 
 @dataclass(frozen=True)
 class SamplingProblem:
-    """Labels, and their votes with those of extra raters as more columns; systems; and what is known of the items."""
+    """Labels, what their votes count for, and systems."""
 
     labels: Labels
     votes: sparse.csr_array
-    n_raters: int
     outputs: SystemOutputs
-    item_prior: LogLinearPrior | None = None
 
-    @property
-    def n_all(self) -> int:
-        """Labelers and extra raters."""
-        return self.labels.n_labelers + self.n_raters
-
-    @cached_property
-    def volumes(self) -> Floats:
-        """How many votes each labeler gave."""
-        labeler = self.votes.indices // self.labels.n_answers
-        return np.bincount(labeler, self.votes.data, self.n_all)[: self.labels.n_labelers].astype(float, copy=False)
-
-    def arrays(self, sampler: Sampler, item_prior: Floats | None = None) -> tuple[Any, ...]:
-        """Votes, systems, gold and P(class) of each item as the loops take them."""
-        votes, outputs, n_classes = self.votes, self.outputs, self.labels.n_classes
+    def arrays(self, sampler: Sampler) -> tuple[Any, ...]:
+        """Votes, systems and gold as the loops take them."""
+        votes, outputs = self.votes, self.outputs
         counts = (votes.indptr.astype(np.int64), votes.indices.astype(np.int64), votes.data.astype(np.float64))
         # Of one layout: the chain is compiled anew, for many seconds, for each kind of array.
         row_prior = outputs.row_prior(sampler.n_states, sampler.closeness)
         systems = (np.ascontiguousarray(outputs.codes), outputs.first, outputs.power, row_prior)
-        known = np.empty((0, n_classes)) if item_prior is None else item_prior
-        return (*counts, self.places), systems, self.labels.gold_codes, known
+        return (*counts, self.places), systems, self.labels.gold_codes
 
     @cached_property
     def places(self) -> npt.NDArray[np.int64]:
         """A number that identical items (votes, outputs, gold) share, -1 for an item like no other."""
         votes, gold = self.votes, self.labels.gold_codes
-        if self.item_prior is not None:
-            return np.full(len(gold), -1, dtype=np.int64)
-        said = np.vstack([gold, self.outputs.codes]).T.copy()
+        beside = np.vstack([gold, self.outputs.codes]).T.copy()
         numbers: dict[tuple[bytes, bytes, bytes], int] = {}
         same = np.empty(len(gold), dtype=np.int64)
         for i, (first, last) in enumerate(zip(votes.indptr[:-1], votes.indptr[1:], strict=True)):
-            key = (votes.indices[first:last].tobytes(), votes.data[first:last].tobytes(), said[i].tobytes())
+            key = (votes.indices[first:last].tobytes(), votes.data[first:last].tobytes(), beside[i].tobytes())
             same[i] = numbers.setdefault(key, len(numbers))
         n_alike = np.bincount(same, minlength=len(numbers))
         places = np.where(n_alike > 1, np.cumsum(n_alike > 1) - 1, -1)
@@ -83,11 +63,6 @@ class SamplingProblem:
         return np.asarray(np.where(places >= 0, first[np.searchsorted(numbers, places)], own))
 
 
-def engines_of_chains(item_prior: LogLinearPrior | None) -> tuple[EngineName, ...]:
-    """The engines that chains run with; coefficients of an item prior are drawn on the processor alone."""
-    return OF_ONE_MACHINE if item_prior is None else OF_ONE_PROCESSOR
-
-
 class Chain:
     """One chain and what it leaves: arrays as those of `PosteriorDraws`, and the summed chances of the classes."""
 
@@ -99,52 +74,23 @@ class Chain:
         self.truths = np.empty((len(self.truth_draws), labels.n_items), dtype=np.int16)
         self.prior = np.zeros((n_draws, labels.n_classes))
         self.accuracy = np.zeros((n_draws, labels.n_labelers))
-        self.rater_counts = np.zeros((n_draws, problem.n_raters, labels.n_classes, labels.n_answers))
-        self.rater_confusion = np.zeros_like(self.rater_counts)
         self.chances = np.zeros((labels.n_items, labels.n_classes))
         self.log_likelihood = np.empty(n_draws)
 
-    def run(self, n_warmup: int, rng: np.random.Generator, report: Callable[[float], None]) -> None:
-        """Run from a start of its own; `report` gets the share done."""
-        states = self._first_states(rng)
-
-        offers = engines_of_chains(self.problem.item_prior)
-
-        def sweep() -> None:
-            engine = kernels.engine_for_chains(offers)
-            if engine == "torch":
-                self._sweep_on_device(states, n_warmup, rng, report)
-            else:
-                self._sweep(states.astype(np.int64), n_warmup, rng, report, engine)
-
-        run_where_memory_suffices(sweep, self.problem.votes.nnz, n_warmup + self.n_draws, offers=offers)
-
-    def _first_states(self, rng: np.random.Generator) -> npt.NDArray[np.int16]:
+    def _first_states(self, rng: np.random.Generator) -> npt.NDArray[np.int64]:
         """A dispersed first guess of the state of each item.
 
-        Classes are drawn from the shares of votes, flatter in every second chain. Half of the items, at random, go to
-        further states of their class, where there are some.
+        Classes are drawn from the shares of votes, flatter in every second chain.
         """
         labels = self.problem.labels
         shares, n_classes = vote_shares(labels), labels.n_classes
         flat = shares ** (1.0 if self.number % 4 < 2 else 0.5)
         flat /= flat.sum(axis=1, keepdims=True)
         truth = (flat.cumsum(axis=1) < rng.random(labels.n_items)[:, None]).sum(axis=1).clip(0, n_classes - 1)
-        known = labels.gold_codes >= 0
-        states, n_extra = truth, self.sampler.n_states - n_classes
-        if n_extra:
-            states = np.where(rng.random(labels.n_items) < 0.5, n_classes + truth % n_extra, truth)
-        return np.where(known, labels.gold_codes, states).astype(np.int16)
+        return np.where(labels.gold_codes >= 0, labels.gold_codes, truth).astype(np.int64)
 
-    def _sweep(
-        self,
-        states: npt.NDArray[np.int64],
-        n_warmup: int,
-        rng: np.random.Generator,
-        report: Callable[[float], None],
-        engine: EngineName,
-    ) -> None:
-        """All sweeps by the loops; a second thread looks at a counter and reports progress."""
+    def run(self, n_warmup: int, rng: np.random.Generator, report: Callable[[float], None]) -> None:
+        """Run from a start of its own; a second thread looks at a counter, and `report` gets the share done."""
         total = n_warmup + self.n_draws
         done = np.zeros(2)  # sweeps, and the log-likelihood of the last
         finished = threading.Event()
@@ -156,125 +102,28 @@ class Chain:
         watcher = threading.Thread(target=watch, daemon=True)
         watcher.start()
         try:
-            item_prior = self.problem.item_prior
-            if item_prior is None:
-                self._run(states, n_warmup, slice(None), rng, engine, done)
-            else:
-                coefficients = item_prior.start()
-                for first in range(-n_warmup, self.n_draws, _SWEEPS_A_REDRAW):
-                    coefficients = item_prior.redraw(coefficients, self.sampler.state_class[states], rng)
-                    known = item_prior.probabilities(coefficients.coefficients)
-                    last = min(first + _SWEEPS_A_REDRAW, self.n_draws)
-                    draws = slice(max(first, 0), max(last, 0))
-                    self._run(states, min(last, 0) - min(first, 0), draws, rng, engine, done, known)
+            run_loops(
+                self.problem.arrays(self.sampler),
+                self.sampler,
+                self._first_states(rng),
+                self.problem.labels.n_labelers,
+                n_warmup,
+                self.truth_draws,
+                rng,
+                (
+                    self.prior,
+                    self.accuracy,
+                    self.log_likelihood,
+                    np.zeros((self.problem.votes.shape[1], self.sampler.n_states)),
+                ),
+                (self.chances, self.truths),
+                done,
+            )
         finally:
             finished.set()
             watcher.join()
         self.chances = self.chances[self.problem.first_alike]  # chances of like items are recorded at the first
         report(1.0)
-
-    def _run(
-        self,
-        states: npt.NDArray[np.int64],
-        n_warmup: int,
-        draws: slice,
-        rng: np.random.Generator,
-        engine: EngineName,
-        done: Floats,
-        known: Floats | None = None,
-    ) -> None:
-        """Some sweeps of the warm-up, and those of some draws."""
-        kept = slice(None)
-        if draws != kept:
-            kept = slice(*np.searchsorted(self.truth_draws, (draws.start, draws.stop)))
-        truths = self.truths[kept]
-        run_loops(
-            self.problem.arrays(self.sampler, known),
-            self.sampler,
-            states,
-            self.problem.labels.n_labelers,
-            n_warmup,
-            self.truth_draws[kept] - (draws.start or 0),
-            rng,
-            (
-                self.prior[draws],
-                self.accuracy[draws],
-                self.rater_counts[draws],
-                self.rater_confusion[draws],
-                self.log_likelihood[draws],
-                np.zeros((self.problem.n_all * self.problem.labels.n_answers, self.sampler.n_states)),
-            ),
-            (self.chances, truths if len(truths) else np.empty((1, len(states)), np.int16)),
-            done,
-            engine,
-        )
-
-    def _sweep_on_device(
-        self,
-        states: npt.NDArray[np.int16],
-        n_warmup: int,
-        rng: np.random.Generator,
-        report: Callable[[float], None],
-    ) -> None:
-        """All sweeps with the items on a device; the parameters are drawn here, as in a loop."""
-        from trueup.noise.kernels.loops import draw_output_rows
-        from trueup.noise.torch.em import DeviceItems
-
-        problem, sampler = self.problem, self.sampler
-        outputs, output_table = problem.outputs, np.empty((int(problem.outputs.first[-1]), sampler.n_states))
-        row_prior = outputs.row_prior(sampler.n_states, sampler.closeness)
-        items = DeviceItems(
-            problem.votes,
-            problem.labels.gold_codes,
-            outputs.indicator(),
-            states,
-            n_states=sampler.n_states,
-            n_classes=problem.labels.n_classes,
-            seed=int(rng.integers(2**63)),
-        )
-        counts, state_counts = items.count()
-        total = n_warmup + self.n_draws
-        for sweep in range(total):
-            sampler.draw(counts, state_counts, self._gold_counts(items.states_of_known()), rng)
-            if len(outputs.codes):
-                said = items.count_outputs()
-                draw_output_rows(said, outputs.first, row_prior, outputs.power, output_table, rng)
-                items.add_output_likelihood(np.log(output_table))
-            log_likelihood = items.draw(sampler.table, sampler.weights, sampler.state_class)
-            counts, state_counts = items.count()
-            k = sweep - n_warmup
-            if k >= 0:
-                self._record_parameters(k, counts, log_likelihood)
-                items.add_chances(sampler.state_class)
-            if k in self.truth_draws:
-                self.truths[self.truth_draws == k] = items.truth(sampler.state_class)
-            if sweep % 50 == 49 or sweep == total - 1:
-                report((sweep + 1) / total)
-        self.chances += items.chances()
-
-    @cached_property
-    def _known_items(self) -> Positions:
-        """The items whose class is known."""
-        return np.flatnonzero(self.problem.labels.gold_codes >= 0)
-
-    def _gold_counts(self, states_of_known: Codes) -> Floats:
-        """How many items of each known class are in each state, shape (n_states, n_classes)."""
-        n_states, n_classes = self.sampler.n_states, self.problem.labels.n_classes
-        cell = states_of_known.astype(np.int64) * n_classes + self.problem.labels.gold_codes[self._known_items]
-        return np.bincount(cell, minlength=n_states * n_classes).reshape(n_states, -1).astype(float)
-
-    def _record_parameters(self, k: int, counts: Floats, log_likelihood: float) -> None:
-        """Keep the parameters, and the counts that the states drawn under them gave, as draw `k`."""
-        labels, sampler = self.problem.labels, self.sampler
-        by_class = sampler.class_counts(counts, np.arange(labels.n_labelers))
-        right = np.einsum("tcc->t", by_class[:, :, : labels.n_classes])
-        volume = self.problem.volumes
-        self.prior[k] = sampler.class_prior()
-        self.accuracy[k] = np.where(volume > 0, right / np.maximum(volume, 1e-12), np.nan)
-        raters = np.arange(labels.n_labelers, self.problem.n_all)
-        self.rater_counts[k] = sampler.class_counts(counts, raters)
-        self.rater_confusion[k] = sampler.confusion(raters)
-        self.log_likelihood[k] = log_likelihood
 
 
 def run_loops(
@@ -288,13 +137,12 @@ def run_loops(
     parameters: tuple[Floats, ...],
     out: tuple[Floats, npt.NDArray[np.int16]],
     done: Floats,
-    engine: EngineName,
 ) -> None:
     """`kernels.loops.run_chain`, compiled where the engine is numba and the sampler has loops of its own."""
     from trueup.noise.kernels import loops
 
     model = sampler.state(problem)
-    is_compiled = engine == "numba" and not isinstance(model, loops.OwnSampler)
+    is_compiled = kernels.engine_for_chains() == "numba" and not isinstance(model, loops.OwnSampler)
     run = loops.run_chain if is_compiled else loops.in_python(loops.run_chain)
     run(model, problem, n_labelers, states, n_warmup, kept, rng, parameters, out, done)
     sampler.state_class = model.labels.astype(np.int32)
@@ -302,12 +150,11 @@ def run_loops(
 
 def fit_by_draws(model: TableModel, labels: Labels, sampler: Sampler, n_warmup: int, n_draws: int) -> None:
     """The mean of the matrices over the draws of one chain; sets what the contract promises."""
-    problem = SamplingProblem(labels, labels.votes, 0, SystemOutputs.none(labels.n_items))
+    problem = SamplingProblem(labels, labels.votes, SystemOutputs.none(labels.n_items))
     first = np.where(labels.gold_codes >= 0, labels.gold_codes, vote_shares(labels).argmax(axis=1)).astype(np.int64)
     table = np.zeros((labels.n_labelers * labels.n_answers, labels.n_classes))
     prior, log_likelihood = np.zeros((n_draws, labels.n_classes)), np.empty(n_draws)
-    no_raters = np.zeros((n_draws, 0, labels.n_classes, labels.n_answers))
-    parameters = (prior, np.zeros((n_draws, labels.n_labelers)), no_raters, no_raters, log_likelihood, table)
+    parameters = (prior, np.zeros((n_draws, labels.n_labelers)), log_likelihood, table)
     out = (np.zeros((labels.n_items, labels.n_classes)), np.empty((1, labels.n_items), np.int16))
     run_loops(
         problem.arrays(sampler),
@@ -320,7 +167,6 @@ def fit_by_draws(model: TableModel, labels: Labels, sampler: Sampler, n_warmup: 
         parameters,
         out,
         np.zeros(2),
-        kernels.engine_for_chains(),
     )
     model.prior_, model.confusion_ = prior.mean(axis=0), from_table(table, labels.n_answers)
     model.pooled_ = model.confusion_.mean(axis=0)

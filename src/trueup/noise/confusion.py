@@ -79,8 +79,8 @@ class Confusion(TableModel):
         if self.confusion_.ndim == 2:
             return np.broadcast_to(self.confusion_, (labels.n_labelers, *self.confusion_.shape))
         if self._names is not None:
-            known = dict(zip(self._names, self.confusion_, strict=True))
-            return np.array([known.get(name, self.pooled_) for name in labels.labelers.tolist()])
+            by_name = dict(zip(self._names, self.confusion_, strict=True))
+            return np.array([by_name.get(name, self.pooled_) for name in labels.labelers.tolist()])
         return self.confusion_
 
     def _check(self, labels: Labels) -> None:

@@ -98,7 +98,7 @@ class Difficulty(NoiseModel):
         self._remember(labels)
         self.items_ = labels.items
         votes = DecidedVotes(labels)
-        times = np.broadcast_to(votes.times, votes.item.shape)
+        counts = np.broadcast_to(votes.counts, votes.item.shape)
         clear, attentive = np.full(labels.n_items, 0.8), np.full(labels.n_labelers, 0.8)
         fixed = None if self.prior is None else check_distribution(self.prior, name="prior", n=labels.n_classes)
 
@@ -112,8 +112,8 @@ class Difficulty(NoiseModel):
             blind = np.maximum(1 - u * w, 1e-12)
             was_clear = sees + (1 - sees) * u * (1 - w) / blind
             was_attentive = sees + (1 - sees) * w * (1 - u) / blind
-            clear = _beta_mean(was_clear, times, votes.item, labels.n_items, self.difficulty_beta)
-            attentive = _beta_mean(was_attentive, times, votes.labeler, labels.n_labelers, self.fallibility_beta)
+            clear = _beta_mean(was_clear, counts, votes.item, labels.n_items, self.difficulty_beta)
+            attentive = _beta_mean(was_attentive, counts, votes.labeler, labels.n_labelers, self.fallibility_beta)
             joint = _log_likelihood(votes, 1 - clear, 1 - attentive) + np.log(np.maximum(self.prior_, 1e-300))
             return joint, _log_beta(clear, self.difficulty_beta) + _log_beta(attentive, self.fallibility_beta)
 
@@ -167,10 +167,10 @@ def _log_likelihood(votes: DecidedVotes, difficulty: Floats, fallibility: Floats
     return votes.log_likelihood(log_wrong, np.log(sees + (1 - sees) / votes.n_classes) - log_wrong)
 
 
-def _beta_mean(values: Floats, times: Floats, group: Positions, n: int, beta: tuple[float, float]) -> Floats:
+def _beta_mean(values: Floats, counts: Floats, group: Positions, n: int, beta: tuple[float, float]) -> Floats:
     """Mode of the posterior of 1 − parameter under a Beta prior on the parameter."""
-    yes = np.bincount(group, times * values, n)
-    total = np.bincount(group, times, n)
+    yes = np.bincount(group, counts * values, n)
+    total = np.bincount(group, counts, n)
     a, b = beta
     return np.asarray(np.clip((yes + b - 1) / np.maximum(total + a + b - 2, 1e-12), 1e-6, 1 - 1e-6))
 

@@ -124,8 +124,8 @@ def fit_posterior(
     """
     posterior = vote_shares(labels) if start is None else start
     xp = namespace(posterior)
-    known = np.flatnonzero(labels.gold_codes >= 0)
-    at, codes = like(posterior, known), like(posterior, labels.gold_codes[known].astype(np.int64))
+    given = np.flatnonzero(labels.gold_codes >= 0)
+    items, codes = like(posterior, given), like(posterior, labels.gold_codes[given].astype(np.int64))
     losses: list[float] = []
     converged = False
     while not converged and len(losses) < max_iter:
@@ -135,9 +135,9 @@ def fit_posterior(
         total = likelihood.sum(axis=1)
         posterior = likelihood / total[:, None]
         evidence = top + xp.log(total)
-        posterior[at] = 0.0
-        posterior[at, codes] = 1.0
-        evidence[at] = joint[at, codes]
+        posterior[items] = 0.0
+        posterior[items, codes] = 1.0
+        evidence[items] = joint[items, codes]
         losses.append(-(float(evidence.sum()) + log_prior) / max(labels.n_votes, 1))
         converged = _has_settled(losses, tol)
     if not converged:

@@ -91,7 +91,7 @@ class GLAD(NoiseModel):
         """EM by the same formulas for arrays of numpy and for those on a device."""
         votes, start = DecidedVotes(labels), vote_shares(labels)
         if choose_engine(offers=self.engines) == "torch":
-            from trueup.noise.torch.device import place_all
+            from trueup.noise.torch.em import place_all
 
             votes, start = place_all(votes, start)
         xp = namespace(start)
@@ -146,7 +146,7 @@ def _newton(
     def derivatives(x: Floats, factor: Floats, group: Positions, n: int) -> tuple[Floats, Floats]:
         """Slope and negative curvature in a parameter of each group; `factor` is the derivative of x = αβ in it."""
         p = expit(x)
-        weighted = votes.times * factor
+        weighted = votes.counts * factor
         return group_sums(group, (right - p) * weighted, n), group_sums(group, p * (1 - p) * factor * weighted, n)
 
     for _ in range(steps):

@@ -46,8 +46,8 @@ def split_votes(labels: Labels, *, n_folds: int, random_state: RandomState) -> l
     if not is_splittable(labels):
         raise InvalidLabels("no item has two votes, so no vote can be held out and predicted from the others")
     rng = as_generator(random_state)
-    *codes, times = labels.vote_table()
-    item, labeler, answer = (np.repeat(x, times).astype(np.int64) for x in codes)
+    *codes, counts = labels.vote_table()
+    item, labeler, answer = (np.repeat(x, counts).astype(np.int64) for x in codes)
     n = len(item)
     first = np.concatenate([[0], np.cumsum(labels.votes_per_item)])[:-1]
     fold = np.empty(n, dtype=np.int64)

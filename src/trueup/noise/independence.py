@@ -88,14 +88,14 @@ class VoteDesign:
             for earlier in self.places[:k]:
                 first.append(np.arange(earlier.start, earlier.start + self.per_place[k]))
                 second.append(np.arange(later.start, later.stop))
-        one, other = np.concatenate(first), np.concatenate(second)
-        ends = np.sort(np.stack([self.labeler[one], self.labeler[other]]), axis=0)
-        _, pair, times = np.unique(ends[0] * self.n_labelers + ends[1], return_inverse=True, return_counts=True)
-        often = np.argsort(-times, kind="stable")[:_MOST_PAIRS]
-        often = np.sort(often[times[often] >= _LEAST_OVERLAP])
+        each, other = np.concatenate(first), np.concatenate(second)
+        ends = np.sort(np.stack([self.labeler[each], self.labeler[other]]), axis=0)
+        _, pair, repeats = np.unique(ends[0] * self.n_labelers + ends[1], return_inverse=True, return_counts=True)
+        often = np.argsort(-repeats, kind="stable")[:_MOST_PAIRS]
+        often = np.sort(often[repeats[often] >= _LEAST_OVERLAP])
         kept = np.flatnonzero(np.isin(pair, often))
         kept = kept[np.argsort(pair[kept], kind="stable")]
-        return one[kept], other[kept], np.cumsum(times[often]) - times[often]
+        return each[kept], other[kept], np.cumsum(repeats[often]) - repeats[often]
 
 
 def design_of(labels: Labels, rng: np.random.Generator, *, n_classes: int) -> tuple[VoteDesign, Answers]:
@@ -109,8 +109,8 @@ def design_of(labels: Labels, rng: np.random.Generator, *, n_classes: int) -> tu
     chosen = rng.permutation(np.flatnonzero(n_witnesses > 1))[:_MOST_ITEMS]
     chosen = chosen[np.cumsum(n_witnesses[chosen]) <= max(_MOST_WORK // n_classes, _LEAST_VOTES)]
     chosen = chosen[np.argsort(-n_witnesses[chosen], kind="stable")]
-    item, labeler, answer, times = _votes_on(labels, chosen)
-    item, labeler, answer = (np.repeat(codes, times) for codes in (item, labeler, answer))
+    item, labeler, answer, repeats = _votes_on(labels, chosen)
+    item, labeler, answer = (np.repeat(codes, repeats) for codes in (item, labeler, answer))
     order = np.lexsort((rng.random(len(item)), item))
     item, labeler, answer = item[order], labeler[order], answer[order]
     place = np.arange(len(item)) - np.searchsorted(item, item)
@@ -141,11 +141,11 @@ class Rates:
 
     def item_weights(self, gold: Codes) -> Floats:
         """P(class) of each item, shape (n_classes, n_sets, n_items or 1); a known class is certain."""
-        known = np.flatnonzero(gold >= 0)
-        if not len(known):
+        given = np.flatnonzero(gold >= 0)
+        if not len(given):
             return self.weights[:, :, None]
         weights = np.repeat(self.weights[:, :, None], len(gold), axis=2)
-        weights[:, :, known] = (np.arange(self.n_classes)[:, None] == gold[known])[:, None, :]
+        weights[:, :, given] = (np.arange(self.n_classes)[:, None] == gold[given])[:, None, :]
         return weights
 
     def errors(self, y: int) -> Floats:
@@ -201,7 +201,7 @@ def refit(
     parts = [_refit_block(design, answers[rows], start, maximise, n_steps) for rows in _blocks(answers, start)]
     weights, table = parts[0][0].weights[:, :1], parts[0][0].table[:, :1]
     names = ("joint_errors", "joint_errors_expected", "agreement")
-    summaries = Summaries(*(np.concatenate([getattr(one, name) for _, one in parts]) for name in names))
+    summaries = Summaries(*(np.concatenate([getattr(each, name) for _, each in parts]) for name in names))
     return Rates(weights, table), summaries
 
 
@@ -263,17 +263,17 @@ def _pair_products(design: VoteDesign, of_labelers: Floats) -> Floats:
 
 
 def _agreement(design: VoteDesign, answers: Answers, rates: Rates) -> Floats:
-    one, other, starts = design.meetings
+    each, other, starts = design.meetings
     if not len(starts):
         return np.zeros((len(answers), 0))
-    times = np.diff(np.append(starts, len(one)))
-    same = np.add.reduceat(answers[:, one] == answers[:, other], starts, axis=1, dtype=np.int64)
+    repeats = np.diff(np.append(starts, len(each)))
+    same = np.add.reduceat(answers[:, each] == answers[:, other], starts, axis=1, dtype=np.int64)
     chance = np.zeros(same.shape)
     for weight, table in zip(rates.weights, rates.table, strict=True):
-        both = table[:, design.labeler[one[starts]]] * table[:, design.labeler[other[starts]]]
+        both = table[:, design.labeler[each[starts]]] * table[:, design.labeler[other[starts]]]
         chance += weight[:, None] * both.sum(axis=2)
     chance = np.clip(chance, 0.01, 0.99)
-    return np.asarray((same - times * chance) / np.sqrt(times * chance * (1 - chance)))
+    return np.asarray((same - repeats * chance) / np.sqrt(repeats * chance * (1 - chance)))
 
 
 def pooled_rows(strength: Floats) -> Maximise:
@@ -413,13 +413,13 @@ def check_independence(
        "Resampling-based multiple testing".
     """
     check_integer(n_replicates, name="n_replicates", low=20)
-    known = _KnownRates.of(model, labels)
+    given = _KnownRates.of(model, labels)
     if (labels.witnesses_per_item < 2).all():
         nothing = "No item has votes of two labelers, so nothing can be said about dependence."
         return IndependenceCheck(1.0, 1.0, 0.0, (nothing))
     rng = as_generator(random_state)
-    known, design, answers = known.design_of(labels, rng)
-    start, maximise = known.for_design(design)
+    given, design, answers = given.design_of(labels, rng)
+    start, maximise = given.for_design(design)
     fitted, observed = refit(design, answers, start, maximise, n_steps=_STEPS_TO_SETTLE)
     independent = draw_answers(design, fitted, n_replicates, rng)
     correlated = draw_answers(design, fitted, min(_N_POWER, n_replicates // 2), rng, correlation=_CORRELATION)
@@ -532,7 +532,7 @@ def _correlation(labels: Labels, model: NoiseModel | None, rng: np.random.Genera
         expected = []
         for _ in range(_N_WORTH):
             drawn = _drawn_independently(labels, rates, rng)
-            again = [one if one.is_known else one.clone().fit(drawn) for one in (rates, *others)]
+            again = [each if each.is_known else each.clone().fit(drawn) for each in (rates, *others)]
             expected.append(_seen_correlation(drawn, again))
     return float(np.clip(observed - np.mean(expected), 0.0, 1.0))
 
@@ -546,29 +546,29 @@ def _seen_correlation(labels: Labels, models: Sequence[NoiseModel]) -> float:
     item, labeler, answer, weight_of_vote = labels.vote_table()
     decided = answer < labels.n_classes
     item, labeler, answer = item[decided], labeler[decided], answer[decided]
-    times: Floats = weight_of_vote[decided].astype(float)
+    repeats: Floats = weight_of_vote[decided].astype(float)
     joint = spread = 0.0
     for y in range(labels.n_classes):
         of_class = posterior[:, y]
-        weight, is_wrong = of_class[item] * times, answer != y
+        weight, is_wrong = of_class[item] * repeats, answer != y
         usual = float(weight @ is_wrong / max(weight.sum(), _TINY))
         n_wrong = np.bincount(labeler, weight * is_wrong, labels.n_labelers) + 2 * usual
         rate = (n_wrong / (np.bincount(labeler, weight, labels.n_labelers) + 2))[labeler]
-        joint += float(of_class @ _pairs(item, times, is_wrong - rate, labels.n_items))
-        spread += float(of_class @ _pairs(item, times, np.sqrt(rate * (1 - rate)), labels.n_items))
+        joint += float(of_class @ _pairs(item, repeats, is_wrong - rate, labels.n_items))
+        spread += float(of_class @ _pairs(item, repeats, np.sqrt(rate * (1 - rate)), labels.n_items))
     return joint / max(spread, _TINY)
 
 
-def _pairs(item: Codes, times: Floats, values: Floats, n_items: int) -> Floats:
+def _pairs(item: Codes, repeats: Floats, values: Floats, n_items: int) -> Floats:
     """The sum over pairs of votes on each item of the product of their values."""
-    total = np.bincount(item, times * values, n_items)
-    return np.asarray(total**2 - np.bincount(item, times * values**2, n_items)) / 2
+    total = np.bincount(item, repeats * values, n_items)
+    return np.asarray(total**2 - np.bincount(item, repeats * values**2, n_items)) / 2
 
 
 def _drawn_independently(labels: Labels, model: TableModel, rng: np.random.Generator) -> Labels:
     """Votes of the same labelers on the same items, drawn with independent errors."""
-    item, labeler, _, times = labels.vote_table()
-    item, labeler = np.repeat(item, times), np.repeat(labeler, times)
+    item, labeler, _, repeats = labels.vote_table()
+    item, labeler = np.repeat(item, repeats), np.repeat(labeler, repeats)
     truth = rng.choice(labels.n_classes, size=labels.n_items, p=normalise(model.prior_))
     truth = np.where(labels.gold_codes >= 0, labels.gold_codes, truth)
     upto = model.confusion_for(labels)[labeler, truth[item]].cumsum(axis=1)

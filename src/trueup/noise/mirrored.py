@@ -49,11 +49,7 @@ class MirroredConfusion(TableModel):
     def samplers(self, labels: Labels, n_raters: int, n_chains: int) -> list[Sampler]:
         """One for each chain, all alike."""
         size = (n_raters, labels.n_classes, labels.n_answers)
-        # Whoever else has given answers is a judge of their own, to whom pairs are shown as named.
-        others = np.arange(n_raters - len(self.judge))
-        who = np.append(self.judge, self.judge.max() + 1 + others)
-        how = np.append(self.presentation, np.zeros_like(others))
-        return [MirroredSampler(*size, judge=who, presentation=how) for _ in range(n_chains)]
+        return [MirroredSampler(*size, judge=self.judge, presentation=self.presentation) for _ in range(n_chains)]
 
 
 class MirroredSampler(Sampler):

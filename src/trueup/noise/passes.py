@@ -75,8 +75,8 @@ def _without_threads(block: VoteBlock, work: Callable[..., Any], arguments: tupl
     return work(block, *arguments)
 
 
-def _add_arrays(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(a + b for a, b in zip(one, other, strict=True))
+def _add_arrays(first: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(a + b for a, b in zip(first, other, strict=True))
 
 
 def scan_over(scan: LabelScan[Labels], join: Callable[..., Any], work: Callable[..., Any], *arguments: Any) -> Any:
@@ -174,8 +174,8 @@ def first_counts_of(block: VoteBlock, n_classes: int, n_answers: int, smoothing:
     weights = block.data if len(block.data) else None
     votes = np.bincount(cell, weights, block.n_items * n_answers).reshape(-1, n_answers)[:, :n_classes]
     shares = normalise(votes.astype(float) + smoothing)
-    known = np.flatnonzero(block.gold >= 0)
-    shares[known] = np.eye(n_classes)[block.gold[known]]
+    given = np.flatnonzero(block.gold >= 0)
+    shares[given] = np.eye(n_classes)[block.gold[given]]
     return np.asarray(block.matrix.T @ shares), shares.sum(axis=0)
 
 
@@ -191,15 +191,15 @@ def expectation_of(
     return kernels.em_step(votes, table, weights, gold=block.gold_codes, state_class=state_class, engine=engine)
 
 
-def _add_counts(one: Counts, other: Counts) -> Counts:
-    return one[0] + other[0], one[1] + other[1]
+def _add_counts(first: Counts, other: Counts) -> Counts:
+    return first[0] + other[0], first[1] + other[1]
 
 
-def _add(one: kernels.Expectation, other: kernels.Expectation) -> kernels.Expectation:
+def _add(first: kernels.Expectation, other: kernels.Expectation) -> kernels.Expectation:
     return kernels.Expectation(
-        one.counts + other.counts,
-        one.state_counts + other.state_counts,
-        one.log_likelihood + other.log_likelihood,
+        first.counts + other.counts,
+        first.state_counts + other.state_counts,
+        first.log_likelihood + other.log_likelihood,
         None,
     )
 

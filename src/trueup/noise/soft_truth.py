@@ -298,13 +298,13 @@ class _Totals(NamedTuple):
 
 def _count_votes(block: VoteBlock, n_classes: int, n_answers: int) -> tuple[Floats, float, float]:
     """The totals of a block; of items with gold the votes count, too."""
-    times = block.data if len(block.data) else np.ones(len(block.indices))
+    repeats = block.data if len(block.data) else np.ones(len(block.indices))
     item = np.repeat(np.arange(block.n_items), np.diff(block.indptr))
-    counts = np.bincount(item * n_answers + block.indices % n_answers, times, block.n_items * n_answers)
+    counts = np.bincount(item * n_answers + block.indices % n_answers, repeats, block.n_items * n_answers)
     counts = counts.reshape(block.n_items, n_answers)
     of_items = counts.sum(axis=1)
     pairs, agreed = float((of_items * (of_items - 1)).sum()), float((counts * (counts - 1)).sum())
-    return np.bincount(block.indices, times, block.n_columns).astype(float), pairs, agreed
+    return np.bincount(block.indices, repeats, block.n_columns).astype(float), pairs, agreed
 
 
 def _by_place(n_votes: Floats, place: Positions) -> Floats:
@@ -393,8 +393,8 @@ def _residual_sums(
     states = _state_posterior(of_kinds, block.gold_codes[first_alike], table, lattice, weights)
     # What an item's votes but one for an answer let expect, by kind of item and answer.
     expected = (normalise(states[:, None] / table).reshape(-1, lattice.shape[0])) @ lattice
-    said = np.tile(np.eye(n_answers, n_classes), (len(states), 1))
-    residual = expected * (said - expected @ pooled[:, :n_classes])
+    answers = np.tile(np.eye(n_answers, n_classes), (len(states), 1))
+    residual = expected * (answers - expected @ pooled[:, :n_classes])
     first, second = np.triu_indices(n_classes)
     cell = kind[item] * n_answers + answer
     n_votes = np.bincount(cell, minlength=len(expected))

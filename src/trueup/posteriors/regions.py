@@ -185,9 +185,11 @@ class HighestDensityRegion:
     def contains(self, x: npt.ArrayLike, y: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """Whether the points (x, y) lie inside; arrays broadcast."""
         grid = (self.joint.x, self.joint.y)
-        at = scipy.interpolate.RegularGridInterpolator(grid, self.joint.density, bounds_error=False, fill_value=0.0)
+        height_at = scipy.interpolate.RegularGridInterpolator(
+            grid, self.joint.density, bounds_error=False, fill_value=0.0
+        )
         points = np.stack(np.broadcast_arrays(np.asarray(x, dtype=float), np.asarray(y, dtype=float)), axis=-1)
-        return np.asarray(at(points) >= self.threshold * (1 - 1e-12))
+        return np.asarray(height_at(points) >= self.threshold * (1 - 1e-12))
 
     def polygons(self) -> list[Floats]:
         """The outlines of the region, each a closed polygon of shape (n, 2); needs matplotlib (see also `mask`)."""

@@ -7,28 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+import scipy
+from scipy import special
 
 from trueup._base.types import Booleans, Floats
-from trueup._base.validation import check_choice, check_level
+from trueup._base.validation import check_choice, check_integer, check_level, preview
 from trueup.exceptions import InvalidParameter
 from trueup.posteriors import ContinuousEstimate, DiscreteEstimate, Estimate, PointEstimate
-from trueup.rates import intervals
-from trueup.rates.checks import chance_factor, check_identified, check_rate, check_size, plain
 
 Dependence = Literal["non-negative", "any"]
 _DEPENDENCES: tuple[Dependence, ...] = ("non-negative", "any")
-_ROUNDING = 1e-12
 IntervalMethod = Literal["score", "fieller", "delta", "bootstrap"]
-_METHODS: dict[IntervalMethod, Callable[[Floats, Floats, Floats, Floats, float, float], tuple[Floats, Floats]]] = {
-    "score": intervals.score,
-    "fieller": intervals.fieller,
-    "delta": intervals.delta,
-    "bootstrap": intervals.bootstrap,
-}
 _SUSPICIOUS = 0.95  # from this probability on a negative estimate is more than bad luck
 
 
@@ -126,7 +120,7 @@ class TrueError:
     @property
     def raw(self) -> float | Floats:
         """(Â − ε̂)/(1 − cε̂) as it comes out; negative where fewer labels disagree than ε alone explains."""
-        return plain(intervals.raw_error(self.apparent, self.mislabeling, self._c))
+        return plain(raw_error(self.apparent, self.mislabeling, self._c))
 
     @property
     def value(self) -> float | Floats:
@@ -147,7 +141,7 @@ class TrueError:
     @property
     def std(self) -> float | Floats:
         """The standard error of the raw estimate by the delta method; nan without `n`."""
-        return plain(intervals.standard_error(self.apparent, self.n, self.mislabeling, self.n_checked, self._c))
+        return plain(standard_error(self.apparent, self.n, self.mislabeling, self.n_checked, self._c))
 
     @property
     def prob_negative(self) -> float | Floats:
@@ -156,7 +150,7 @@ class TrueError:
         Near one, the errors of labels and classifier come together, or ε is too large; see `error_bounds`.
         """
         usable = ~np.isnan(self.n)
-        chance = intervals.beta_cdf(
+        chance = beta_cdf(
             np.zeros(self.apparent.shape),
             self.apparent,
             np.where(usable, self.n, 1.0),
@@ -204,7 +198,7 @@ class TrueError:
         low, high = (float(np.asarray(v)) for v in self.interval(1 - 1e-7, method="bootstrap"))
         if not high > low:
             return DiscreteEstimate([low], [1.0], name="true error")
-        return ContinuousEstimate(intervals.error_distribution(a, n, eps, m, self._c), name="true error")
+        return ContinuousEstimate(error_distribution(a, n, eps, m, self._c), name="true error")
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -359,3 +353,317 @@ def _independent_end(apparent: Floats, mislabeling: Floats, n_classes: int) -> F
             "use `dependence='any'`"
         )
     return np.minimum(end, 1.0)
+
+
+Ends = tuple[Floats, Floats]
+_NODES = 96  # of the integral over ε; with 1024 the ends move by less than 1e-5
+_BLOCK = 2048  # rows of such integrals at a time, so that memory stays small
+_TINY = 1e-12
+_QUANTILES = 513  # that stand for a posterior
+_TAIL = 18.0  # log-odds of the first and the last of them
+_STEPS = 80  # bisection alone would need 40 to find a root; `crossing` needs about 10
+
+
+def raw_error(apparent: Floats, mislabeling: Floats, c: float) -> Floats:
+    """(A − ε)/(1 − cε), which may be negative or above one."""
+    return np.asarray((apparent - mislabeling) / (1 - c * mislabeling))
+
+
+def _binomial_variance(rate: Floats, n: Floats) -> Floats:
+    """p̂(1−p̂)/n; at a count of zero or of all, where that would claim certainty, with half a count added to both."""
+    certain = (rate <= 0) | (rate >= 1)
+    with np.errstate(invalid="ignore"):
+        moved = np.where(certain, (np.where(np.isinf(n), 0.0, rate * n) + 0.5) / (n + 1), rate)
+    return np.asarray(moved * (1 - moved) / n)
+
+
+def standard_error(apparent: Floats, n: Floats, mislabeling: Floats, n_checked: Floats, c: float) -> Floats:
+    """Standard error by the delta method.
+
+    Var ê = [A(1−A)/n + (1 − ce)² ε(1−ε)/n₀] / (1−cε)².
+    """
+    e = raw_error(apparent, mislabeling, c)
+    spread = _binomial_variance(apparent, n) + (1 - c * e) ** 2 * _binomial_variance(mislabeling, n_checked)
+    return np.asarray(np.sqrt(spread) / np.abs(1 - c * mislabeling))
+
+
+def delta(apparent: Floats, n: Floats, mislabeling: Floats, n_checked: Floats, c: float, level: float) -> Ends:
+    """ê ± z times the standard error, not truncated."""
+    half = _z(level) * standard_error(apparent, n, mislabeling, n_checked, c)
+    middle = raw_error(apparent, mislabeling, c)
+    return middle - half, middle + half
+
+
+def fieller(apparent: Floats, n: Floats, mislabeling: Floats, n_checked: Floats, c: float, level: float) -> Ends:
+    """Fieller's interval of the ratio (Â − ε̂)/(1 − cε̂), not truncated; without an end where 1 − cε̂ may be zero.
+
+    All e with (Â − ε̂ − e(1 − cε̂))² ≤ z² [Var Â + (1 − ce)² Var ε̂]: a quadratic inequality in e.
+
+    References
+    ----------
+    Fieller (1954), Some problems in interval estimation. Journal of the Royal Statistical Society B 16.
+    """
+    z2 = _z(level) ** 2
+    var_a, var_eps = _binomial_variance(apparent, n), _binomial_variance(mislabeling, n_checked)
+    top, bottom = apparent - mislabeling, 1 - c * mislabeling
+    square = bottom**2 - z2 * c**2 * var_eps
+    middle = top * bottom - z2 * c * var_eps
+    root = np.sqrt(np.maximum(middle**2 - square * (top**2 - z2 * (var_a + var_eps)), 0.0))
+    bounded = square > 0
+    safe = np.where(bounded, square, 1.0)
+    return (
+        np.where(bounded, (middle - root) / safe, -np.inf),
+        np.where(bounded, (middle + root) / safe, np.inf),
+    )
+
+
+def score(apparent: Floats, n: Floats, mislabeling: Floats, n_checked: Floats, c: float, level: float) -> Ends:
+    """All e in [0, 1] that a score test does not reject.
+
+    Fieller's inequality with the variances at the rates most likely *under e* instead of the observed ones, as
+    Wilson's interval does for one rate and Miettinen and Nurminen's for two. With known ε it is Wilson's interval of
+    A, mapped by A ↦ (A − ε)/(1 − cε).
+
+    References
+    ----------
+    Miettinen and Nurminen (1985), Comparative analysis of two rates. Statistics in Medicine 4.
+    """
+    z = _z(level)
+
+    def statistic(e: Floats) -> Floats:
+        eps = _likeliest_mislabeling(e, apparent, n, mislabeling, n_checked, c)
+        a = e + eps * (1 - c * e)
+        variance = a * (1 - a) / n + (1 - c * e) ** 2 * eps * (1 - eps) / n_checked
+        return np.asarray((apparent - mislabeling - e * (1 - c * mislabeling)) / np.sqrt(np.maximum(variance, 1e-30)))
+
+    zero, ones = np.zeros(apparent.shape), np.ones(apparent.shape)
+    low = crossing(lambda e: statistic(e) - z, zero, ones)
+    high = crossing(lambda e: statistic(e) + z, zero, ones)
+    return low, high
+
+
+def _likeliest_mislabeling(
+    e: Floats, apparent: Floats, n: Floats, mislabeling: Floats, n_checked: Floats, c: float
+) -> Floats:
+    """The ε in [0, 1/c] under which Â and ε̂ are most likely if the true error is e.
+
+    The log-likelihood is concave in ε. Its derivative times A(1−A)ε(1−ε) is a cubic of the same sign.
+    """
+    u = 1 - c * e
+    is_given = np.isinf(n_checked)
+    m = np.where(is_given, 1.0, n_checked)
+    total = n + m
+
+    def slope(eps: Floats) -> Floats:
+        a = e + eps * u
+        cubic = u * n * (apparent - a) * eps * (1 - eps) + m * (mislabeling - eps) * a * (1 - a)
+        return np.asarray(cubic / total)
+
+    # From just above zero, since the cubic has a root at zero when no checked label was wrong.
+    likeliest = crossing(slope, np.full(e.shape, _TINY), np.full(e.shape, 1 / c), tolerance=1e-11)
+    return np.where(is_given, mislabeling, likeliest)
+
+
+def bootstrap(apparent: Floats, n: Floats, mislabeling: Floats, n_checked: Floats, c: float, level: float) -> Ends:
+    """Percentiles of ê* = (A* − ε*)/(1 − cε*) with A* and ε* from their Jeffreys posteriors, within [0, 1].
+
+    A parametric bootstrap that also works for zero counts: A* ~ Beta(nÂ + ½, n(1−Â) + ½), and ε* likewise, given
+    that it is below guessing. The percentiles are those of infinitely many draws, found by integrating over ε*.
+    """
+    flat = [np.ravel(v) for v in (apparent, n, mislabeling, n_checked)]
+    ends = np.empty((2, apparent.size))
+    for start in range(0, apparent.size, _BLOCK):
+        rows = slice(start, start + _BLOCK)
+        a, size, eps, checked = (v[rows] for v in flat)
+        ends[:, rows] = _percentiles(a, size, eps, checked, c, level)
+    low, high = ends.reshape(2, *apparent.shape)
+    return low, high
+
+
+def _percentiles(apparent: Floats, n: Floats, mislabeling: Floats, n_checked: Floats, c: float, level: float) -> Ends:
+    nodes = _mislabeling_nodes(mislabeling, n_checked, c)
+    zero, ones = np.zeros(apparent.shape), np.ones(apparent.shape)
+    low, high = (
+        crossing(partial(_mass_missing, share, apparent, n, nodes, c), zero, ones, tolerance=1e-8)
+        for share in ((1 - level) / 2, (1 + level) / 2)
+    )
+    return low, high
+
+
+def error_distribution(
+    apparent: float, n: float, mislabeling: float, n_checked: float, c: float
+) -> scipy.stats.rv_histogram:
+    """ê* under the draws of `bootstrap`, given that it lies within [0, 1].
+
+    With counts of zero its density has no bound, and no even grid shows that; its quantiles are as smooth as any.
+    """
+    # Closer and closer to both ends, where the values of a long tail lie; what is beyond them is left out.
+    shares = special.expit(np.linspace(-_TAIL, _TAIL, _QUANTILES))
+    a, size, eps, checked = (np.full(_QUANTILES, value) for value in (apparent, n, mislabeling, n_checked))
+    nodes = _mislabeling_nodes(eps, checked, c)
+    zero, ones = np.zeros(_QUANTILES), np.ones(_QUANTILES)
+    below, upto = (_cdf_at(end, a, size, nodes, c) for end in (zero, ones))
+    wanted = below + shares * (upto - below)
+    values = crossing(partial(_mass_missing, wanted, a, size, nodes, c), zero, ones, tolerance=1e-13)
+    is_new = np.diff(np.maximum.accumulate(values), prepend=-1.0) > 0
+    return scipy.stats.rv_histogram((np.diff(shares[is_new]), values[is_new]), density=False)
+
+
+def _mass_missing(
+    share: float | Floats, apparent: Floats, n: Floats, nodes: tuple[Floats, Floats], c: float, e: Floats
+) -> Floats:
+    return share - _cdf_at(e, apparent, n, nodes, c)
+
+
+def beta_cdf(e: Floats, apparent: Floats, n: Floats, mislabeling: Floats, n_checked: Floats, c: float) -> Floats:
+    """P(ê* ≤ e) under the draws of `bootstrap`, not restricted to [0, 1]; at e = 0 it is P(A* ≤ ε*)."""
+    flat = [np.ravel(v) for v in np.broadcast_arrays(e, apparent, n, mislabeling, n_checked)]
+    out = np.empty(flat[0].shape)
+    for start in range(0, len(out), _BLOCK):
+        e_, a_, n_, eps_, m_ = (v[start : start + _BLOCK] for v in flat)
+        out[start : start + _BLOCK] = _cdf_at(e_, a_, n_, _mislabeling_nodes(eps_, m_, c), c)
+    return out.reshape(np.broadcast_shapes(np.shape(e), apparent.shape))
+
+
+def _cdf_at(e: Floats, apparent: Floats, n: Floats, nodes: tuple[Floats, Floats], c: float) -> Floats:
+    eps, weights = nodes
+    a = np.clip(eps + e[..., None] * (1 - c * eps), 0.0, 1.0)
+    inside = special.betainc((n * apparent + 0.5)[..., None], (n * (1 - apparent) + 0.5)[..., None], a)
+    return np.asarray(inside @ weights)
+
+
+def _mislabeling_nodes(mislabeling: Floats, n_checked: Floats, c: float) -> tuple[Floats, Floats]:
+    """Values of ε*, shape (..., nodes), and weights, shape (nodes,), that stand for its distribution below 1/c."""
+    is_given = np.isinf(n_checked)
+    if is_given.all():
+        return mislabeling[..., None], np.ones(1)
+    shares, weights = special.roots_legendre(_NODES)
+    m = np.where(is_given, 1.0, n_checked)
+    right, wrong = (m * (1 - mislabeling) + 0.5)[..., None], (m * mislabeling + 0.5)[..., None]
+    eps = special.betaincinv(wrong, right, (1 + shares) / 2 * special.betainc(wrong, right, 1 / c))
+    return np.where(is_given[..., None], mislabeling[..., None], eps), np.asarray(weights / 2)
+
+
+def _z(level: float) -> float:
+    return float(scipy.stats.norm.isf((1 - level) / 2))
+
+
+def crossing(function: Callable[[Floats], Floats], low: Floats, high: Floats, *, tolerance: float = 1e-10) -> Floats:
+    """The x in [low, high] where a function falls through zero; an end where it does not.
+
+    `function` takes and gives arrays of one shape, element by element. Where it is not positive at `low` the answer is
+    `low`, where it is not negative at `high` it is `high`.
+
+    References
+    ----------
+    Chandrupatla (1997), A new hybrid quadratic/bisection algorithm for finding the zero of a nonlinear function
+    without using derivatives. Advances in Engineering Software 28.
+    """
+    new, other = np.array(low, dtype=float), np.array(high, dtype=float)
+    f_new, f_other = function(new), function(other)
+    at_low = f_new <= 0
+    at_high = ~at_low & (f_other >= 0)
+    share = np.full(new.shape, 0.5)
+    for _ in range(_STEPS):
+        x = new + share * (other - new)
+        fx = function(x)
+        same = np.sign(fx) == np.sign(f_new)
+        old, f_old = np.where(same, new, other), np.where(same, f_new, f_other)
+        other, f_other = np.where(same, other, new), np.where(same, f_other, f_new)
+        new, f_new = x, fx
+        width = np.abs(new - other)
+        if ((width < tolerance) | (f_new == 0) | at_low | at_high).all():
+            break
+        least = 0.5 * tolerance / np.maximum(width, tolerance)
+        share = np.clip(_next_share(new, other, old, f_new, f_other, f_old), least, 1 - least)
+    inside = np.where(np.abs(f_new) <= np.abs(f_other), new, other)
+    return np.where(at_low, low, np.where(at_high, high, inside))
+
+
+def _next_share(x1: Floats, x2: Floats, x3: Floats, f1: Floats, f2: Floats, f3: Floats) -> Floats:
+    """How far from x1 to x2 to go next: inverse quadratic interpolation where it can be trusted, else one half."""
+    with np.errstate(all="ignore"):
+        xi, phi = (x1 - x2) / (x3 - x2), (f1 - f2) / (f3 - f2)
+        trusted = (phi**2 < xi) & ((1 - phi) ** 2 < 1 - xi)
+        step = f1 / (f1 - f2) * f3 / (f3 - f2) - (x3 - x1) / (x2 - x1) * f1 / (f3 - f1) * f2 / (f2 - f3)
+    return np.where(trusted & np.isfinite(step), step, 0.5)
+
+
+_ROUNDING = 1e-12
+
+
+def _numbers(values: npt.ArrayLike, name: str, what: str) -> Floats:
+    try:
+        return np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        raise InvalidParameter(f"{name} must be {what}, got {values!r}") from None
+
+
+def check_rate(values: npt.ArrayLike, *, name: str) -> Floats:
+    """A share in [0, 1], or an array of such; a rounding beyond the ends is forgiven."""
+    array = _numbers(values, name, "a rate in [0, 1] or an array of such")
+    wrong = ~((array >= -_ROUNDING) & (array <= 1 + _ROUNDING))
+    if wrong.any():
+        raise InvalidParameter(
+            f"{name} must be a rate in [0, 1], got {preview(array[wrong].ravel())}; divide counts by their total"
+        )
+    return np.clip(array, 0.0, 1.0)
+
+
+def check_size(values: npt.ArrayLike | None, *, name: str, absent: float) -> Floats:
+    """A number of items of at least 1, or an array of such; `absent` stands for None."""
+    if values is None:
+        return np.asarray(absent)
+    array = _numbers(values, name, "a number of items or an array of such")
+    wrong = ~(array >= 1)
+    if wrong.any():
+        raise InvalidParameter(
+            f"{name} must be at least 1, got {preview(array[wrong].ravel())}; leave {name} out if it is not known"
+        )
+    return array
+
+
+def chance_factor(n_classes: int) -> float:
+    """The c of A = e + ε − c e ε: C/(C − 1), two for two classes."""
+    n = check_integer(n_classes, name="n_classes", low=2)
+    return n / (n - 1)
+
+
+def check_identified(mislabeling: Floats, n_classes: int) -> None:
+    """Labels must be better than guessing, ε < (C − 1)/C; the sentence says whose are not."""
+    limit = (n_classes - 1) / n_classes
+    wrong = mislabeling >= limit
+    if not wrong.any():
+        return
+    who = ""
+    if mislabeling.ndim:
+        first = np.argwhere(wrong)[0].tolist()
+        who = f" from labeler {first[0] if len(first) == 1 else tuple(first)}"
+    raise InvalidParameter(
+        f"mislabeling must be below {limit:.4g} for {n_classes} classes, got {float(mislabeling[wrong][0]):.4g}{who}: "
+        "labels no better than guesses carry nothing of the truth, so the rate cannot be identified; "
+        "leave them out, or use the bounds of any dependence (`rates.error_bounds`)"
+    )
+
+
+def check_square(values: npt.ArrayLike, *, name: str) -> Floats:
+    """Matrices of shape (..., C, C) without negative entries, C at least 2."""
+    array = _numbers(values, name, "an array of shape (..., classes, classes)")
+    if array.ndim < 2 or array.shape[-1] != array.shape[-2] or array.shape[-1] < 2:
+        raise InvalidParameter(f"{name} must have the shape (..., classes, classes), got {array.shape}")
+    if not (np.isfinite(array).all() and (array >= 0).all()):
+        raise InvalidParameter(f"{name} must hold counts or probabilities, got {preview(array[~(array >= 0)].ravel())}")
+    return array
+
+
+def plain(values: npt.NDArray[np.generic]) -> float | Floats:
+    """A number for a number, an array for an array."""
+    return values.item() if np.ndim(values) == 0 else np.asarray(values)
+
+
+_METHODS: dict[IntervalMethod, Callable[[Floats, Floats, Floats, Floats, float, float], tuple[Floats, Floats]]] = {
+    "score": score,
+    "fieller": fieller,
+    "delta": delta,
+    "bootstrap": bootstrap,
+}

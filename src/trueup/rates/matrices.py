@@ -22,7 +22,7 @@ from trueup._base.validation import (
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import get_metric
 from trueup.posteriors import DrawnEstimate, Estimate
-from trueup.rates.checks import check_square, plain
+from trueup.rates.errors import check_square, plain
 
 _ROUNDING = 1e-9
 _SINGULAR = 1e-6  # smallest singular value; an error of a cell would be blown up a million times
@@ -146,11 +146,11 @@ class RecoveredConfusion:
         n = np.where(np.isnan(self.n), 1.0, self.n)[..., None, None]
         joint = _gammas(rng, size, self.joint * n + 1 / c**2)
         joint /= joint.sum(axis=(-2, -1), keepdims=True)
-        known = np.isinf(self.n_checked)[..., None]
-        counts = self.labeler * np.where(known, 1.0, self.n_checked[..., None])
+        is_given = np.isinf(self.n_checked)[..., None]
+        counts = self.labeler * np.where(is_given, 1.0, self.n_checked[..., None])
         rows = _gammas(rng, size, counts + 1 / c)
         rows /= rows.sum(axis=-1, keepdims=True)
-        labeler = np.where(known, self.labeler, rows)
+        labeler = np.where(is_given, self.labeler, rows)
         return np.asarray(np.linalg.solve(_transposed(labeler), joint))
 
     def __repr__(self) -> str:
@@ -365,9 +365,9 @@ def _error_variance(joint: Floats, labeler: Floats, n: Floats, n_checked: Floats
     cells = (joint * n[..., None, None] + 1 / c**2) / (n[..., None, None] + 1)
     first = (cells * inverse**2).sum(axis=(-2, -1)) - (cells * inverse).sum(axis=(-2, -1)) ** 2
     slope = _transposed(inverse) @ joint @ _transposed(inverse)
-    known = np.isinf(n_checked)
-    size = np.where(known, 1.0, n_checked)[..., None]
+    is_given = np.isinf(n_checked)
+    size = np.where(is_given, 1.0, n_checked)[..., None]
     rows = (labeler * size + 1 / c) / (size + 1)
     spread = (rows * slope**2).sum(axis=-1) - (rows * slope).sum(axis=-1) ** 2
-    second = np.where(known, 0.0, spread / size[..., 0]).sum(axis=-1)
+    second = np.where(is_given, 0.0, spread / size[..., 0]).sum(axis=-1)
     return np.asarray(np.maximum(first, 0.0) / n + second)

@@ -12,7 +12,7 @@ import scipy
 from trueup._base.types import Floats
 from trueup._base.validation import check_choice
 from trueup.exceptions import InvalidParameter
-from trueup.rates.checks import chance_factor, check_identified, check_rate, plain
+from trueup.rates.errors import chance_factor, check_identified, check_rate, plain
 
 Combine = Literal["majority", "optimistic"]
 _COMBINES: tuple[Combine, ...] = ("majority", "optimistic")

@@ -16,9 +16,8 @@ from trueup.core.base import base_of
 from trueup.core.truth import TruthModel, labels_of_base
 from trueup.data.aligned import AlignedPredictions, OutputKind
 from trueup.data.labels import Labels
-from trueup.estimators.system_features import system_prior
 from trueup.estimators.system_values import system_values
-from trueup.estimators.truth import draw_truths
+from trueup.estimators.truth import truths_given_outputs
 from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions, silenced_warnings
 from trueup.metrics import Metric, MetricLike, as_metric
 from trueup.noise import Confusion, NoiseModel
@@ -83,8 +82,8 @@ class VoteScorer:
     ) -> Codes:
         """Truths of the items, given votes and what the classifier says."""
         if self.noise is not None:
-            prior = system_prior(aligned, labels.n_classes, used=used)
-            return draw_truths(labels, self.noise, item_prior=prior, n_draws=self.n_draws, random_state=rng).truths
+            how: dict[str, Any] = {"used": used, "n_draws": self.n_draws, "random_state": rng}
+            return truths_given_outputs(labels, self.noise, aligned, **how).truths
         assert self.base is not None
         codes = aligned.codes
         if codes is None and aligned.probabilities is not None:

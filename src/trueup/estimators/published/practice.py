@@ -40,10 +40,10 @@ def labeler_counts(labels: Labels, predictions: npt.ArrayLike) -> Floats:
     """
     codes = _checked(labels, predictions)
     c = labels.n_classes
-    item, labeler, answer, times = labels.vote_table()
+    item, labeler, answer, counts = labels.vote_table()
     counted = (answer < c) & (codes[item] >= 0)
     cell = (labeler[counted].astype(np.int64) * c + answer[counted]) * c + codes[item[counted]]
-    table = np.bincount(cell, weights=times[counted], minlength=labels.n_labelers * c * c)
+    table = np.bincount(cell, weights=counts[counted], minlength=labels.n_labelers * c * c)
     return np.asarray(table.reshape(labels.n_labelers, c, c))
 
 

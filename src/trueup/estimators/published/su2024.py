@@ -30,8 +30,7 @@ from trueup.estimators.counts import (
     normal_counts,
     two_class_counts,
 )
-from trueup.estimators.exact_binary import as_confusion, columns, draw_positives, tilts
-from trueup.estimators.exact_multiclass import draw_categories, draw_confusion, draw_successes, truth_sampler
+from trueup.estimators.drawing import draw_categories, draw_confusion, draw_successes, truth_sampler
 from trueup.estimators.problem import Problem, Solution, class_posterior
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import confusion_counts
@@ -39,7 +38,6 @@ from trueup.posteriors import normal_ratio_mean, poisson_binomial_pmf
 
 Algorithm = Literal["auto", "ratios", "sampling", "exact"]
 _ALGORITHMS: tuple[Algorithm, ...] = ("auto", "ratios", "sampling", "exact")
-_MOST_EXACT = 3000  # items up to which ratios of counts are averaged over all pairs of counts
 _TOO_NARROW = "the operating point is taken as known, so intervals are too narrow; `method='bayes'` does not do so"
 
 
@@ -66,8 +64,8 @@ def mmse(
     problem : Problem
     algorithm : {"auto", "ratios", "sampling", "exact"}
         How the expected operating point is computed: "ratios" of normals (Algorithm 1; two classes), "sampling"
-        (Algorithms 2 and 4), or "exact", all pairs of counts of up to 3000 items and a second-order expansion
-        for more. "auto" is "ratios" for two classes and "sampling" for more, as in the paper.
+        (Algorithms 2 and 4), or "exact", all pairs of counts. "auto" is "ratios" for two classes and "sampling" for
+        more, as in the paper.
     n_draws : int, optional
         Draws of a sampling step; by default 5000 for two classes and 2500 × classes for more.
     start : array of shape (n_classes, n_classes), optional
@@ -195,7 +193,7 @@ def _mean_exactly(chances: Floats, predictions: Codes) -> Floats:
         for predicted in range(n_classes):
             mine = predictions == predicted
             a, b = chances[mine, truth], chances[~mine, truth]
-            result[truth, predicted] = _mean_share(a, b) if len(chances) <= _MOST_EXACT else _expanded_share(a, b)
+            result[truth, predicted] = _mean_share(a, b)
     return result
 
 
@@ -211,16 +209,6 @@ def _mean_share(a: Floats, b: Floats) -> float:
 def _likely(pmf: Floats) -> tuple[Floats, Floats]:
     kept = np.flatnonzero(pmf > 1e-14)
     return kept.astype(float), pmf[kept] / pmf[kept].sum()
-
-
-def _expanded_share(a: Floats, b: Floats) -> float:
-    """The same to second order in the deviations of the counts."""
-    mean_a, mean = float(a.sum()), float(a.sum() + b.sum())
-    if mean <= 0:
-        return np.nan
-    variance_a = float((a * (1 - a)).sum())
-    variance = variance_a + float((b * (1 - b)).sum())
-    return float(np.clip(mean_a / mean + mean_a * variance / mean**3 - variance_a / mean**2, 0.0, 1.0))
 
 
 def estimated_labels(
@@ -326,15 +314,13 @@ def prior_average(
     check_integer(n_draws, name="n_draws", low=1)
     if problem.n_classes > 2:
         confusions = rng.dirichlet(np.ones(problem.n_classes), size=(n_draws, problem.n_classes))
-        draws = [draw_confusion(class_posterior(problem, k), problem.predictions, 1, rng)[0] for k in confusions]
-        return Solution(DrawnCounts(np.array(draws), truths=truth_sampler(problem, confusions)))
-    axis = (np.arange(check_integer(n_grid, name="n_grid", low=1)) + 0.5) / n_grid
-    grid = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
-    points = np.repeat(grid, max(n_draws // len(grid), 1), axis=0)
-    both = columns(problem)
-    v, u = (draw_positives(column, tilt, rng) for column, tilt in zip(both, tilts(points), strict=True))
-    counts = two_class_counts(u, v, both[1].n, both[0].n)
-    return Solution(DrawnCounts(counts, truths=truth_sampler(problem, as_confusion(grid[:, 0], grid[:, 1]))))
+    else:
+        axis = (np.arange(check_integer(n_grid, name="n_grid", low=1)) + 0.5) / n_grid
+        d, f = np.meshgrid(axis, axis, indexing="ij")
+        confusions = np.stack([1 - f, f, 1 - d, d], axis=-1).reshape(-1, 2, 2)
+    each = max(n_draws // len(confusions), 1)
+    draws = [draw_confusion(class_posterior(problem, k), problem.predictions, each, rng) for k in confusions]
+    return Solution(DrawnCounts(np.concatenate(draws), truths=truth_sampler(problem, confusions)))
 
 
 def ideal(problem: Problem, *, truth: npt.ArrayLike, random_state: RandomState = None) -> Solution:

@@ -239,14 +239,14 @@ def _inputs(labels: Labels, scores: npt.ArrayLike, positive: int) -> tuple[Float
             f"scores must have the shape (systems, {labels.n_items}), one for each item, got {table.shape}; "
             "see Predictions.align"
         )
-    item, labeler, answer, times = labels.vote_table()
+    item, labeler, answer, counts = labels.vote_table()
     counted = answer < 2  # abstentions kept as answers are no votes for a class
-    item, labeler, answer, times = item[counted], labeler[counted], answer[counted], times[counted]
+    item, labeler, answer, counts = item[counted], labeler[counted], answer[counted], counts[counted]
     groups = GroupedItems.from_entries(
-        item, labeler, answer == positive, n_items=labels.n_items, n_groups=labels.n_labelers, mass=times
+        item, labeler, answer == positive, n_items=labels.n_items, n_groups=labels.n_labelers, mass=counts
     )
     gold = np.where(labels.gold_codes < 0, -1, labels.gold_codes == positive).astype(np.int8)
-    per_labeler = np.bincount(labeler, weights=times, minlength=labels.n_labelers).astype(float)
+    per_labeler = np.bincount(labeler, weights=counts, minlength=labels.n_labelers).astype(float)
     return table, _Votes(labels.answer_counts[:, [1 - positive, positive]], gold, groups, per_labeler)
 
 

@@ -67,9 +67,9 @@ def engine_for(votes: sparse.csr_array, passes: int) -> EngineName:
     return choose_engine(work=votes.nnz * passes)
 
 
-def engine_for_chains(offers: tuple[EngineName, ...] = OF_ONE_PROCESSOR) -> EngineName:
+def engine_for_chains() -> EngineName:
     """The engine for chains of sweeps, whose many small steps take ten times as long where nothing is compiled."""
-    return choose_engine(offers=offers, work=1, worth=0)
+    return choose_engine(offers=OF_ONE_PROCESSOR, work=1, worth=0)
 
 
 def prepare(votes: sparse.csr_array | PreparedVotes) -> PreparedVotes:
@@ -147,7 +147,7 @@ def em_step(
     n_states = len(weights)
     width = compiled.width_for(n_states)
     padded, starts = _padded(table, weights, state_class, len(width))
-    known = gold.astype(np.int32, copy=False)
+    given = gold.astype(np.int32, copy=False)
     out = np.empty((len(gold) if keep_posterior else 0, n_states))
 
     def block(low: int, high: int) -> tuple[Floats, Floats, float]:
@@ -160,7 +160,7 @@ def em_step(
             ready.data,
             padded.reshape(-1),
             starts.reshape(-1),
-            known,
+            given,
             counts.reshape(-1),
             state_counts,
             out,

@@ -78,9 +78,9 @@ def _split(builder: Any, vector: _Vector, value: Any) -> list[Any]:
     return [builder.extract_value(value, k) for k in range(len(vector.pieces))]
 
 
-def _addresses(context: Any, builder: Any, vector: _Vector, array_type: Any, array: Any, at: Any) -> list[Any]:
+def _addresses(context: Any, builder: Any, vector: _Vector, array_type: Any, array: Any, first_at: Any) -> list[Any]:
     """Where the pieces are in a flat array, from `at` on."""
-    start = builder.gep(context.make_array(array_type)(context, builder, array).data, [at])
+    start = builder.gep(context.make_array(array_type)(context, builder, array).data, [first_at])
     offsets = np.cumsum([0, *vector.pieces]).tolist()
     return [
         builder.bitcast(builder.gep(start, [ir.Constant(ir.IntType(64), offset)]), _piece(size).as_pointer())
@@ -89,7 +89,7 @@ def _addresses(context: Any, builder: Any, vector: _Vector, array_type: Any, arr
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _load(typing: Any, array: Any, at: Any, width: Any) -> Any:
+def _load(typing: Any, array: Any, first_at: Any, width: Any) -> Any:
     """The elements of a flat array from `at` on."""
     vector = _Vector(width.count)
 
@@ -104,7 +104,7 @@ def _load(typing: Any, array: Any, at: Any, width: Any) -> Any:
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _store(typing: Any, array: Any, at: Any, vector: Any) -> Any:
+def _store(typing: Any, array: Any, first_at: Any, vector: Any) -> Any:
     """Write a vector to a flat array from `at` on."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -274,12 +274,12 @@ def em_block(
             _store(state_counts, s, _plus(_load(state_counts, s, width), vector))
             if once:
                 for j in range(first, last):
-                    at = np.uint64(indices[j]) * n + s
-                    _store(counts, at, _plus(_load(counts, at, width), vector))
+                    first_at = np.uint64(indices[j]) * n + s
+                    _store(counts, first_at, _plus(_load(counts, first_at, width), vector))
             else:
                 for j in range(first, last):
-                    at = np.uint64(indices[j]) * n + s
-                    _store(counts, at, _plus(_load(counts, at, width), _scaled(vector, data[j])))
+                    first_at = np.uint64(indices[j]) * n + s
+                    _store(counts, first_at, _plus(_load(counts, first_at, width), _scaled(vector, data[j])))
         if posterior.shape[0] > 0:
             for k in range(posterior.shape[1]):
                 posterior[i, k] = p[k] * scale

@@ -3,9 +3,8 @@
 A chain draws the parameters given the states of the items (`draw_parameters`, one function for each model), and the
 states given the parameters. `votes` is a table of counts by item (indptr, indices, data) and, of items of which all is
 said alike, a place that they share, -1 for an item that has no like. `systems` are codes of outputs (systems, items),
-the first column of each, what each counts for, and the pseudo-counts of the columns. `item_prior` is P(class) of each
-item, or has no rows. `totals` are the counts of the votes, of the items, of the gold items of each class and of the
-outputs in each state, and the sums of the log item prior of each class over the items of a state.
+the first column of each, what each counts for, and the pseudo-counts of the columns. `totals` are the counts of the
+votes, of the items, of the gold items of each class and of the outputs in each state.
 
 What is handed on is `np.int64(0)` and not 0, of which numba would compile a version of its own; and arrays are copied
 number by number, since what numba brings along to say that shapes differ takes longer to compile than the rest.
@@ -28,12 +27,11 @@ from trueup.noise.kernels import FLOOR
 
 Integers = npt.NDArray[Any]
 
-# Votes, systems, gold and item prior of no items.
+# Votes, systems and gold of no items.
 NO_PROBLEM = (
     (np.zeros(1, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64)),
     (np.empty((0, 0), np.int64), np.zeros(1, np.int64), np.empty(0), np.empty((0, 0))),
     np.empty(0, np.int32),
-    np.empty((0, 0)),
 )
 _RESCALE_EVERY = 16
 _BLOCK = 64  # items that a call is for: handing over all the arrays takes as long as one item
@@ -113,7 +111,7 @@ def draw_output_rows(counts, first, row_prior, power, table, rng):
 
 
 @jit
-def _weigh_states(start, stop, votes, systems, gold, item_prior, parts, rows):
+def _weigh_states(start, stop, votes, systems, gold, parts, rows):
     """P(state and what is said of an item), of each state but for a scale, for the items from `start` to `stop`.
 
     Items that share a place share a row of `rows`, which is filled once; those without one have the rows behind.
@@ -125,19 +123,14 @@ def _weigh_states(start, stop, votes, systems, gold, item_prior, parts, rows):
     n_states = len(weights)
     n_places = len(first_item) - _BLOCK
     first_item[n_places:] = -1
-    class_weight = np.zeros(labels.max() + 1)
-    for g in range(n_states):  # with an item prior, weights only share out a class to its states
-        class_weight[labels[g]] += weights[g]
     for i in range(start, stop):
-        at = place[i] if place[i] >= 0 else n_places + i - start
-        if at < n_places and first_item[at] >= 0:
+        row = place[i] if place[i] >= 0 else n_places + i - start
+        if row < n_places and first_item[row] >= 0:
             continue
-        first_item[at] = i
+        first_item[row] = i
         log_scale = 0.0
         for g in range(n_states):
-            chances[at, g] = weights[g] if gold[i] < 0 or labels[g] == gold[i] else 0.0
-            if len(item_prior) > 0:
-                chances[at, g] *= max(item_prior[i, labels[g]], FLOOR) / class_weight[labels[g]]
+            chances[row, g] = weights[g] if gold[i] < 0 or labels[g] == gold[i] else 0.0
         factors = 0
         for j in range(indptr[i], indptr[i + 1]):
             column = indices[j]
@@ -145,72 +138,72 @@ def _weigh_states(start, stop, votes, systems, gold, item_prior, parts, rows):
             part = data[j] - whole
             if part > 0.0:
                 for g in range(n_states):
-                    chances[at, g] *= table[column, g] ** part
+                    chances[row, g] *= table[column, g] ** part
                 factors += 1
             for _ in range(whole):
                 for g in range(n_states):
-                    chances[at, g] *= table[column, g]
+                    chances[row, g] *= table[column, g]
                 factors += 1
                 if factors >= _RESCALE_EVERY:
                     top = 0.0
                     for g in range(n_states):
-                        top = max(top, chances[at, g])
+                        top = max(top, chances[row, g])
                     for g in range(n_states):
-                        chances[at, g] /= top
+                        chances[row, g] /= top
                     log_scale += math.log(top)
                     factors = 0
         for s in range(len(power)):
             if outputs[s, i] >= 0:
                 column = first[s] + outputs[s, i]
                 for g in range(n_states):
-                    chances[at, g] *= output_table[column, g]
+                    chances[row, g] *= output_table[column, g]
         total = 0.0
         for g in range(n_states):
-            total += chances[at, g]
-        sums[at, 0] = log_scale + math.log(total)
-        sums[at, 1] = total
+            total += chances[row, g]
+        sums[row, 0] = log_scale + math.log(total)
+        sums[row, 1] = total
 
 
 @jit
 def _draw_block(start, stop, place, labels, rows, states, truth, rng):
     """Draw the states of the items from `start` to `stop`, in their order; returns their log-likelihood."""
-    first_item, chances, sums, times = rows
+    first_item, chances, sums, n_drawn = rows
     n_places, n_states = len(first_item) - _BLOCK, chances.shape[1]
     log_likelihood = 0.0
     for i in range(start, stop):
-        at = place[i] if place[i] >= 0 else n_places + i - start
-        log_likelihood += sums[at, 0]
-        rest = rng.random() * sums[at, 1]
+        row = place[i] if place[i] >= 0 else n_places + i - start
+        log_likelihood += sums[row, 0]
+        rest = rng.random() * sums[row, 1]
         drawn = -1
         for g in range(n_states):
-            if chances[at, g] > 0.0:
+            if chances[row, g] > 0.0:
                 drawn = g
-                rest -= chances[at, g]
+                rest -= chances[row, g]
                 if rest < 0.0:
                     break
         states[i] = drawn
-        times[at, drawn] += 1.0
+        n_drawn[row, drawn] += 1.0
         if len(truth) > 0:
             truth[i] = labels[drawn]
     return log_likelihood
 
 
 @jit
-def _tally(first_row, last_row, rows, votes, systems, gold, item_prior, totals):
+def _tally(first_row, last_row, rows, votes, systems, gold, totals):
     """Count what is said of the items of some rows as often as each state was drawn there, and forget the times."""
     indptr, indices, data, _ = votes
     outputs, first, power, _ = systems
-    counts, state_counts, held, output_counts, evidence = totals
-    first_item, _, _, times = rows
-    for at in range(first_row, last_row):
-        i = first_item[at]
+    counts, state_counts, held, output_counts = totals
+    first_item, _, _, n_drawn = rows
+    for row in range(first_row, last_row):
+        i = first_item[row]
         if i < 0:
             continue
         for g in range(len(state_counts)):
-            n = times[at, g]
+            n = n_drawn[row, g]
             if n == 0.0:
                 continue
-            times[at, g] = 0.0
+            n_drawn[row, g] = 0.0
             state_counts[g] += n
             if gold[i] >= 0:
                 held[g, gold[i]] += n
@@ -219,25 +212,22 @@ def _tally(first_row, last_row, rows, votes, systems, gold, item_prior, totals):
             for s in range(len(power)):
                 if outputs[s, i] >= 0:
                     output_counts[first[s] + outputs[s, i], g] += n
-            if len(item_prior) > 0:
-                for y in range(evidence.shape[1]):
-                    evidence[g, y] += n * math.log(max(item_prior[i, y], FLOOR))
 
 
 @jit
 def _observe(first_row, last_row, rows, labels, posterior):
     """Add the chances of the classes of some rows."""
     first_item, chances, sums, _ = rows
-    for at in range(first_row, last_row):
-        i = first_item[at]
+    for row in range(first_row, last_row):
+        i = first_item[row]
         if i < 0:
             continue
         for g in range(chances.shape[1]):
-            posterior[i, labels[g]] += chances[at, g] / sums[at, 1]
+            posterior[i, labels[g]] += chances[row, g] / sums[row, 1]
 
 
 @jit
-def draw_states(votes, systems, gold, item_prior, parts, states, totals, keep, out, rng):
+def draw_states(votes, systems, gold, parts, states, totals, keep, out, rng):
     """Draw the state of each item given all parameters, and count; returns the log-likelihood.
 
     Items of which all is said alike have the same chances: these are worked out once, and what is said is counted and
@@ -250,7 +240,6 @@ def draw_states(votes, systems, gold, item_prior, parts, states, totals, keep, o
     totals[1][:] = 0.0
     totals[2][:] = 0.0
     totals[3][:] = 0.0
-    totals[4][:] = 0.0
     n_places = np.int64(0)
     for i in range(len(place)):
         n_places = max(n_places, place[i] + 1)
@@ -267,33 +256,32 @@ def draw_states(votes, systems, gold, item_prior, parts, states, totals, keep, o
     log_likelihood = 0.0
     for start in range(0, len(gold), _BLOCK):
         stop = min(start + _BLOCK, len(gold))
-        _weigh_states(start, stop, votes, systems, gold, item_prior, parts, rows)
+        _weigh_states(start, stop, votes, systems, gold, parts, rows)
         log_likelihood += _draw_block(start, stop, place, labels, rows, states, truth, rng)
-        _tally(n_places, n_rows, rows, votes, systems, gold, item_prior, totals)
+        _tally(n_places, n_rows, rows, votes, systems, gold, totals)
         if keep > 0:
             _observe(n_places, n_rows, rows, labels, out[0])
-    _tally(np.int64(0), n_places, rows, votes, systems, gold, item_prior, totals)
+    _tally(np.int64(0), n_places, rows, votes, systems, gold, totals)
     if keep > 0:
         _observe(np.int64(0), n_places, rows, labels, out[0])
     return log_likelihood
 
 
 @jit
-def count(votes, systems, gold, item_prior, states, totals):
+def count(votes, systems, gold, states, totals):
     """The counts that the states of a start give."""
     n_states = len(totals[1])
     rows = (np.zeros(1, np.int64), np.empty((0, n_states)), np.empty((0, 2)), np.zeros((1, n_states)))
     for i in range(len(gold)):
         rows[0][0] = i
         rows[3][0, states[i]] = 1.0
-        _tally(np.int64(0), np.int64(1), rows, votes, systems, gold, item_prior, totals)
+        _tally(np.int64(0), np.int64(1), rows, votes, systems, gold, totals)
 
 
 @jit
 def record(k, labels, weights, counts, table, n_labelers, n_answers, volume, out):
-    """Class shares, accuracies of labelers, and counts and matrices of further raters, of one draw."""
-    out_prior, out_accuracy, out_counts, out_confusion, _, mean_table = out
-    n_raters, n_classes = out_counts.shape[1], out_counts.shape[2]
+    """Class shares and accuracies of labelers of one draw."""
+    out_prior, out_accuracy, _, mean_table = out
     for row in range(len(table)):
         for g in range(len(weights)):
             mean_table[row, g] += table[row, g] / len(out_prior)
@@ -302,20 +290,8 @@ def record(k, labels, weights, counts, table, n_labelers, n_answers, volume, out
         out_prior[k, y] += weights[g]
         for t in range(n_labelers):
             out_accuracy[k, t] += counts[t * n_answers + y, g]
-        for r in range(n_raters):
-            for a in range(n_answers):
-                column = (n_labelers + r) * n_answers + a
-                out_counts[k, r, y, a] += counts[column, g]
-                out_confusion[k, r, y, a] += weights[g] * table[column, g]
     for t in range(n_labelers):
         out_accuracy[k, t] = out_accuracy[k, t] / volume[t] if volume[t] > 0 else np.nan
-    for r in range(n_raters):
-        for y in range(n_classes):
-            total = 0.0
-            for a in range(n_answers):
-                total += out_confusion[k, r, y, a]
-            for a in range(n_answers):
-                out_confusion[k, r, y, a] /= max(total, 1e-300)
 
 
 @jit
@@ -324,9 +300,7 @@ def volumes(votes, n_labelers, n_answers):
     _, indices, data, _ = votes
     volume = np.zeros(n_labelers)
     for j in range(len(indices)):
-        t = indices[j] // n_answers
-        if t < n_labelers:
-            volume[t] += data[j]
+        volume[indices[j] // n_answers] += data[j]
     return volume
 
 
@@ -341,22 +315,21 @@ def run_chain(model, problem, n_labelers, states, n_warmup, kept, rng, parameter
     """Run all sweeps of a chain from the states of the items, and fill the outputs.
 
     `states` and the arrays of the model are changed in place, so that a chain can go on where it stopped. `parameters`
-    are of each draw class shares, accuracies of labelers, counts and matrices of further raters and log-likelihoods,
-    and the mean of the tables; `out` the summed chances of the classes and the truths of the draws `kept`. `done`
-    counts sweeps, for progress, and has the log-likelihood of the last.
+    are of each draw class shares, accuracies of labelers and log-likelihoods, and the mean of the tables; `out` the
+    summed chances of the classes and the truths of the draws `kept`. `done` counts sweeps, for progress, and has the
+    log-likelihood of the last.
     """
-    votes, systems, gold, item_prior = problem
-    prior, _, rater_counts, _, log_likelihood, mean_table = parameters
+    votes, systems, gold = problem
+    prior, _, log_likelihood, mean_table = parameters
     n_draws, n_classes = prior.shape
     n_states, n_rows = len(model.labels), len(mean_table)
-    n_answers = n_rows // (n_labelers + rater_counts.shape[1])
+    n_answers = n_rows // n_labelers
     n_outputs = systems[1][-1]
-    evidence = np.zeros((n_states if len(item_prior) > 0 else 0, n_classes))
     counts = np.zeros((n_rows, n_states))
-    totals = (counts, np.zeros(n_states), np.zeros((n_states, n_classes)), np.zeros((n_outputs, n_states)), evidence)
+    totals = (counts, np.zeros(n_states), np.zeros((n_states, n_classes)), np.zeros((n_outputs, n_states)))
     table, weights, output_table = np.empty((n_rows, n_states)), np.empty(n_states), np.empty((n_outputs, n_states))
     volume = volumes(votes, n_labelers, n_answers)
-    count(votes, systems, gold, item_prior, states, totals)
+    count(votes, systems, gold, states, totals)
     next_kept = np.int64(0)
     for sweep in range(n_warmup + n_draws):
         draw_parameters(model, totals, table, weights, systems, output_table, sweep < n_warmup, rng)
@@ -366,7 +339,7 @@ def run_chain(model, problem, n_labelers, states, n_warmup, kept, rng, parameter
             keep = 2 if next_kept < len(kept) and kept[next_kept] == k else 1
         recorded = (out[0], out[1][min(next_kept, len(out[1]) - 1)])
         parts = (model.labels, weights, table, output_table)
-        done[1] = draw_states(votes, systems, gold, item_prior, parts, states, totals, keep, recorded, rng)
+        done[1] = draw_states(votes, systems, gold, parts, states, totals, keep, recorded, rng)
         done[0] += 1
         next_kept += keep > 1
         if k >= 0:
@@ -378,9 +351,8 @@ def run_chain(model, problem, n_labelers, states, n_warmup, kept, rng, parameter
 
 
 def _draw_by_sampler(model, totals, table, weights, systems, output_table, warm, rng):
-    counts, state_counts, held, output_counts, evidence = totals
+    counts, state_counts, held, output_counts = totals
     sampler = model.sampler
-    sampler.evidence = evidence if len(evidence) > 0 else None
     sampler.draw(counts, state_counts, held, rng)
     model.labels[:] = sampler.state_class
     np.maximum(sampler.table, FLOOR, out=table)
@@ -405,7 +377,7 @@ def _agrees(held, state, label):
 
 
 @jit
-def _exchange_classes(fit, held, evidence, labels, rng):
+def _exchange_classes(fit, held, labels, rng):
     """Propose that two states exchange their classes; `fit` is the log probability of each state by its class."""
     n_states = len(held)
     # Pairs are unordered and the condition is the same from both sides, so each step has its own reverse.
@@ -416,15 +388,13 @@ def _exchange_classes(fit, held, evidence, labels, rng):
             if not (_agrees(held, a, lb) and _agrees(held, b, la)):
                 continue
             change = fit[a, lb] + fit[b, la] - fit[a, la] - fit[b, lb]
-            if len(evidence) > 0:
-                change += evidence[a, lb] + evidence[b, la] - evidence[a, la] - evidence[b, lb]
             if math.log(max(rng.random(), 1e-300)) < change:
                 labels[a] = lb
                 labels[b] = la
 
 
 @jit
-def _draw_hyper(counts, held, evidence, labels, pooled, strength, hyper, rng):
+def _draw_hyper(counts, held, labels, pooled, strength, hyper, rng):
     """Tables, strengths, exchanges of classes, pooled rows, and exchanges given these.
 
     With n votes drawn from a Dirichlet–multinomial with mass b on an answer, the number of tables is a sum of
@@ -468,7 +438,7 @@ def _draw_hyper(counts, held, evidence, labels, pooled, strength, hyper, rng):
     for g in range(n_states):
         for y in range(n_classes):
             fit[g, y] = math.lgamma(diagonal + tables[g, y]) - math.lgamma(1.0 + tables[g, y])
-    _exchange_classes(fit, held, evidence, labels, rng)
+    _exchange_classes(fit, held, labels, rng)
     for g in range(n_states):
         total = 0.0
         for a in range(n_answers):
@@ -481,7 +451,7 @@ def _draw_hyper(counts, held, evidence, labels, pooled, strength, hyper, rng):
     for g in range(n_states):
         for y in range(n_classes):
             fit[g, y] = (diagonal - 1.0) * math.log(pooled[g, y])
-    _exchange_classes(fit, held, evidence, labels, rng)
+    _exchange_classes(fit, held, labels, rng)
 
 
 @jit
@@ -510,11 +480,11 @@ def draw_rates(counts, n_classes, rates, rng):
 @jit
 def draw_rows(model, totals, table, weights, systems, output_table, warm, rng):
     """Strengths, exchanges and pooled rows where rows are pooled; weights; rows of labelers and of systems."""
-    flat, state_counts, held, output_counts, evidence = totals
+    flat, state_counts, held, output_counts = totals
     n_states, n_answers = model.pooled.shape
     counts = flat.reshape(len(flat) // n_answers, n_answers, n_states)
     if model.is_pooled:
-        _draw_hyper(counts, held, evidence, model.labels, model.pooled, model.strength, model.hyper, rng)
+        _draw_hyper(counts, held, model.labels, model.pooled, model.strength, model.hyper, rng)
     draw_weights(state_counts, weights, rng)
     row = np.empty(n_answers)
     for t in range(len(counts)):
@@ -548,7 +518,7 @@ DRAWS[RowState] = draw_rows
 @jit
 def draw_one_coin(model, totals, table, weights, systems, output_table, warm, rng):
     """Accuracies, rates of abstention, weights, and rows of systems."""
-    flat, state_counts, _, output_counts, _ = totals
+    flat, state_counts, _, output_counts = totals
     n_answers, n_classes = model.n_answers, len(model.labels)
     counts = flat.reshape(len(flat) // n_answers, n_answers, n_classes)
     accuracy = np.empty(len(counts))

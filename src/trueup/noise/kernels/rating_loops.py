@@ -72,24 +72,24 @@ def sweeps_a_step(distinct, n_items, n_raters):
 
 
 @jit
-def distinct_items(votes, systems, gold, item_prior):
+def distinct_items(votes, systems, gold):
     """The first of items of which all is said alike, as items of their own, and how many there are of each."""
     indptr, indices, data, place = votes
     outputs, first, power, row_prior = systems
     n_items = len(gold)
     at_place = np.full(n_items + 1, -1)
     chosen = np.empty(n_items, np.int64)
-    times = np.zeros(n_items)
+    n_alike = np.zeros(n_items)
     n = 0
     for i in range(n_items):
-        at = at_place[place[i]] if place[i] >= 0 else -1
-        if at < 0:
-            at = n
+        offset = at_place[place[i]] if place[i] >= 0 else -1
+        if offset < 0:
+            offset = n
             n += 1
-            chosen[at] = i
+            chosen[offset] = i
             if place[i] >= 0:
-                at_place[place[i]] = at
-        times[at] += 1.0
+                at_place[place[i]] = offset
+        n_alike[offset] += 1.0
     starts = np.zeros(n + 1, np.int64)
     for r in range(n):
         starts[r + 1] = starts[r] + indptr[chosen[r] + 1] - indptr[chosen[r]]
@@ -97,7 +97,6 @@ def distinct_items(votes, systems, gold, item_prior):
     counts = np.empty(starts[n])
     own_outputs = np.empty((outputs.shape[0], n), np.int64)
     own_gold = np.empty(n, gold.dtype)
-    own_prior = np.empty((n if len(item_prior) > 0 else 0, item_prior.shape[1]))
     for r in range(n):
         i = chosen[r]
         for j in range(indptr[i + 1] - indptr[i]):
@@ -106,16 +105,14 @@ def distinct_items(votes, systems, gold, item_prior):
         for s in range(outputs.shape[0]):
             own_outputs[s, r] = outputs[s, i]
         own_gold[r] = gold[i]
-        for y in range(own_prior.shape[1] if len(item_prior) > 0 else 0):
-            own_prior[r, y] = item_prior[i, y]
     own_systems = (own_outputs, first, power, row_prior)
-    return (starts, columns, counts), own_systems, own_gold, own_prior, times[:n].copy()
+    return (starts, columns, counts), own_systems, own_gold, n_alike[:n].copy()
 
 
 @jit
 def expect(distinct, shares, table, output_table, work):
     """Log P(what is said of all items), their classes summed over; `work` gets what is expected of the counts then."""
-    votes, systems, gold, item_prior, times = distinct
+    votes, systems, gold, n_alike = distinct
     indptr, indices, data = votes
     outputs, first, power, _ = systems
     expected, class_items, expected_outputs, own = work
@@ -126,18 +123,18 @@ def expect(distinct, shares, table, output_table, work):
     value = 0.0
     for i in range(len(gold)):
         for y in range(n_classes):
-            own[y] = max(item_prior[i, y], FLOOR) if len(item_prior) > 0 else shares[y]
+            own[y] = shares[y]
             if gold[i] >= 0 and gold[i] != y:
                 own[y] = 0.0
         log_scale = 0.0
         for j in range(indptr[i], indptr[i + 1]):
-            said = table[indices[j]]
+            row = table[indices[j]]
             if data[j] == 1.0:
                 for y in range(n_classes):
-                    own[y] *= said[y]
+                    own[y] *= row[y]
             else:
                 for y in range(n_classes):
-                    own[y] *= said[y] ** data[j]
+                    own[y] *= row[y] ** data[j]
             if (j - indptr[i]) % _RESCALE_EVERY == _RESCALE_EVERY - 1 or data[j] > _RESCALE_EVERY:
                 top = own.max()
                 for y in range(n_classes):
@@ -150,8 +147,8 @@ def expect(distinct, shares, table, output_table, work):
         total = 0.0
         for y in range(n_classes):
             total += own[y]
-        value += times[i] * (log_scale + math.log(total))
-        share = times[i] / total
+        value += n_alike[i] * (log_scale + math.log(total))
+        share = n_alike[i] / total
         for y in range(n_classes):
             own[y] *= share
             class_items[y] += own[y]
@@ -169,34 +166,32 @@ def expect(distinct, shares, table, output_table, work):
 
 
 @jit
-def pack_shares_and_rows(shares, output_table, first, at, q):
+def pack_shares_and_rows(shares, output_table, first, offset, q):
     """Write class shares and rows of systems down as free numbers from `at` on."""
     for y in range(1, len(shares)):
-        q[at] = math.log(shares[y] / shares[0])
-        at += 1
+        q[offset] = math.log(shares[y] / shares[0])
+        offset += 1
     for s in range(len(first) - 1):
         for c in range(first[s] + 1, first[s + 1]):
             for g in range(output_table.shape[1]):
-                q[at] = math.log(output_table[c, g] / output_table[first[s], g])
-                at += 1
+                q[offset] = math.log(output_table[c, g] / output_table[first[s], g])
+                offset += 1
 
 
 @jit
-def unpack_shares_and_rows(q, at, still, distinct, shares, output_table):
+def unpack_shares_and_rows(q, offset, still, distinct, shares, output_table):
     """Read class shares and rows of systems from the free numbers from `at` on; returns their log prior."""
-    systems, item_prior = distinct[1], distinct[3]
-    first, row_prior = systems[1], systems[3]
+    first, row_prior = distinct[1][1], distinct[1][3]
     value = 0.0
     total = 1.0
     shares[0] = 1.0
     for y in range(1, len(shares)):
-        shares[y] = math.exp(min(q[at], 50.0))
+        shares[y] = math.exp(min(q[offset], 50.0))
         total += shares[y]
-        at += 1
+        offset += 1
     for y in range(len(shares)):
         shares[y] = max(shares[y] / total, 1e-12)
-        if len(item_prior) == 0:
-            value += math.log(shares[y])
+        value += math.log(shares[y])
     n_groups = output_table.shape[1]
     for s in range(len(first) - 1):
         for g in range(n_groups):
@@ -204,28 +199,27 @@ def unpack_shares_and_rows(q, at, still, distinct, shares, output_table):
                 continue
             total = 1.0
             for c in range(first[s] + 1, first[s + 1]):
-                output_table[c, g] = math.exp(min(q[at + (c - first[s] - 1) * n_groups + g], 50.0))
+                output_table[c, g] = math.exp(min(q[offset + (c - first[s] - 1) * n_groups + g], 50.0))
                 total += output_table[c, g]
             output_table[first[s], g] = 1.0
             for c in range(first[s], first[s + 1]):
                 output_table[c, g] = max(output_table[c, g] / total, FLOOR)
                 value += row_prior[c, g] * math.log(output_table[c, g])
-        at += (first[s + 1] - first[s] - 1) * n_groups
+        offset += (first[s + 1] - first[s] - 1) * n_groups
     return value
 
 
 @jit
-def fill_gradient_of_shares_and_rows(at, still, distinct, work, shares, output_table, gradient):
+def fill_gradient_of_shares_and_rows(offset, still, distinct, work, shares, output_table, gradient):
     """The gradient by the free numbers of class shares and rows of systems, from `at` on; `work` is from `expect`."""
-    systems, item_prior = distinct[1], distinct[3]
-    first, row_prior = systems[1], systems[3]
+    first, row_prior = distinct[1][1], distinct[1][3]
     class_items, expected_outputs = work[1], work[2]
     items = 0.0
     for y in range(len(shares)):
         items += class_items[y] + 1.0
     for y in range(1, len(shares)):
-        gradient[at] = 0.0 if len(item_prior) > 0 else class_items[y] + 1.0 - items * shares[y]
-        at += 1
+        gradient[offset] = class_items[y] + 1.0 - items * shares[y]
+        offset += 1
     n_groups = output_table.shape[1]
     for s in range(len(first) - 1):
         for g in range(n_groups):
@@ -233,11 +227,11 @@ def fill_gradient_of_shares_and_rows(at, still, distinct, work, shares, output_t
             for c in range(first[s], first[s + 1]):
                 mass += row_prior[c, g] + expected_outputs[c, g]
             for c in range(first[s] + 1, first[s + 1]):
-                j = at + (c - first[s] - 1) * n_groups + g
+                j = offset + (c - first[s] - 1) * n_groups + g
                 gradient[j] = 0.0
                 if not still[s, g]:
                     gradient[j] = row_prior[c, g] + expected_outputs[c, g] - mass * output_table[c, g]
-        at += (first[s + 1] - first[s] - 1) * n_groups
+        offset += (first[s + 1] - first[s] - 1) * n_groups
 
 
 @jit
@@ -387,15 +381,15 @@ def fill_table(classes, gaps, own, rates, table):
 @jit
 def _pack(gaps, own, shares, output_table, first, q):
     """Write the parameters down as free numbers."""
-    at = 0
+    offset = 0
     for gap in gaps:
-        q[at] = gap
-        at += 1
+        q[offset] = gap
+        offset += 1
     for t in range(own.shape[0]):
         for k in range(own.shape[1]):
-            q[at] = own[t, k]
-            at += 1
-    pack_shares_and_rows(shares, output_table, first, at, q)
+            q[offset] = own[t, k]
+            offset += 1
+    pack_shares_and_rows(shares, output_table, first, offset, q)
 
 
 @jit
@@ -450,9 +444,9 @@ def _add_rater(expected, classes, n_answers, t, points, own, by_point, gradient)
 
 
 @jit
-def evaluate(q, still, known, work, parts, gradient):
+def evaluate(q, still, given, work, parts, gradient):
     """Log-density of the free numbers `q`; fills its gradient and `parts`."""
-    classes, rates, laws, hyper, distinct = known
+    classes, rates, laws, hyper, distinct = given
     gaps, own, shares, table, output_table = parts
     n_raters, n_own = own.shape
     n_gaps = len(gaps)
@@ -464,17 +458,17 @@ def evaluate(q, still, known, work, parts, gradient):
         points[k + 1] = points[k] + math.exp(gaps[k])
         value -= (gaps[k] - hyper[0]) ** 2 / (2 * hyper[1] ** 2)
         gradient[k] = -(gaps[k] - hyper[0]) / hyper[1] ** 2
-    at = n_gaps
+    offset = n_gaps
     for t in range(n_raters):
         for k in range(n_own):
             respect = k if k < 2 else (3 if k == n_own - 1 else 2)
-            away = q[at] - (laws[0] if respect == 3 else 0.0)
+            away = q[offset] - (laws[0] if respect == 3 else 0.0)
             variance = math.exp(2 * laws[1 + respect])
-            own[t, k] = q[at]
+            own[t, k] = q[offset]
             value -= away**2 / (2 * variance)
-            gradient[at] = -away / variance
-            at += 1
-    value += unpack_shares_and_rows(q, at, still, distinct, shares, output_table)
+            gradient[offset] = -away / variance
+            offset += 1
+    value += unpack_shares_and_rows(q, offset, still, distinct, shares, output_table)
     fill_table(classes, gaps, own, rates, table)
     value += expect(distinct, shares, table, output_table, work)
     by_point = np.zeros(n_gaps + 1)
@@ -485,15 +479,15 @@ def evaluate(q, still, known, work, parts, gradient):
     for k in range(n_gaps - 1, -1, -1):
         beyond += by_point[k + 1]
         gradient[k] += beyond * math.exp(gaps[k])
-    fill_gradient_of_shares_and_rows(at, still, distinct, work, shares, output_table, gradient)
+    fill_gradient_of_shares_and_rows(offset, still, distinct, work, shares, output_table, gradient)
     return value
 
 
 @jit
-def step(moved, proposed, known, work, step_scale, learns, rng):
+def step(moved, proposed, given, work, step_scale, learns, rng):
     """One Hamiltonian step; changes `moved`, and `step_scale` where it learns."""
     gaps, own, shares, table, output_table = moved
-    systems = known[4][1]
+    systems = given[4][1]
     mean, covariance, root, progress = step_scale
     n = len(mean)
     still = find_still_rows(systems, output_table)
@@ -501,7 +495,7 @@ def step(moved, proposed, known, work, step_scale, learns, rng):
     q, gradient, v = np.empty(n), np.empty(n), np.empty(n)
     _pack(gaps, own, shares, output_table, systems[1], q)
     start = q.copy()
-    value = evaluate(q, still, known, work, proposed, gradient)
+    value = evaluate(q, still, given, work, proposed, gradient)
     change = -value
     for j in range(n):
         v[j] = rng.standard_normal()
@@ -511,7 +505,7 @@ def step(moved, proposed, known, work, step_scale, learns, rng):
     for _ in range(N_LEAPFROG // 2 + int(rng.random() * N_LEAPFROG) + 1):
         push(size / 2, root, gradient, v)
         shift(size, root, v, q)
-        new = evaluate(q, still, known, work, proposed, gradient)
+        new = evaluate(q, still, given, work, proposed, gradient)
         push(size / 2, root, gradient, v)
         if not new > value + WORST:
             break
@@ -692,7 +686,7 @@ def move(counts, gaps, own, laws, steps, gap_steps, hyper, rate, once, rng):
 @jit
 def draw_ratings(model, totals, table, weights, systems, output_table, warm, rng):
     """All that raters do, rates of abstention, class shares and rows of systems; sometimes all of them together."""
-    flat, state_counts, _, output_counts, _ = totals
+    flat, state_counts, _, output_counts = totals
     classes, gaps, own, laws, hyper = model.classes, model.gaps, model.own, model.laws, model.hyper
     n_raters, n_classes = len(own), len(classes)
     counts = flat.reshape(n_raters, len(flat) // n_raters, n_classes)
@@ -712,10 +706,10 @@ def draw_ratings(model, totals, table, weights, systems, output_table, warm, rng
     draw_output_rows(output_counts, systems[1], systems[3], systems[2], output_table, rng)
     if with_steps and n_sweeps[0] > BURN_IN and n_sweeps[0] % model.every == 0:
         moved = (gaps, own, weights, table, output_table)
-        known = (classes, model.rates, laws, hyper, model.distinct)
+        given = (classes, model.rates, laws, hyper, model.distinct)
         proposed = (gaps.copy(), own.copy(), weights.copy(), table.copy(), output_table.copy())
         expected = (np.empty_like(table), np.empty(n_classes), np.empty_like(output_table), np.empty(n_classes))
-        step(moved, proposed, known, expected, model.step_scale, warm, rng)
+        step(moved, proposed, given, expected, model.step_scale, warm, rng)
     if not warm:
         for t in range(n_raters):
             model.sharpness[t] += math.exp(own[t, 1])

@@ -1,1 +1,1 @@
-"""The engine on a GPU: votes once on a device, expectation–maximisation and the sweeps of the sampler there."""
+"""The engine on a GPU: votes once on a device, expectation–maximisation there."""

@@ -1,113 +1,155 @@
-"""The passes of expectation–maximisation on a device.
-
-What goes back and forth in a sweep is a table of the labelers and its counts; the votes, the states of the items and
-their chances stay on the device. Draws have the law of those of the other engines, and random numbers of their own.
-"""
+"""The passes of expectation–maximisation on a device: votes are copied there once, tables and counts stay there."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from scipy import sparse
 from torch import Tensor
 
 from trueup._base.arrays import like, to_numpy
-from trueup._base.types import Codes, Floats, Positions
-from trueup.noise.base import normalise
+from trueup._base.engines import named_device
+from trueup._base.types import Codes, Floats
+from trueup.exceptions import InvalidParameter
+from trueup.noise.base import DecidedVotes, normalise
 from trueup.noise.kernels import FLOOR, Expectation, starts_of_items
-from trueup.noise.torch.device import check_memory, device_in_use
+from trueup.noise.placing import TooLittleMemory
 from trueup.noise.torch.fused import FusedPass, pass_for
-from trueup.noise.torch.votes import BLOCK, DeviceVotes
 
-# ------------------ The items of a chain of the sampler on a device: their states are drawn there, parameters on the
-
-
-class DeviceItems:
-    """The items of a chain on a device: their states, and the summed chances of their classes."""
-
-    def __init__(
-        self,
-        votes: sparse.csr_array,
-        gold: Codes,
-        outputs: sparse.csr_array,
-        states: Codes,
-        *,
-        n_states: int,
-        n_classes: int,
-        seed: int,
-    ) -> None:
-        device, n_items = device_in_use(), len(gold)
-        check_memory(bytes_for_steps(votes, n_states) + 8 * n_items * n_classes, device)
-        self._device, self._n_states = device, n_states
-        self._votes, self._gold = DeviceVotes(votes, device), place_gold(gold, device)
-        self._known = self._placed(np.flatnonzero(gold >= 0))
-        self._outputs = DeviceVotes(outputs, device) if outputs.shape[1] else None
-        self._random = torch.Generator(device=device).manual_seed(seed)
-        self._states = self._placed(states.astype(np.int64))
-        self._said: Tensor | None = None
-        self._fused = pass_for(self._votes, n_states, self._gold)
-        self._counts = self._votes.count_states(self._states, n_states)
-        self._posterior = torch.empty(0, device=device)
-        self._chances = torch.zeros((n_items, n_classes), dtype=torch.float64, device=device)
-
-    def count(self) -> tuple[Floats, Floats]:
-        """The votes (columns, states) and the items (states,) that are in each state."""
-        in_states = torch.bincount(self._states, minlength=self._n_states)
-        return self._counts.cpu().numpy(), in_states.double().cpu().numpy()
-
-    def states_of_known(self) -> Positions:
-        """The states of the items whose class is known."""
-        return np.asarray(self._states[self._known].cpu().numpy())
-
-    def count_outputs(self) -> Floats:
-        """How often systems gave each answer in each state, shape (columns, n_states)."""
-        assert self._outputs is not None
-        return np.asarray(self._outputs.count_states(self._states, self._n_states).cpu().numpy())
-
-    def add_output_likelihood(self, log_rows: Floats) -> None:
-        """Set what systems say of each item, from the logarithms of their rows (columns, states)."""
-        assert self._outputs is not None
-        self._said = self._outputs.sum_rows(self._placed(log_rows))
-
-    def draw(self, table: Floats, weights: Floats, state_class: Codes) -> float:
-        """Draw the state of each item given the parameters; returns the log-likelihood."""
-        log_starts = self._placed(starts_of_items(weights, state_class)).log()
-        log_table = self._placed(table).clamp_min(FLOOR).log()
-        uniforms = torch.rand(len(self._states), generator=self._random, dtype=torch.float64, device=self._device)
-        if self._fused is not None:
-            drawn = self._fused(log_table, log_starts, uniforms=uniforms, beside=self._said)
-            self._states, self._counts, self._posterior = drawn.states, drawn.counts, drawn.posterior.double()
-            return float(drawn.log_likelihood)
-        self._posterior, per_item = posterior_of(self._votes, self._gold, log_table, log_starts, self._said)
-        self._states = states_at(self._posterior, uniforms)
-        self._counts = self._votes.count_states(self._states, self._n_states)
-        return float(per_item.sum())
-
-    def add_chances(self, state_class: Codes) -> None:
-        """Add the chances of the classes under the last draw to the sums."""
-        belongs = torch.nn.functional.one_hot(self._placed(state_class.astype(np.int64)), self._chances.shape[1])
-        self._chances += self._posterior @ belongs.double()
-
-    def truth(self, state_class: Codes) -> npt.NDArray[np.int16]:
-        """The class of each item as it was drawn."""
-        return np.asarray(self._placed(state_class.astype(np.int16))[self._states].cpu().numpy())
-
-    def chances(self) -> Floats:
-        """The sum over the draws of the chances of the classes."""
-        return np.asarray(self._chances.cpu().numpy())
-
-    def _placed(self, array: npt.NDArray[np.generic]) -> Tensor:
-        return torch.as_tensor(array).to(self._device)
+_BYTES_A_VOTE = 120  # three indices and some twelve numbers while a sum is made
+BLOCK = 1 << 23  # votes whose rows are gathered at once: bounds the memory of a step
+_SMALL_INDEX = 1 << 16  # columns that 16 bits tell apart
 
 
-def states_at(posterior: Tensor, uniforms: Tensor) -> Tensor:
-    """The state of each item at a uniform number, by inversion of its chances."""
-    # The last state with any probability serves when rounding leaves a remainder.
-    last = posterior.shape[1] - 1 - (posterior.flip(1) > 0).int().argmax(dim=1)
-    return torch.minimum((posterior.cumsum(dim=1) <= uniforms[:, None]).sum(dim=1), last)
+def device_in_use() -> torch.device:
+    """The device that the call in progress named, such as "cuda:0" or "cpu"; without one a GPU where there is one."""
+    name = named_device()
+    if name is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise _no_such_device(name) from None
+    if device.type == "cpu":
+        return device
+    if device.type != "cuda" or (device.index or 0) >= torch.cuda.device_count():
+        raise _no_such_device(name)
+    return device
+
+
+def _no_such_device(name: str) -> InvalidParameter:
+    there = ["cpu", *[f"cuda:{k}" for k in range(torch.cuda.device_count())]]
+    return InvalidParameter(
+        f"`engine` must name a device that is here, {', '.join(f'torch:{one}' for one in there)}, got "
+        f"{f'torch:{name}'!r}; leave it out to let the engine choose",
+        parameter="engine",
+    )
+
+
+def free_bytes(device: torch.device) -> float:
+    """What can still be allocated on a device; all of it on the processor, which the operating system looks after."""
+    if device.type != "cuda":
+        return float("inf")
+    free, _ = torch.cuda.mem_get_info(device)
+    return float(free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device))
+
+
+def check_memory(n_bytes: float, device: torch.device) -> None:
+    """Refuse before anything is copied what a device has no memory for."""
+    free = free_bytes(device)
+    if n_bytes > free:
+        raise TooLittleMemory(f"about {n_bytes / 1e9:.2g} GB are needed on {device} and {free / 1e9:.2g} GB are free")
+
+
+def place_all(votes: DecidedVotes, posterior: Floats) -> tuple[DecidedVotes, Any]:
+    """Votes as flat arrays, and a table of their items, on the device in use."""
+    device = device_in_use()
+    check_memory(_BYTES_A_VOTE * len(votes.item) + 6 * posterior.nbytes, device)
+
+    def place(array: Any) -> torch.Tensor:
+        return torch.as_tensor(array).to(device)
+
+    return votes.placed(place), place(posterior)
+
+
+class VoteBlock(NamedTuple):
+    """Some items with their votes."""
+
+    items: slice
+    item: Tensor  # of each vote, counted from the first item of the block
+    column: Tensor
+    counts: Tensor | None
+
+
+class DeviceVotes:
+    """The vote matrix on a device: each vote is one index of 16 or 32 bits, and the votes of an item lie together."""
+
+    def __init__(self, matrix: sparse.csr_array, device: torch.device) -> None:
+        self.n_items, self.n_columns = matrix.shape
+        self.n_votes = matrix.nnz
+        self.device = device
+        indptr = np.asarray(matrix.indptr)
+        self.most_of_an_item = int(np.diff(indptr).max(initial=0))
+        wide = np.int64 if self.n_votes >= 1 << 31 else np.int32
+        self.first = torch.as_tensor(indptr.astype(wide, copy=False)).to(device)
+        # torch knows few operations on unsigned 16 bits, so they travel as signed ones.
+        self.is_small = self.n_columns <= _SMALL_INDEX
+        indices = matrix.indices.astype(np.uint16).view(np.int16) if self.is_small else matrix.indices.astype(np.int32)
+        self.columns = torch.as_tensor(indices).to(device)
+        once = bool((matrix.data == 1).all())
+        self.counts = None if once else torch.as_tensor(matrix.data.astype(np.float64, copy=False)).to(device)
+        self._edges = _edges(indptr)
+        self._votes_at = indptr[self._edges].tolist()
+
+    @staticmethod
+    def bytes_for(matrix: sparse.csr_array) -> int:
+        """What the votes take on a device."""
+        each = (2 if matrix.shape[1] <= _SMALL_INDEX else 4) + (0 if (matrix.data == 1).all() else 8)
+        return int(matrix.nnz * each + (matrix.shape[0] + 1) * (8 if matrix.nnz >= 1 << 31 else 4))
+
+    def blocks(self) -> Iterator[VoteBlock]:
+        """All votes, a bounded number at a time."""
+        for (low, high), (begin, end) in zip(pairwise(self._edges), pairwise(self._votes_at), strict=True):
+            lengths = torch.diff(self.first[low : high + 1]).long()
+            places = torch.arange(high - low, device=self.device)
+            item = torch.repeat_interleave(places, lengths, output_size=end - begin)
+            column = self.columns[begin:end].long()
+            counts = None if self.counts is None else self.counts[begin:end]
+            yield VoteBlock(slice(low, high), item, column & (_SMALL_INDEX - 1) if self.is_small else column, counts)
+
+    def sum_rows(self, table: Tensor) -> Tensor:
+        """Of each item the sum of the rows of `table` that its votes name; shape (n_items, width of the table)."""
+        total = table.new_zeros(self.n_items, table.shape[1])
+        for block in self.blocks():
+            total[block.items].index_add_(0, block.item, _weighted(table[block.column], block.counts))
+        return total
+
+    def count(self, posterior: Tensor) -> Tensor:
+        """Of each column the sum of the rows of its votes' items; shape (n_columns, width of `posterior`)."""
+        total = posterior.new_zeros(self.n_columns, posterior.shape[1])
+        for block in self.blocks():
+            total.index_add_(0, block.column, _weighted(posterior[block.items][block.item], block.counts))
+        return total
+
+    def volumes(self) -> Tensor:
+        """How often each answer of each labeler was given, shape (n_columns,)."""
+        return self.count(torch.ones(self.n_items, 1, dtype=torch.float64, device=self.device))[:, 0]
+
+
+def _weighted(rows: Tensor, counts: Tensor | None) -> Tensor:
+    return rows if counts is None else rows * counts[:, None]
+
+
+def _edges(indptr: Any) -> list[int]:
+    """Where blocks of items with a bounded number of votes begin, and the end; an item is never cut."""
+    n_items, n_votes = len(indptr) - 1, int(indptr[-1])
+    n_blocks = max(1, -(-n_votes // BLOCK))
+    inner = np.searchsorted(indptr, [n_votes * k // n_blocks for k in range(1, n_blocks)])
+    return sorted({0, *inner.tolist(), n_items})
 
 
 class DevicePasses:
@@ -127,8 +169,8 @@ class DevicePasses:
         names = torch.nn.functional.one_hot(answer, n_answers)[:, :n_classes].double()
         shares = normalise(self._votes.sum_rows(names) + smoothing)
         if self._gold is not None:
-            known = torch.nonzero(self._gold >= 0)[:, 0]
-            shares[known] = torch.nn.functional.one_hot(self._gold[known].long(), n_classes).double()
+            given = torch.nonzero(self._gold >= 0)[:, 0]
+            shares[given] = torch.nn.functional.one_hot(self._gold[given].long(), n_classes).double()
         return self._votes.count(shares), shares.sum(axis=0)
 
     def expect(self, table: Any, weights: Any, state_class: Codes) -> Expectation:
@@ -140,8 +182,7 @@ class DevicePasses:
             log_starts = like(log_table, starts_of_items(to_numpy(weights), state_class)).log()
         fused = self._fused(len(state_class))
         if fused is not None:
-            step = fused(log_table, log_starts)
-            return Expectation(step.counts, step.state_counts, float(step.log_likelihood), None)
+            return fused(log_table, log_starts)
         posterior, per_item = posterior_of(self._votes, self._gold, log_table, log_starts)
         return Expectation(self._votes.count(posterior), posterior.sum(dim=0), float(per_item.sum()), None)
 
@@ -157,17 +198,14 @@ def place_gold(gold: Codes, device: torch.device) -> Tensor | None:
 
 
 def posterior_of(
-    votes: DeviceVotes, gold: Tensor | None, log_table: Tensor, log_starts: Tensor, beside: Tensor | None = None
+    votes: DeviceVotes, gold: Tensor | None, log_table: Tensor, log_starts: Tensor
 ) -> tuple[Tensor, Tensor]:
     """P(state | votes) of each item, and the logarithm of the probability of what is said of it.
 
-    Row 0 of `log_starts` is of items whose class is not known, row 1 + c of those known to be in class c. `beside`,
-    shape (n_items, n_states), is what else is known of each item.
+    Row 0 of `log_starts` is of items whose class is not known, row 1 + c of those known to be in class c.
     """
     joint = votes.sum_rows(log_table)
     joint += log_starts[0] if gold is None else log_starts[1 + gold.long()]
-    if beside is not None:
-        joint += beside
     per_item = torch.logsumexp(joint, dim=1)
     return torch.exp_(joint.sub_(per_item[:, None])), per_item
 

@@ -1,4 +1,4 @@
-"""One pass over the votes in one CUDA kernel: each item's posterior, or a state drawn from it, and its votes counted.
+"""One pass over the votes in one CUDA kernel: each item's posterior, and its votes counted.
 
 A thread takes an item. The table of the model and the counts of the answers lie in the memory that a block of threads
 shares, so that a vote costs two reads of its index and two accesses there. Sums are of integers (logarithms in units of
@@ -13,12 +13,12 @@ The kernel is compiled by torch on its first use. Where torch cannot, `pass_for`
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from trueup.noise.torch.votes import DeviceVotes
+from trueup.noise.kernels import Expectation
 
 _LOG_UNIT = 2.0**-26  # logarithms of ratios of probabilities stay within ±2⁵, since the least probability is 1e-10
 _UNIT = 2.0**-24
@@ -31,8 +31,7 @@ _WORDS_OF_COPIES = 8192
 _SOURCE = r"""
 extern "C" __global__ void __launch_bounds__(THREADS) expect(
     const FIRST* __restrict__ first, const COLUMN* __restrict__ columns, const int* __restrict__ table,
-    const double* __restrict__ starts, const short* __restrict__ gold, const double* __restrict__ beside,
-    const float* __restrict__ uniforms, long long* __restrict__ states, float* __restrict__ posterior,
+    const double* __restrict__ starts, const short* __restrict__ gold,
     unsigned long long* __restrict__ counts, unsigned long long* __restrict__ state_counts,
     double* __restrict__ log_likelihoods, int n_items, int n_cells, int n_copies)
 {
@@ -66,12 +65,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) expect(
         for (int s = 0; s <= D; ++s) start[s] = starts[(gold[i] + 1) * (D + 1) + s];
 #endif
         double x[D + 1];
-        for (int s = 0; s <= D; ++s) {
-            x[s] = start[s] + (s ? (double)sum[s ? s - 1 : 0] * LOG_UNIT : 0.0);
-#if HAS_BESIDE
-            x[s] += beside[(size_t)i * (D + 1) + s];
-#endif
-        }
+        for (int s = 0; s <= D; ++s) x[s] = start[s] + (s ? (double)sum[s ? s - 1 : 0] * LOG_UNIT : 0.0);
         double top = x[0];
         for (int s = 1; s <= D; ++s) top = fmax(top, x[s]);
         float chance[D + 1], total = 0.0f;
@@ -81,21 +75,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) expect(
         }
         log_likelihood += top + (double)logf(total);
         unsigned int part[D], any = 0u;
-#if DRAWS
-        const float target = uniforms[i] * total;
-        float reached = 0.0f;
-        int drawn = -1;  // the last possible state serves when rounding leaves a remainder
-        for (int s = 0; s <= D; ++s) {
-            if (chance[s] > 0.0f && reached <= target) drawn = s;
-            reached += chance[s];
-            posterior[(size_t)i * (D + 1) + s] = chance[s] / total;
-        }
-        states[i] = drawn;
-        for (int d = 0; d < D; ++d) part[d] = drawn == d + 1;
-#else
         const float units = 16777216.0f / total;
         for (int d = 0; d < D; ++d) part[d] = __float2uint_rn(chance[d + 1] * units);
-#endif
         for (int d = 0; d < D; ++d) {
             in_state[d] += part[d];
             any |= part[d];
@@ -104,9 +85,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) expect(
         for (FIRST j = low; j < high; ++j) {
             const int cell = (int)columns[j] * D;
             for (int d = 0; d < D; ++d) {
-#if DRAWS
-                if (part[d] == 0u) continue;
-#endif
 #if SHARED_COUNTS
                 const unsigned int before = atomicAdd(&own[cell + d], part[d]);
                 if (before > 0xffffffffu - part[d]) atomicAdd(&counts[cell + d], 1ull << 32);
@@ -143,20 +121,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) expect(
 """
 
 
-class PassResult(NamedTuple):
-    """What a pass over the votes gives, on the device: expected counts, or those of the states that were drawn."""
-
-    counts: Tensor  # (n_columns, n_states)
-    state_counts: Tensor  # (n_states,)
-    log_likelihood: Tensor
-    states: Tensor  # (n_items,), where they were drawn
-    posterior: Tensor  # (n_items, n_states), in single precision, where states were drawn
-
-
 class FusedPass:
-    """The E-step and the sums of the M-step of one problem, or a draw of all states; make one with `pass_for`."""
+    """The E-step and the sums of the M-step of one problem; make one with `pass_for`."""
 
-    def __init__(self, votes: DeviceVotes, n_states: int, gold: Tensor | None) -> None:
+    def __init__(self, votes: Any, n_states: int, gold: Tensor | None) -> None:
         self._votes, self._n_states = votes, n_states
         self._nothing = torch.empty(0, device=votes.device)
         self._gold = None if gold is None else gold.to(torch.int16)
@@ -170,7 +138,7 @@ class FusedPass:
         self._threads = 1024 if n_states <= 4 else 512 if n_states <= 8 else 256
         at_once = min(2048 // self._threads, 4 * words // max(self._shared_bytes, 1))
         self._n_blocks = int(properties.multi_processor_count) * max(1, at_once)
-        self._settings = {
+        settings = {
             "D": n_states - 1,
             "COLUMN": "unsigned short" if votes.is_small else "int",
             "FIRST": "long long" if votes.first.dtype == torch.int64 else "int",
@@ -179,37 +147,21 @@ class FusedPass:
             "SHARED_TABLE": int(shares_table),
             "HAS_GOLD": int(gold is not None),
         }
-        self._kernel(draws=False, has_beside=False)  # which fails here, if it does
+        self._kernel = _compiled(str(votes.device), tuple(settings.items()))  # which fails here, if it does
         self._volumes = votes.volumes()
 
-    def _kernel(self, *, draws: bool, has_beside: bool) -> Any:
-        settings = self._settings | {"DRAWS": int(draws), "HAS_BESIDE": int(has_beside)}
-        return _compiled(str(self._votes.device), tuple(settings.items()))
-
-    def __call__(
-        self,
-        log_table: Tensor,
-        log_starts: Tensor,
-        *,
-        uniforms: Tensor | None = None,
-        beside: Tensor | None = None,
-    ) -> PassResult:
+    def __call__(self, log_table: Tensor, log_starts: Tensor) -> Expectation:
         """Counts under a table of logarithms (n_columns, n_states) and those of the start of items.
 
-        Row 0 of `log_starts` is of items whose class is not known, row 1 + c of those known to be in class c. With
-        `uniforms`, one for each item, states are drawn by inversion and counted, else expected ones are. `beside`,
-        shape (n_items, n_states), is what else is known of each item.
+        Row 0 of `log_starts` is of items whose class is not known, row 1 + c of those known to be in class c.
         """
-        votes, n_others, draws = self._votes, self._n_states - 1, uniforms is not None
-        n_drawn = votes.n_items if draws else 0
-        states = torch.empty(n_drawn, dtype=torch.int64, device=votes.device)
-        posterior = torch.empty(n_drawn, self._n_states, dtype=torch.float32, device=votes.device)
+        votes, n_others = self._votes, self._n_states - 1
         ratios = ((log_table[:, 1:] - log_table[:, :1]) / _LOG_UNIT).round().to(torch.int32).contiguous()
         counts = torch.zeros(votes.n_columns, n_others, dtype=torch.int64, device=votes.device)
         state_counts = torch.zeros(n_others, dtype=torch.int64, device=votes.device)
         logs = torch.empty(self._n_blocks, dtype=torch.float64, device=votes.device)
         with torch.cuda.device(votes.device):
-            self._kernel(draws=draws, has_beside=beside is not None)(
+            self._kernel(
                 grid=(self._n_blocks, 1, 1),
                 block=(self._threads, 1, 1),
                 args=[
@@ -218,10 +170,6 @@ class FusedPass:
                     ratios,
                     log_starts.contiguous(),
                     self._gold if self._gold is not None else self._nothing,
-                    beside.contiguous() if beside is not None else self._nothing,
-                    uniforms.float() if uniforms is not None else self._nothing,
-                    states,
-                    posterior,
                     counts,
                     state_counts,
                     logs,
@@ -232,23 +180,21 @@ class FusedPass:
                 shared_mem=self._shared_bytes,
             )
         # What is not in the other states is in the first, and the logarithms were counted from it.
-        unit = 1.0 if draws else _UNIT
-        others, in_others = counts.double() * unit, state_counts.double() * unit
-        return PassResult(
+        others, in_others = counts.double() * _UNIT, state_counts.double() * _UNIT
+        return Expectation(
             torch.cat([(self._volumes - others.sum(dim=1))[:, None].clamp_min(0.0), others], dim=1),
             torch.cat([(votes.n_items - in_others.sum())[None].clamp_min(0.0), in_others]),
-            logs.sum() + (self._volumes * log_table[:, 0]).sum(),
-            states,
-            posterior,
+            float(logs.sum() + (self._volumes * log_table[:, 0]).sum()),
+            None,
         )
 
 
-def pass_for(votes: DeviceVotes, n_states: int, gold: Tensor | None) -> FusedPass | None:
+def pass_for(votes: Any, n_states: int, gold: Tensor | None) -> FusedPass | None:
     """The fused pass where it can be used and pays, else None.
 
     `gold` is the known class of each item or -1; None where no class is known.
     """
-    if votes.device.type != "cuda" or votes.times is not None or not 2 <= n_states <= _MOST_STATES:
+    if votes.device.type != "cuda" or votes.counts is not None or not 2 <= n_states <= _MOST_STATES:
         return None
     if votes.n_votes < _FEWEST_VOTES or votes.most_of_an_item > _MOST_VOTES_OF_AN_ITEM:
         return None

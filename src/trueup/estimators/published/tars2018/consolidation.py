@@ -221,17 +221,17 @@ def _outcomes(table: Floats, n: int) -> _Outcomes:
 def _two_classes(groups: Alike, base: float, max_numbers: int) -> ConsolidatedConfusion:
     """Class 1 wins where base + Σ log-odds > 0 (up to rounding: a tie goes to class 0)."""
     halves: tuple[Alike, Alike] = ([], [])
-    for group in sorted(groups, key=lambda one: -_n_outcomes([one])):  # the larger first, each to the smaller half
+    for group in sorted(groups, key=lambda each: -_n_outcomes([each])):  # the larger first, each to the smaller half
         min(halves, key=_n_outcomes).append(group)
     listed = [[_log_odds(_outcomes(table, n)) for table, n in half] for half in halves]
     if 2 * max(map(_n_outcomes, halves)) > max_numbers:
         return _lattice([part for half in listed for part in half], base)
     nothing = _Outcomes(np.zeros((1, 1)), np.ones((1, 2)))
-    one, other = (reduce(_Outcomes.times, half, nothing) for half in listed)
-    by_odds = np.argsort(one.scores[:, 0], kind="stable")
-    upto = np.vstack([np.zeros(2), np.cumsum(one.chances[by_odds], axis=0)])
-    at = np.searchsorted(one.scores[by_odds, 0], _TIE - base - other.scores[:, 0], side="right")
-    to_each = [(other.chances * mass).sum(axis=0) for mass in (upto[at], upto[-1] - upto[at])]
+    each, other = (reduce(_Outcomes.times, half, nothing) for half in listed)
+    by_odds = np.argsort(each.scores[:, 0], kind="stable")
+    upto = np.vstack([np.zeros(2), np.cumsum(each.chances[by_odds], axis=0)])
+    cut = np.searchsorted(each.scores[by_odds, 0], _TIE - base - other.scores[:, 0], side="right")
+    to_each = [(other.chances * mass).sum(axis=0) for mass in (upto[cut], upto[-1] - upto[cut])]
     return ConsolidatedConfusion(normalise(np.column_stack(to_each)), 0.0, "exact")
 
 
@@ -251,11 +251,11 @@ def _lattice(parts: Sequence[_Outcomes], base: float) -> ConsolidatedConfusion:
         for k, by in enumerate(shift.tolist()):
             grown[:, by : by + mass.shape[1]] += part.chances[k][:, None] * mass
         mass = grown
-    at = base + float(lowest.sum()) + step * np.arange(mass.shape[1])
+    cut = base + float(lowest.sum()) + step * np.arange(mass.shape[1])
     moved = step * len(parts) / 2
-    ones = mass[:, at > _TIE].sum(axis=1)
+    ones = mass[:, cut > _TIE].sum(axis=1)
     matrix = normalise(np.column_stack([mass.sum(axis=1) - ones, ones]))
-    unsure = mass[:, np.abs(at - _TIE) <= moved].sum(axis=1)
+    unsure = mass[:, np.abs(cut - _TIE) <= moved].sum(axis=1)
     return ConsolidatedConfusion(matrix, float(unsure.max()), "lattice")
 
 
@@ -424,8 +424,8 @@ def _singular(matrices: list[ConsolidatedConfusion]) -> Booleans:
     """Which matrices cannot be inverted; drawn ones must differ from a singular one by more than chance."""
     if not matrices:
         return np.zeros(0, dtype=bool)
-    smallest = np.linalg.svd(np.array([one.matrix for one in matrices]), compute_uv=False)[:, -1]
-    slack = np.array([3 * one.error if one.how == "draws" else 0.0 for one in matrices])
+    smallest = np.linalg.svd(np.array([each.matrix for each in matrices]), compute_uv=False)[:, -1]
+    slack = np.array([3 * each.error if each.how == "draws" else 0.0 for each in matrices])
     return np.asarray(smallest < np.maximum(SINGULAR, slack))
 
 
@@ -445,18 +445,18 @@ def _voter_sets(labels: Labels, confusion: Floats) -> tuple[Positions, list[Vote
     voted = sparse.coo_array((times, (item, kind.ravel()[labeler])), shape=shape).tocsr()  # adds up repeated votes
     voted.sort_indices()
     group = np.full(labels.n_items, -1, dtype=np.int64)
-    known: dict[tuple[bytes, bytes], int] = {}
+    numbers_of: dict[tuple[bytes, bytes], int] = {}
     sets: list[Voters] = []
     examples: list[int] = []
     unknown = np.flatnonzero((labels.gold_codes < 0) & (np.diff(voted.indptr) > 0))
     for i in unknown.tolist():
         part = slice(voted.indptr[i], voted.indptr[i + 1])
         key = (voted.indices[part].tobytes(), voted.data[part].tobytes())
-        if key not in known:
-            known[key] = len(sets)
+        if key not in numbers_of:
+            numbers_of[key] = len(sets)
             sets.append((first[voted.indices[part]].astype(np.int64), voted.data[part].astype(np.int64)))
             examples.append(i)
-        group[i] = known[key]
+        group[i] = numbers_of[key]
     return group, sets, examples
 
 
@@ -478,8 +478,8 @@ def _with_gold(
     return Consolidation(
         codes=codes,
         group=group,
-        matrices=np.array([one.matrix for one in matrices]).reshape(-1, labels.n_classes, labels.n_classes),
-        errors=np.array([one.error for one in matrices]),
+        matrices=np.array([each.matrix for each in matrices]).reshape(-1, labels.n_classes, labels.n_classes),
+        errors=np.array([each.error for each in matrices]),
         singular=singular,
         likeliest=likeliest,
         labelers=tuple(voters),

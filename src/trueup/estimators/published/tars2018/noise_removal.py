@@ -230,5 +230,5 @@ def dirty(
 
 def _likeliest_shares(labels: Labels, noise: NoiseModel) -> Floats:
     """The most probable class of each item, equally probable ones in equal parts; zeros for an item without votes."""
-    known = (labels.votes_per_item > 0) | (labels.gold_codes >= 0)
-    return np.where(known[:, None], share_evenly(noise.posterior(labels), _ROUNDING), 0.0)
+    is_labeled = (labels.votes_per_item > 0) | (labels.gold_codes >= 0)
+    return np.where(is_labeled[:, None], share_evenly(noise.posterior(labels), _ROUNDING), 0.0)

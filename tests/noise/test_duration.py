@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from trueup._base.duration import LongWork
+from trueup.noise.sampling import LongWork
 
 
 def announced(seconds: float, share: float, caplog: pytest.LogCaptureFixture) -> list[str]:
