@@ -145,7 +145,7 @@ def anytime_interval(
     return max(float((middle - reach * half).min()), least), min(float((middle + reach * half).max()), most)
 
 
-def caveats(progress: Progress, counted: Counted, answers: Answers, *, by_chance: bool) -> list[str]:
+def answer_notes(progress: Progress, counted: Counted, answers: Answers, *, by_chance: bool) -> list[str]:
     """What of the way the answers came in makes an estimate less sure than it looks."""
     was_drawn, undecided = progress.draw > 0, counted.undecided
     n_chosen = int((progress.vetted & was_drawn & np.isnan(progress.propensity)).sum())
@@ -441,7 +441,7 @@ class ActiveTest(Session):
         key = "estimated", systems if counted.undecided.any() else (), category, answers
         if key not in self._memo:
             estimated = self._estimation.after(counted, systems=systems, category=category, seed=self.seed)
-            notes = (*estimated.notes, *caveats(self.progress, counted, answers, by_chance=estimated.by_chance))
+            notes = (*estimated.notes, *answer_notes(self.progress, counted, answers, by_chance=estimated.by_chance))
             self._memo[key] = replace(estimated, notes=notes)
         of_key: Estimated = self._memo[key]
         return of_key
