@@ -21,7 +21,7 @@ from benchmarks._peers import peak_bytes
 from benchmarks._results import processor
 from benchmarks._scale_votes import VOTES_PER_ITEM, write_votes
 
-__all__ = ["crowdkit", "evaluation", "files", "measure_files"]
+__all__ = ["crowdkit", "files", "measure_files"]
 
 _ITERATIONS = 20
 
@@ -120,34 +120,6 @@ def files(quick: bool) -> Section:
         ]
     )
     return Section(text, {**ours, "files": n_bytes, "polars": plain["seconds"], "copy": copy, "all": total})
-
-
-def evaluation(quick: bool) -> Section:
-    """A plain `evaluate` in memory, beside the time in which its votes could be read once."""
-    sizes: dict[str, Any] = {"n_classes": 2, "n_labelers": 200, "votes_per_item": 5, "accuracy": (0.6, 0.9)}
-    data = tu.simulate.dawid_skene(n_items=2_000 if quick else 2_000_000, **sizes, random_state=0)
-    small = tu.simulate.dawid_skene(n_items=2_000, **sizes, random_state=1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        tu.evaluate(small.predictions, small.labels)  # compiles
-        started = time.perf_counter()
-        low, high = tu.evaluate(data.predictions, data.labels)["accuracy"].interval(0.95)
-        seconds = time.perf_counter() - started
-    n_votes, n_items = data.labels.n_votes, data.labels.n_items
-    n_bytes = 4 * n_votes + (8 + 4) * n_items
-    copy = _copy_speed()
-    least = n_bytes / copy
-    text = "\n".join(
-        [
-            f"{n_votes:,} votes, 5 an item, 200 labelers, 2 classes; all that a plain evaluate does",
-            f"{seconds:.1f} s; accuracy {low:.4f} to {high:.4f}, true {data.accuracy:.4f}",
-            f"read at least once: {n_bytes / 1e6:.0f} MB (4 bytes a vote: who says what; 8 an item: where its votes "
-            "start; 4: its prediction)",
-            f"at {copy / 1e9:.1f} GB/s of a copy in memory that takes {1e3 * least:.0f} ms: evaluate takes as long as "
-            f"{seconds / least:,.0f} readings of all votes",
-        ]
-    )
-    return Section(text, {"seconds": seconds, "bytes": n_bytes, "copy": copy, "ratio": seconds / least})
 
 
 def _copy_speed() -> float:

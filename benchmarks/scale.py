@@ -2,9 +2,7 @@
 
 Run ``python -m benchmarks.scale [section ...] [--quick] [--json out.json]``; without names all sections are run.
 Sections: crowdkit (Dawid and Skene's model beside crowd-kit; TRUEUP_PEERS names a Python that has it), files (10⁸ votes
-from parquet: memory, and bytes a second beside a plain scan), evaluate (10⁷ votes, beside what the memory's bandwidth
-would allow), cluster (two worker processes against one), kills (workers killed in the middle of a fit), paper
-(costs fitted to measured iterations, and what they say of larger clusters). Files are written to the temporary folder,
+from parquet: memory, and bytes a second beside a plain scan), cluster (two worker processes against one), kills (workers killed in the middle of a fit). Files are written to the temporary folder,
 about 3 bytes a vote.
 """
 
@@ -13,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from benchmarks._scale_cluster import cluster, kills
-from benchmarks._scale_machine import crowdkit, evaluation, files
-from benchmarks._scale_paper import paper
+from benchmarks._scale_machine import crowdkit, files
 from benchmarks._sections import run_sections
 
 __all__ = ["main"]
@@ -28,10 +25,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         {
             "crowdkit": crowdkit,
             "files": files,
-            "evaluate": evaluation,
             "cluster": cluster,
             "kills": kills,
-            "paper": paper,
         },
         arguments,
     )
