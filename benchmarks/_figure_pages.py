@@ -31,7 +31,7 @@ __all__ = [
 
 ASKED = Path(__file__).parent / "asked.toml"
 NOT_RUN = "not run with this version"
-CHANGED = re.compile(r" Since then \d+ of \d+ modules have changed: .*\.(?=\n)")
+CHANGED = re.compile(r" Since then \d+ of \d+ modules have changed: .*\.(?=\n|$)")
 MOST_NAMED = 4  # modules that have changed
 REFERENCE = re.compile(r"\{([^{}]+)\}")
 LIMIT = " :: "
