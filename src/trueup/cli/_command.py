@@ -258,8 +258,8 @@ def _finish(answer: Answer, call: Call, *, as_json: bool) -> None:
         gate = {} if verdicts is None else {"gate": verdicts.to_dict()}
         print_json({"findings": list(answer.findings), **json_head(**head), **body, **gate})
     gates = () if verdicts is None else tuple(result.sentence for result in verdicts.results)
-    said = {"error": answer.problems, "warning": answer.warnings, "finding": answer.findings, "gate": gates}
-    for kind, sentences in said.items():
+    by_kind = {"error": answer.problems, "warning": answer.warnings, "finding": answer.findings, "gate": gates}
+    for kind, sentences in by_kind.items():
         for sentence in dict.fromkeys(sentences):
             complain(sentence, kind=kind)
     verdict = "passed" if verdicts is None else verdicts.verdict

@@ -26,7 +26,7 @@ from trueup.cli._console import (
     silenced,
     with_cli_terms,
 )
-from trueup.cli._files import check_overlap, read_both, read_systems, read_votes
+from trueup.cli._files import check_overlap, n_predicted, read_both, read_systems, read_votes
 from trueup.cli._gates import GateOptions, Gates, PairGateOptions
 from trueup.exceptions import InvalidPredictions
 
@@ -177,19 +177,19 @@ def show_evaluation(result: Mapping[str, Any], evaluation: Evaluation, labels: L
     metrics, majority = result["metrics"], result["majority_as_truth"]
     first = next(iter(metrics))
     mean, low, high = (metrics[first][key] for key in ("mean", "low", "high"))
-    who = "" if is_alone else f"{shown(result['system'])}: "
+    prefix = "" if is_alone else f"{shown(result['system'])}: "
     where = "on these items" if evaluation.target == "sample" else "on items like these"
     if mean is None:
-        say(f"{who}{_undefined(first, evaluation)}.")
+        say(f"{prefix}{_undefined(first, evaluation)}.")
     elif low is None:
         why = "checked items contradict it: no interval" if evaluation.refused else "this method gives no interval"
-        say(f"{who}{first} is {number(mean)} {where}; {why}.")
+        say(f"{prefix}{first} is {number(mean)} {where}; {why}.")
     else:
         beside = (
             "" if majority[first] is None else f"; the majority of votes as truth would say {number(majority[first])}"
         )
         level = level_words(evaluation.level)
-        say(f"{who}{first} is between {interval(low, high, joint=' and ')} {where} ({level} interval){beside}.")
+        say(f"{prefix}{first} is between {interval(low, high, joint=' and ')} {where} ({level} interval){beside}.")
     say(f"This rests on {evaluation.answer_in_words()}.")
     records = [{"metric": name, "majority": majority[name], **estimate} for name, estimate in metrics.items()]
     ends = interval_head(evaluation.level)
@@ -286,7 +286,7 @@ def compare(
     comparison = with_cli_terms(comparison)
     verdicts = gate.on(comparison)
     findings = dependence_findings(dependence(labels) if fail_if_dependent else None, wanted=fail_if_dependent)
-    predicted = items_predicted(systems, labels)
+    predicted = {str(system.name): n_predicted(system, labels) for system in systems.parts}
     if report is not None:
         # The report shows each system by itself as well: the best are evaluated, on the items compared on.
         judged = systems if judged_on == "own" else on_judged_items(systems, comparison)
@@ -353,14 +353,6 @@ def _show_pair_by_slice(slices: Mapping[str, Any], level: float) -> None:
     columns: dict[Any, Any] = {heading: "slice", "items": "n_items", "mean": "mean", interval_head(level): "interval"}
     rows = [{**row, **row["difference"]} for row in slices["slices"]]
     print_records({**columns, "first is better": "prob_first_better"}, rows)
-
-
-def items_predicted(systems: Predictions, labels: Labels) -> dict[str, int]:
-    """How many items of the votes each system has predicted."""
-    return {
-        str(part.name): part.n if part.items is None else int((labels.find_items(part.items) >= 0).sum())
-        for part in systems.parts
-    }
 
 
 def on_judged_items(systems: Predictions, comparison: Comparison) -> Predictions:
@@ -564,7 +556,7 @@ def class_shares(labels: Labels) -> list[tuple[Hashable, float]]:
 def _about_system(system: System, labels: Labels) -> dict[str, Any]:
     """Rows, items of the votes predicted and not, items and classes that the votes do not have."""
     outputs = {"classes": system.codes, "scores": system.scores, "probabilities": system.probabilities}
-    n_found = system.n if system.items is None else int((labels.find_items(system.items) >= 0).sum())
+    n_found = n_predicted(system, labels)
     others: list[Hashable] = []
     if system.codes is not None and system.classes is not None:
         names, classes = system.classes.tolist(), set(labels.classes.tolist())
