@@ -60,6 +60,7 @@ def evaluate(
     fail_if_dependent: options.FailIfDependent = False,
 ) -> Answer:
     """How good is a system really? Every metric with an interval, from predictions and noisy votes alone."""
+    from trueup.answers.notes import dependence_of
     from trueup.report.measures import majority_values
 
     gate = Gates(gates)
@@ -71,7 +72,7 @@ def evaluate(
     reports = [verdict for evaluation in evaluations.values() if (verdict := gate.on(evaluation)) is not None]
     checks = {name: evaluation.independence for name, evaluation in evaluations.items()}
     if fail_if_dependent and all(check is None for check in checks.values()):
-        checks = dict.fromkeys(checks, dependence(labels))  # methods that learn no noise do not look
+        checks = dict.fromkeys(checks, dependence_of(labels))  # methods that learn no noise do not look
     first = next(iter(checks.values()))
     # Before anything is printed: the reader of a pipe may go away.
     write_report(report, evaluations, labels, seed=seed, with_text=with_text)
@@ -129,13 +130,6 @@ def evaluate_each(predictions: Predictions, labels: Labels, **settings: Any) -> 
             answer = evaluate(predictions[name], labels, progress=progress, **options.given(**settings))
         evaluations[str(name)] = with_cli_terms(answer)
     return evaluations
-
-
-def dependence(labels: Labels) -> IndependenceCheck | None:
-    """Whether labelers err together, where nothing that was computed has looked; None where nothing can be said."""
-    from trueup.answers.notes import dependence_of
-
-    return dependence_of(labels)
 
 
 def dependence_findings(check: IndependenceCheck | None, *, wanted: bool) -> list[str]:
@@ -266,6 +260,7 @@ def compare(
 ) -> Answer:
     """Which of several systems is better, and how sure is that?"""
     from trueup.answers.compare import compare as judge_all
+    from trueup.answers.notes import dependence_of
 
     gate = Gates(gates, pair_gates)
     labels, systems, positive = read_both(votes, predictions, votes_how, predictions_how)
@@ -285,7 +280,7 @@ def compare(
         )
     comparison = with_cli_terms(comparison)
     verdicts = gate.on(comparison)
-    findings = dependence_findings(dependence(labels) if fail_if_dependent else None, wanted=fail_if_dependent)
+    check = dependence_of(labels) if fail_if_dependent else None
     predicted = {str(system.name): n_predicted(system, labels) for system in systems.parts}
     if report is not None:
         # The report shows each system by itself as well: the best are evaluated, on the items compared on.
@@ -311,6 +306,7 @@ def compare(
         if asked.by is not None:
             _show_pair_by_slice(body["by"], asked.level)
 
+    findings = dependence_findings(check, wanted=fail_if_dependent)
     return Answer(body, show, findings=findings, warnings=comparison.warnings, verdicts=verdicts)
 
 
