@@ -136,13 +136,13 @@ def test_an_interrupted_run_leaves_at_once_and_writes_nothing(tmp_path, votes_cs
         assert b"evaluating" in read_until(ours, b"evaluating")
         wait_for_chains(running)
         running.send_signal(signal.SIGINT)
-        said = read_until(ours, None)
+        printed = read_until(ours, None)
     finally:
         os.close(ours)
     assert running.stdout.read() == b""
-    assert running.wait() == _codes.INTERRUPTED, said
-    assert b"interrupted; nothing was written" in said
-    assert b"Traceback" not in said
+    assert running.wait() == _codes.INTERRUPTED, printed
+    assert b"interrupted; nothing was written" in printed
+    assert b"Traceback" not in printed
     assert report.read_text(encoding="utf-8") == "old"
     assert {path.name for path in tmp_path.iterdir()} == before
 
@@ -212,11 +212,11 @@ def test_every_json_has_its_head_and_findings(run_main, votes_csv, predictions_c
 
 def test_the_help_names_what_can_be_said(run_main, monkeypatch):
     monkeypatch.setenv("COLUMNS", "300")
-    told = " ".join(run_main("evaluate", "--help").out.split())
+    parsed = " ".join(run_main("evaluate", "--help").out.split())
     for names in ("METHODS", "NOISE_MODELS"):
-        assert all(name in told for name in lists[names]())
-    assert "soft-truth" in told
-    assert "--class" in told
+        assert all(name in parsed for name in lists[names]())
+    assert "soft-truth" in parsed
+    assert "--class" in parsed
     usage = run_main("compare", "--help").out
     assert "PREDICTIONS..." not in usage
 

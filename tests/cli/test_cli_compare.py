@@ -68,10 +68,10 @@ def test_the_report_of_a_comparison_judges_each_system_on_the_items_compared_on(
 
 def test_systems_beside_each_other_in_each_slice(run_main, votes_csv, systems_csv, items_csv):
     args = ("compare", votes_csv, systems_csv, "--items", items_csv, "--by", "system", *FEW)
-    told = json.loads(run_main(*args, "--json").out)["by"]
-    assert (told["column"], told["first"], told["second"]) == ("system", "good", "bad")
-    assert sum(one["n_items"] for one in told["slices"]) == 60
-    assert all(one["systems"]["good"]["mean"] > one["systems"]["bad"]["mean"] for one in told["slices"])
+    parsed = json.loads(run_main(*args, "--json").out)["by"]
+    assert (parsed["column"], parsed["first"], parsed["second"]) == ("system", "good", "bad")
+    assert sum(one["n_items"] for one in parsed["slices"]) == 60
+    assert all(one["systems"]["good"]["mean"] > one["systems"]["bad"]["mean"] for one in parsed["slices"])
     ran = run_main(*args)
     assert ran.code == 0, ran.err
     assert "good minus bad by system" in ran.out

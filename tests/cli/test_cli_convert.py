@@ -21,10 +21,10 @@ def export(tmp_path):
     for k in range(1, 13):
         truth = "good" if k % 2 else "bad"
         other = "bad" if truth == "good" else "good"
-        said = [truth, truth if k % 5 else other, other if k % 4 == 0 else truth]
+        labels = [truth, truth if k % 5 else other, other if k % 4 == 0 else truth]
         people = [
-            {"completed_by": f"p{who}@lab.org", "result": [answer(label)], "was_cancelled": k == 1 and who == 2}
-            for who, label in enumerate(said)
+            {"completed_by": f"p{person}@lab.org", "result": [answer(label)], "was_cancelled": k == 1 and person == 2}
+            for person, label in enumerate(labels)
         ]
         if k == 3:
             people.append({"completed_by": 9, "result": [answer(truth)], "ground_truth": True})

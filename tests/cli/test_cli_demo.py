@@ -16,8 +16,8 @@ def test_it_judges_compares_and_writes_a_report(run_main, tmp_path, monkeypatch)
     for text in ("support vectors", "naive Bayes", "hidden truth", "better than", str(report)):
         assert text in ran.out
     steps = ["training two classifiers", "evaluating support vectors", "evaluating naive Bayes", "comparing the two"]
-    told = ran.err.splitlines()
-    assert all(line.startswith(step) for line, step in zip(told, steps, strict=False)), told
+    parsed = ran.err.splitlines()
+    assert all(line.startswith(step) for line, step in zip(parsed, steps, strict=False)), parsed
     assert "warning" not in ran.err
     assert "naive Bayes" in report.read_text(encoding="utf-8")
 

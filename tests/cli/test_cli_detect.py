@@ -65,11 +65,11 @@ def test_match(run_main, files):
 
 def test_match_says_the_same_as_python(run_main, files, data):
     ran = run_main("detect", "match", *annotators(files), "--iou", "0.4", "--json")
-    told = json.loads(ran.out)
+    parsed = json.loads(ran.out)
     pool = detection.match(None, data.objects, iou=0.4)
-    assert told["candidates"] == len(pool)
-    assert told["annotators"]["an2"]["drawn"] == int((pool.votes[1] == 1).sum())
-    assert len(told["files"]["annotators"]) == 3
+    assert parsed["candidates"] == len(pool)
+    assert parsed["annotators"]["an2"]["drawn"] == int((pool.votes[1] == 1).sum())
+    assert len(parsed["files"]["annotators"]) == 3
 
 
 def test_evaluate(run_main, files):
@@ -96,14 +96,14 @@ def test_json_is_what_python_says(run_main, files, data):
         *("-m", "recall", "--only-system", "sys2", "--by-class", *QUICK),
     )
     assert ran.code == 0, ran.err
-    told = json.loads(ran.out)
+    parsed = json.loads(ran.out)
     pool = detection.match(data.found, data.objects)
     answer = detection.evaluate(
         pool, "system 2", metrics=["recall"], noise="dawid-skene", n_draws=100, n_warmup=50, random_state=0
     )
-    assert told["metrics"]["recall"]["mean"] == pytest.approx(answer["recall"].mean, abs=0.02)
-    assert told["metrics"]["recall: cell"]["mean"] == told["metrics"]["recall"]["mean"]
-    assert told["pool"]["candidates"] == len(pool)
+    assert parsed["metrics"]["recall"]["mean"] == pytest.approx(answer["recall"].mean, abs=0.02)
+    assert parsed["metrics"]["recall: cell"]["mean"] == parsed["metrics"]["recall"]["mean"]
+    assert parsed["pool"]["candidates"] == len(pool)
 
 
 def test_compare(run_main, files):
@@ -135,8 +135,8 @@ def test_tiles_that_were_searched_in_the_app_come_back(run_main, files):
     assert "0 of 3 objects whose outline was hidden were noticed" in ran.out
     assert "did not notice 3 of 3 objects" in ran.err
     assert "of the pool" not in ran.err
-    told = json.loads(run_main(*asked, "--searched", url, "--searched-name", "tiles", "--json").out)
-    assert (told["missed"]["searched"], told["hidden"]) == (10, {"shown": 3, "noticed": 0})
+    parsed = json.loads(run_main(*asked, "--searched", url, "--searched-name", "tiles", "--json").out)
+    assert (parsed["missed"]["searched"], parsed["hidden"]) == (10, {"shown": 3, "noticed": 0})
     for wrong, sentence in [
         (("--searched", url, "--searched-name", "other"), "--searched-name"),
         (("--searched-name", "tiles"), "no --searched"),

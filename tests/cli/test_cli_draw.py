@@ -101,9 +101,9 @@ def test_names_like_formulas_come_back(run_main, tmp_path):
 
 
 def test_plan_lists_its_commands_and_spends_where_none_is_named(run_main):
-    told = run_main("plan", "--help").out
-    assert "spend" in told
-    assert "draw" in told
+    parsed = run_main("plan", "--help").out
+    assert "spend" in parsed
+    assert "draw" in parsed
     money = ("--budget", "500", "--vote-price", "0.05", "--labeler-accuracy", "0.8", "--error", "0.1", "--json")
     assert run_main("plan", *money).out == run_main("plan", "spend", *money).out
 

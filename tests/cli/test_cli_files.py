@@ -126,11 +126,11 @@ def test_the_report_holds_the_command_and_what_was_asked_for(run_main, votes_csv
     report = tmp_path / "a report.json"
     args = [command, votes_csv, systems_csv, "--positive", "no", "--level", "0.9", "--report", report, *QUICK]
     assert run_main(*args).code == 0
-    told = json.loads(report.read_text(encoding="utf-8"))["reproduction"]
-    settings = told["settings"]
-    assert shlex.split(told["command"]) == ["trueup", *map(str, args)]
-    said = {name: settings[name] for name in ("positive", "level", "draws", "warmup", "noise")}
-    assert said == {"positive": "no", "level": 0.9, "draws": 100, "warmup": 50, "noise": "dawid-skene"}
+    parsed = json.loads(report.read_text(encoding="utf-8"))["reproduction"]
+    settings = parsed["settings"]
+    assert shlex.split(parsed["command"]) == ["trueup", *map(str, args)]
+    given = {name: settings[name] for name in ("positive", "level", "draws", "warmup", "noise")}
+    assert given == {"positive": "no", "level": 0.9, "draws": 100, "warmup": 50, "noise": "dawid-skene"}
     assert "threshold" not in settings
 
 

@@ -35,10 +35,10 @@ def test_a_bound_inside_the_interval_is_undecided(run_main, votes_csv, predictio
     accuracy = json.loads(run_main(*args).out)["metrics"]["accuracy"]
     ran = run_main(*args, "--fail-below", f"accuracy={accuracy['median']}")
     assert ran.code == UNDECIDED
-    told = json.loads(ran.out)["gate"]
-    assert (told["verdict"], told["probability"]) == ("undecided", 0.95)
-    assert 0.05 < told["gates"][0]["probability"] < 0.95
-    assert "votes alone" in told["gates"][0]["sentence"]
+    parsed = json.loads(ran.out)["gate"]
+    assert (parsed["verdict"], parsed["probability"]) == ("undecided", 0.95)
+    assert 0.05 < parsed["gates"][0]["probability"] < 0.95
+    assert "votes alone" in parsed["gates"][0]["sentence"]
     assert run_main(*args, "--fail-below", f"accuracy={accuracy['high'] + 0.01}").code == FINDING
     sure = ("--fail-below", f"accuracy={accuracy['median'] - 1e-4}", "--probability", "0.501")
     assert run_main(*args, *sure).code == FINE

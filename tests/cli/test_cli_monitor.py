@@ -17,12 +17,12 @@ def day_files(tmp_path):
         rng = np.random.default_rng([k, 3])
         truth = rng.integers(2, size=80)
         is_right = rng.random((80, 4)) < [0.9, 0.9, 0.9, accuracy]
-        said = np.array(["fail", "pass"])[np.where(is_right, truth[:, None], 1 - truth[:, None])]
-        votes = [(f"i{i}", f"judge {j}", said[i, j]) for i in range(80) for j in range(3)]
+        answers = np.array(["fail", "pass"])[np.where(is_right, truth[:, None], 1 - truth[:, None])]
+        votes = [(f"i{i}", f"judge {j}", answers[i, j]) for i in range(80) for j in range(3)]
         gold = [(f"i{i}", ("fail", "pass")[truth[i]]) for i in range(10)]
         return (
             write_csv(tmp_path / "votes.csv", ("item", "labeler", "label"), votes),
-            write_csv(tmp_path / "predictions.csv", ("item", "prediction"), list(enumerate_items(said[:, 3]))),
+            write_csv(tmp_path / "predictions.csv", ("item", "prediction"), list(enumerate_items(answers[:, 3]))),
             *("--gold", write_csv(tmp_path / "gold.csv", ("item", "label"), gold), "--gold-drawn", "random"),
             *("--when", f"2026-02-{k + 1:02}"),
         )
@@ -42,11 +42,11 @@ def test_batches_are_added_until_an_alarm(run_main, day_files, tmp_path):
         assert ("Cannot test yet" if k < 4 else "No alarm") in ran.out
     ran = run_main("monitor", "add", watch, *day_files(5, accuracy=0.2), "--fail-on-alarm", "--json")
     assert ran.code == 1
-    told = json.loads(ran.out)
-    assert told["alarm"]["since"] == "2026-02-06"
-    assert told["batches"][-1] == "2026-02-06"
-    assert told["findings"][0] in ran.err
-    assert tu.Monitor.from_json(watch.read_text()).alarm.sentence == told["alarm"]["sentence"]
+    parsed = json.loads(ran.out)
+    assert parsed["alarm"]["since"] == "2026-02-06"
+    assert parsed["batches"][-1] == "2026-02-06"
+    assert parsed["findings"][0] in ran.err
+    assert tu.Monitor.from_json(watch.read_text()).alarm.sentence == parsed["alarm"]["sentence"]
     # Only who asks is failed.
     assert run_main("monitor", "show", watch, "--no-estimates").code == 0
     ran = run_main("monitor", "restart", watch, "--why", "mended")
@@ -64,9 +64,9 @@ def test_show_tells_the_course_and_writes_a_page(run_main, day_files, tmp_path):
     assert "accuracy" in ran.out
     assert "judge 2" in ran.out
     assert "<svg" in page.read_text(encoding="utf-8")
-    told = json.loads(run_main("monitor", "show", watch, "--json", "--no-estimates").out)
-    assert 0.5 < told["course"][0]["low"] < told["course"][0]["mean"] < told["course"][0]["high"] <= 1
-    assert [row["judge"] for row in told["judge_rows"]] == ["judge 0", "judge 1", "judge 2"]
+    parsed = json.loads(run_main("monitor", "show", watch, "--json", "--no-estimates").out)
+    assert 0.5 < parsed["course"][0]["low"] < parsed["course"][0]["mean"] < parsed["course"][0]["high"] <= 1
+    assert [row["judge"] for row in parsed["judge_rows"]] == ["judge 0", "judge 1", "judge 2"]
 
 
 def test_a_share_in_a_storage(run_main, day_files, tmp_path):
@@ -75,9 +75,9 @@ def test_a_share_in_a_storage(run_main, day_files, tmp_path):
     kept = ("--storage", f"sqlite:///{tmp_path}/watch.db", "--name", "q3")
     ran = run_main("monitor", "add", votes, *rest, *kept, "--of", "pass")
     assert ran.code == 0, ran.err
-    told = json.loads(run_main("monitor", "show", *kept, "--no-estimates", "--json").out)
-    assert told["settings"]["of"] == "pass"
-    assert told["course"][0]["metric"] == "share of pass"
+    parsed = json.loads(run_main("monitor", "show", *kept, "--no-estimates", "--json").out)
+    assert parsed["settings"]["of"] == "pass"
+    assert parsed["course"][0]["metric"] == "share of pass"
     assert_one_sentence(run_main("monitor", "show", *kept[:2], "--name", "q4"))
 
 

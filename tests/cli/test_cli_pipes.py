@@ -55,8 +55,8 @@ def test_a_full_disk_is_one_sentence_with_its_own_exit_code(votes_csv, predictio
     with open("/dev/full", "w") as full:  # noqa: PTH123  the device itself
         ran = subprocess.run([PROGRAM, "check", votes_csv, "--no-dependence"], stdout=full, stderr=subprocess.PIPE)
     assert ran.returncode == DISK_FULL
-    said = ran.stderr.decode().splitlines()
-    assert said == ["error: standard output cannot be written whole, got a full disk; make room and run it again"]
+    lines = ran.stderr.decode().splitlines()
+    assert lines == ["error: standard output cannot be written whole, got a full disk; make room and run it again"]
     report = tmp_path / "r.html"
     report.symlink_to("/dev/full")
     ran = run_main("evaluate", votes_csv, predictions_csv, "-m", "accuracy", "--report", report, *QUICK)
@@ -79,7 +79,7 @@ def test_a_full_disk_is_one_sentence_with_its_own_exit_code(votes_csv, predictio
     ids=lambda args: " ".join(args[:1] + args[-1:]),
 )
 def test_a_missing_file_is_told_before_anything_is_loaded(args, votes_csv, predictions_csv, tmp_path):
-    """What takes long to import cannot have been: then it is told in a fraction of a second."""
+    """What takes long to import cannot have been: then it is found in a fraction of a second."""
     args = [word.format(votes=votes_csv, predictions=predictions_csv) for word in args]
     program = (
         "import sys, trueup.cli\n"

@@ -43,10 +43,10 @@ def test_what_is_not_given_is_learned_from_votes_and_predictions(votes_csv, pred
     assert found["assumed"]["labeler_accuracy"] == pytest.approx(0.85, abs=0.06)
     assert found["assumed"]["error"] == pytest.approx(0.05, abs=0.06)
     assert found["assumed"]["n_classes"] == 2
-    said = json.loads(
+    given = json.loads(
         run_main("plan", votes_csv, predictions_csv, "--budget", "200", *PRICES, "--error", "0.3", "--json").out
     )
-    assert said["assumed"]["error"] == 0.3
+    assert given["assumed"]["error"] == 0.3
     assert "From the votes" in run_main("plan", votes_csv, predictions_csv, "--budget", "200", *PRICES).out
 
 

@@ -39,13 +39,13 @@ def test_a_ranking_with_win_rates_and_judges(run_main, pairs_csv):
 def test_json_is_what_python_says(run_main, pairs_csv):
     ran = run_main("preferences", pairs_csv, "--noise", "mirrored", "--ties", "class", "--json", "--seed", "2", *CHAINS)
     assert ran.code == 0, ran.err
-    told = json.loads(ran.out)
+    parsed = json.loads(ran.out)
     answer = tu.preferences(
         tu.read_pairs(pairs_csv), noise="mirrored", ties="class", random_state=2, n_warmup=40, n_draws=60
     )
-    assert [row["system"] for row in told["systems"]] == answer.ranking
-    assert told["systems"][0]["mean"] == pytest.approx(answer.strength(answer.ranking[0]).mean)
-    assert told["ties"] == "class"
+    assert [row["system"] for row in parsed["systems"]] == answer.ranking
+    assert parsed["systems"][0]["mean"] == pytest.approx(answer.strength(answer.ranking[0]).mean)
+    assert parsed["ties"] == "class"
 
 
 def test_vetted_contests(run_main, pairs_csv, tmp_path):
@@ -60,8 +60,8 @@ def test_vetted_contests(run_main, pairs_csv, tmp_path):
 def test_the_list_of_contests_on_standard_output_and_as_json(run_main, pairs_csv):
     listed = run_main("plan", "draw-pairs", pairs_csv, "--n", "5")
     assert len(listed.out.splitlines()) == 6
-    told = json.loads(run_main("plan", "draw-pairs", pairs_csv, "--n", "5", "--json").out)
-    assert [",".join(map(str, row.values())) + "," for row in told["sample"]] == listed.out.splitlines()[1:]
+    parsed = json.loads(run_main("plan", "draw-pairs", pairs_csv, "--n", "5", "--json").out)
+    assert [",".join(map(str, row.values())) + "," for row in parsed["sample"]] == listed.out.splitlines()[1:]
     assert_one_sentence(run_main("plan", "draw-pairs", pairs_csv, "--n", "61"))
     assert_one_sentence(run_main("plan", "draw-pairs", pairs_csv, "--n", "5", "--out", pairs_csv))
 

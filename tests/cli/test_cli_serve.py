@@ -127,8 +127,8 @@ def test_a_session_is_served_continued_and_ended(files, run_main, monkeypatch):
             assert code == 0, process.stdout.read()
     with serving(files, "q3.toml", "--expert", "ann", "--expert", "eve", last="eve") as (_, links):
         assert set(links) == {"owner", "eve"}  # ann has a way in
-        told = json.loads(browser(links["owner"])("export-log.json").read())
-        assert [event["who"] for event in told if event["kind"] == "tell"] == ["ann"]
+        parsed = json.loads(browser(links["owner"])("export-log.json").read())
+        assert [event["who"] for event in parsed if event["kind"] == "tell"] == ["ann"]
 
 
 def test_a_file_of_settings_is_read_with_paths_from_its_folder(files):

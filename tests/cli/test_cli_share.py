@@ -11,15 +11,15 @@ import trueup as tu
 def test_a_rate_for_each_system(run_main, votes_csv, items_csv):
     ran = run_main("share", votes_csv, "--of", "yes", "--by", "system", "--items", items_csv, "--json", *FEW)
     assert ran.code == 0, ran.err
-    told = json.loads(ran.out)
-    rates = {group["group"]: group for group in told["groups"]}
+    parsed = json.loads(ran.out)
+    rates = {group["group"]: group for group in parsed["groups"]}
     labels = tu.read_labels(votes_csv).with_items(tu.read_items(items_csv))
-    door = tu.share(labels, of="yes", by="system", n_draws=60)
+    expected = tu.share(labels, of="yes", by="system", n_draws=60)
     assert set(rates) == {"alpha", "beta"}
     assert rates["alpha"]["n_items"] == 30
-    assert rates["alpha"]["mean"] == pytest.approx(door["alpha"].mean)
-    assert told["overall"]["mean"] == pytest.approx(door.overall.mean)
-    assert told["basis"] == "votes alone"
+    assert rates["alpha"]["mean"] == pytest.approx(expected["alpha"].mean)
+    assert parsed["overall"]["mean"] == pytest.approx(expected.overall.mean)
+    assert parsed["basis"] == "votes alone"
 
 
 def test_the_mean_of_ratings(run_main, tmp_path):
@@ -28,15 +28,15 @@ def test_the_mean_of_ratings(run_main, tmp_path):
     how = ("mean-score", tmp_path / "ratings.csv", "--noise", "ordinal", *CHAINS)
     ran = run_main(*how, "--json", "--fail-below", "mean=0.5")
     assert ran.code == 0, ran.err
-    told = json.loads(ran.out)
-    door = tu.mean_score(tu.read_labels(tmp_path / "ratings.csv"), noise="ordinal", n_warmup=40, n_draws=60)
-    assert (told["what"], told["overall"]["mean"]) == ("mean score", pytest.approx(door.overall.mean))
+    parsed = json.loads(ran.out)
+    expected = tu.mean_score(tu.read_labels(tmp_path / "ratings.csv"), noise="ordinal", n_warmup=40, n_draws=60)
+    assert (parsed["what"], parsed["overall"]["mean"]) == ("mean score", pytest.approx(expected.overall.mean))
     assert "got one on 'accuracy'; write mean=0.9" in run_main(*how, "--fail-below", "accuracy=0.5").err
     assert_one_sentence(run_main(*how, "--at-least", "3"))
     halved = run_main(*how, "--json", *(f"--values={k}={k / 2}" for k in sim.labels.classes))
-    assert json.loads(halved.out)["overall"]["mean"] == pytest.approx(door.overall.mean / 2)
+    assert json.loads(halved.out)["overall"]["mean"] == pytest.approx(expected.overall.mean / 2)
     earlier = run_main("share", *how[1:], "--mean", "--json")
-    assert json.loads(earlier.out)["overall"] == told["overall"]
+    assert json.loads(earlier.out)["overall"] == parsed["overall"]
 
 
 def test_the_share_of_ratings_above_a_cut(run_main, tmp_path):
@@ -44,9 +44,9 @@ def test_the_share_of_ratings_above_a_cut(run_main, tmp_path):
     tu.write_labels(sim.labels, tmp_path / "ratings.csv")
     ran = run_main("share", tmp_path / "ratings.csv", "--at-least", "3", "--noise", "ordinal", "--json", *CHAINS)
     assert ran.code == 0, ran.err
-    told = json.loads(ran.out)
-    assert told["what"] == "share of 3 or more"
-    assert told["overall"]["mean"] == pytest.approx((sim.truth >= 3).mean(), abs=0.25)
+    parsed = json.loads(ran.out)
+    assert parsed["what"] == "share of 3 or more"
+    assert parsed["overall"]["mean"] == pytest.approx((sim.truth >= 3).mean(), abs=0.25)
     ran = run_main("share", tmp_path / "ratings.csv", "--at-least", "3", "--noise", "ordinal", *CHAINS)
     assert "noise model ordinal" in ran.out
     assert_one_sentence(run_main("share", tmp_path / "ratings.csv"))

@@ -45,8 +45,8 @@ def begun(stored):
 
 
 def test_a_session_goes_on_in_the_storage(stored, begun, folder):
-    told = stored("tell", f"{begun[0]}=y", f"{begun[1]}=n", "--who", "ann")
-    assert (told.code, "Answers taken: 2, of which new: 2." in told.out) == (0, True)
+    parsed = stored("tell", f"{begun[0]}=y", f"{begun[1]}=n", "--who", "ann")
+    assert (parsed.code, "Answers taken: 2, of which new: 2." in parsed.out) == (0, True)
     assert stored("skip", begun[2]).code == 0
     status = json.loads(stored("status", "--json").out)
     assert (status["n_vetted"], status["waiting"]) == (2, [])

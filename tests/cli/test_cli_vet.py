@@ -93,9 +93,9 @@ def test_from_end_to_end_through_the_installed_program(tmp_path, votes_csv, pred
     assert asked.code == 0, asked.err
     assert "fill in its column 'truth'" in asked.err
     fill_in(tmp_path / "batch.csv", TRUTH)
-    told = run_main("vet", "tell", tmp_path / "s.json", "--from", tmp_path / "batch.csv", "--who", "ann")
-    assert told.code == 0, told.err
-    assert "Answers taken: 6, of which new: 6." in told.out
+    parsed = run_main("vet", "tell", tmp_path / "s.json", "--from", tmp_path / "batch.csv", "--who", "ann")
+    assert parsed.code == 0, parsed.err
+    assert "Answers taken: 6, of which new: 6." in parsed.out
     status = run_main("vet", "status", tmp_path / "s.json", "--json", "--fail-unless-finished")
     assert status.code == 0, status.err
     found = json.loads(status.out)
@@ -173,8 +173,8 @@ def test_odd_names_survive_a_spreadsheet(session, tmp_path, run_main):
     fill_in(batch, {"'=cmd()": "'=no", 'a,"b"\nc': "<B>yes</B> ", "'+1": "=no", "'tis": "=no"})
     ran = run_main("vet", "tell", session, "--from", batch)
     assert ran.code == 0, ran.err
-    told = {event["item"]: event["truth"] for event in log_of(session) if event["kind"] == "tell"}
-    assert told == {"=cmd()": "=no", 'a,"b"\nc': "<b>yes</b>", "+1": "=no", "'tis": "=no"}
+    parsed = {event["item"]: event["truth"] for event in log_of(session) if event["kind"] == "tell"}
+    assert parsed == {"=cmd()": "=no", 'a,"b"\nc': "<b>yes</b>", "+1": "=no", "'tis": "=no"}
     assert run_main("vet", "tell", session, "a=b==no", "[red]=<b>yes</b>").code == 0
     assert json.loads(run_main("vet", "status", session, "--json").out)["n_vetted"] == 6
 
@@ -267,7 +267,7 @@ def test_a_changed_or_missing_file_is_an_error(session, begun, votes_csv, predic
 
 def test_what_is_fixed_stays_fixed(session, begun, votes_csv, predictions_csv, systems_csv, run_main):
     again = run_main("vet", "ask", session, votes_csv, predictions_csv, "--metric", "accuracy", "-n", "1")
-    assert again.code == 0, again.err  # said again, and the same
+    assert again.code == 0, again.err  # given again, and the same
     for options, sentence in (
         (("--metric", "recall"), "--metric is fixed"),
         (("--seed", "9"), "--seed is fixed"),

@@ -1,6 +1,6 @@
 """The program: which commands there are, and how a run ends.
 
-A command is one module and one line in `COMMANDS`; another package adds one by an entry point of the group
+A command is a function in a module and its name in `_MODULES`; another package adds one by an entry point of the group
 "trueup.commands", a function with typer's annotations or a `typer.Typer`. Modules are loaded when their command is run,
 and all of them for the help of the program, so they load what takes long inside their functions.
 """

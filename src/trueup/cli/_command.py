@@ -52,6 +52,7 @@ class Answer:
     verdicts: GateReport | None = None  # on the gates; they decide the exit code
     head: Mapping[str, Any] | None = None  # seed and files, where they are not those of the call
     is_bare: bool = False  # a list of what there is: the same for all calls
+    shows_body: bool = True  # else a body that takes long is made for machines alone
 
 
 @dataclass(frozen=True)
@@ -248,7 +249,8 @@ def _finish(answer: Answer, call: Call, *, as_json: bool) -> None:
 
         save_junit(verdicts, call.values["junit"], name=call.name)
         note(f"junit: {call.values['junit']}")
-    body = answer.body() if callable(answer.body) else answer.body
+    made = callable(answer.body) and (as_json or answer.shows_body)
+    body: Any = answer.body() if made else answer.body  # type: ignore[operator]
     if not as_json:
         answer.show(body)
     elif answer.is_bare:
@@ -258,8 +260,8 @@ def _finish(answer: Answer, call: Call, *, as_json: bool) -> None:
         gate = {} if verdicts is None else {"gate": verdicts.to_dict()}
         print_json({"findings": list(answer.findings), **json_head(**head), **body, **gate})
     gates = () if verdicts is None else tuple(result.sentence for result in verdicts.results)
-    said = {"error": answer.problems, "warning": answer.warnings, "finding": answer.findings, "gate": gates}
-    for kind, sentences in said.items():
+    by_kind = {"error": answer.problems, "warning": answer.warnings, "finding": answer.findings, "gate": gates}
+    for kind, sentences in by_kind.items():
         for sentence in dict.fromkeys(sentences):
             complain(sentence, kind=kind)
     verdict = "passed" if verdicts is None else verdicts.verdict

@@ -92,7 +92,7 @@ def with_cli_terms(answer: AnyAnswer) -> AnyAnswer:
 
 
 def _spell(match: re.Match[str]) -> str:
-    """What the command line has for a parameter; one that it lacks is said to be for Python."""
+    """What the command line has for a parameter; one that it lacks is marked as of Python."""
     name, value = match[1], match[3]
     if name == "row":  # counted from 0 there, here from 1, as in a file without its header
         return f"row {int(value or 0) + 1} after the header"
@@ -306,7 +306,7 @@ def warnings_shown(*, everything: bool = False) -> Iterator[None]:
 
 @contextmanager
 def silenced() -> Iterator[None]:
-    """No warnings of trueup: what they say is said elsewhere."""
+    """No warnings of trueup: they are in what is printed anyway."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TrueupWarning)
         yield

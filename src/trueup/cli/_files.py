@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from trueup.adapters import Export
     from trueup.data.labels import Labels
     from trueup.data.predictions import Predictions
+    from trueup.data.systems import System
 
 
 STANDARD_INPUT = "-"
@@ -227,7 +228,7 @@ def _has_column(path: str, column: str, file_format: str) -> bool:
 
 
 def _format_of(path: str, file_format: str | None, *, is_votes: bool = False) -> str:
-    """The format of a pipe as said; a file tells by its suffix or its structure, unless the tool was named.
+    """The format that was given for a pipe; of a file "auto", by its suffix or structure, unless the tool was named.
 
     The tool is that of the votes, and of other files whose suffix is not that of a table.
     """
@@ -251,16 +252,21 @@ def one_system(predictions: Predictions, name: str | None) -> Predictions:
     return predictions[_named(name, predictions.systems.tolist(), "system", "systems")]
 
 
+def n_predicted(system: System, labels: Labels) -> int:
+    """How many items of the votes a system has predicted."""
+    return system.n if system.items is None else int((labels.find_items(system.items) >= 0).sum())
+
+
 def check_overlap(predictions: Predictions, labels: Labels) -> None:
     """Stop where a system has no item of the votes: no policy can mend that."""
     from trueup._base.validation import preview
 
     for system in predictions.parts:
-        if system.items is None or (labels.find_items(system.items) >= 0).any():
+        if system.items is None or n_predicted(system, labels):
             continue
-        who = "" if predictions.n_systems == 1 else f" of system {str(system.name)!r}"
+        which = "" if predictions.n_systems == 1 else f" of system {str(system.name)!r}"
         raise InvalidPredictions(
-            f"no item of the predictions{who} has votes, got the items {preview(system.items)} where the votes have "
+            f"no item of the predictions{which} has votes, got the items {preview(system.items)} where the votes have "
             f"{preview(labels.items)}; name the items alike in both files"
         )
 

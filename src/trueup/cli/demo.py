@@ -83,7 +83,7 @@ class Demo:
     effective: EffectiveLabelers
     evaluations: dict[str, Evaluation]
     comparison: Comparison  # of the two, by accuracy, on exactly these items
-    majority: dict[str, float]
+    majority: dict[str, float | None]
     truth: dict[str, float]
 
 
@@ -131,12 +131,10 @@ def run_demo(
     *, quick: bool = False, random_state: int = 0, progress: Callable[[str, float], None] = lambda step, share: None
 ) -> Demo:
     """Evaluate and compare both classifiers from the crowd's votes alone, and only then look at the truth."""
-    import numpy as np
-
     from trueup.answers.compare import compare
     from trueup.answers.evaluate import evaluate
-    from trueup.estimators import majority
     from trueup.noise import DawidSkene, effective_labelers
+    from trueup.report.measures import majority_values
 
     def begin(step: str) -> Callable[[float], None]:
         progress(step, 0.0)
@@ -144,37 +142,21 @@ def run_demo(
 
     begin("training two classifiers and asking a crowd")
     labels, truth, predictions = crowd_on_digits(random_state=random_state)
-    settings: dict[str, Any] = {}
+    asked: dict[str, Any] = {"random_state": random_state}
     model = None
     if quick:
         labels, truth = labels.select(items=labels.items[:200]), truth[:200]
         predictions = {name: predicted[:200] for name, predicted in predictions.items()}
-        settings = {"n_draws": 512}
+        asked["n_draws"] = 512
         model = DawidSkene().fit(labels)
     effective = effective_labelers(labels, model)
+    metrics = ["accuracy", "macro_f1", "balanced_accuracy"]
     evaluations = {
-        name: evaluate(
-            predicted,
-            labels,
-            metrics=["accuracy", "macro_f1", "balanced_accuracy"],
-            random_state=random_state,
-            progress=begin(f"evaluating {name}"),
-            **settings,
-        )
+        name: evaluate(predicted, labels, metrics=metrics, progress=begin(f"evaluating {name}"), **asked)
         for name, predicted in predictions.items()
     }
-    comparison = compare(
-        predictions,
-        labels,
-        target="sample",
-        check_dependence=False,  # the evaluations did it on the same votes
-        random_state=random_state,
-        progress=begin("comparing the two"),
-        **settings,
-    )
-    by_majority = {}
-    for name, predicted in predictions.items():
-        counts = majority(labels, predicted, random_state=random_state).counts.mean_counts
-        by_majority[name] = float(np.trace(counts) / counts.sum())
+    asked |= {"check_dependence": False, "progress": begin("comparing the two")}  # evaluations checked the same votes
+    comparison = compare(predictions, labels, target="sample", **asked)
+    by_majority = {name: majority_values(evaluation, labels)["accuracy"] for name, evaluation in evaluations.items()}
     hidden = {name: float((predicted == truth).mean()) for name, predicted in predictions.items()}
     return Demo(labels, effective, evaluations, comparison, by_majority, hidden)

@@ -26,7 +26,7 @@ from trueup.cli._console import (
     silenced,
     with_cli_terms,
 )
-from trueup.cli._files import check_overlap, read_both, read_systems, read_votes
+from trueup.cli._files import check_overlap, n_predicted, read_both, read_systems, read_votes
 from trueup.cli._gates import GateOptions, Gates, PairGateOptions
 from trueup.exceptions import InvalidPredictions
 
@@ -60,6 +60,7 @@ def evaluate(
     fail_if_dependent: options.FailIfDependent = False,
 ) -> Answer:
     """How good is a system really? Every metric with an interval, from predictions and noisy votes alone."""
+    from trueup.answers.notes import dependence_of
     from trueup.report.measures import majority_values
 
     gate = Gates(gates)
@@ -71,7 +72,7 @@ def evaluate(
     reports = [verdict for evaluation in evaluations.values() if (verdict := gate.on(evaluation)) is not None]
     checks = {name: evaluation.independence for name, evaluation in evaluations.items()}
     if fail_if_dependent and all(check is None for check in checks.values()):
-        checks = dict.fromkeys(checks, dependence(labels))  # methods that learn no noise do not look
+        checks = dict.fromkeys(checks, dependence_of(labels))  # methods that learn no noise do not look
     first = next(iter(checks.values()))
     # Before anything is printed: the reader of a pipe may go away.
     write_report(report, evaluations, labels, seed=seed, with_text=with_text)
@@ -131,13 +132,6 @@ def evaluate_each(predictions: Predictions, labels: Labels, **settings: Any) -> 
     return evaluations
 
 
-def dependence(labels: Labels) -> IndependenceCheck | None:
-    """Whether labelers err together, where nothing that was computed has looked; None where nothing can be said."""
-    from trueup.answers.notes import dependence_of
-
-    return dependence_of(labels)
-
-
 def dependence_findings(check: IndependenceCheck | None, *, wanted: bool) -> list[str]:
     """What ``--fail-if-dependent`` fails on."""
     return [check.sentence] if wanted and check is not None and check.dependent else []
@@ -177,19 +171,19 @@ def show_evaluation(result: Mapping[str, Any], evaluation: Evaluation, labels: L
     metrics, majority = result["metrics"], result["majority_as_truth"]
     first = next(iter(metrics))
     mean, low, high = (metrics[first][key] for key in ("mean", "low", "high"))
-    who = "" if is_alone else f"{shown(result['system'])}: "
+    prefix = "" if is_alone else f"{shown(result['system'])}: "
     where = "on these items" if evaluation.target == "sample" else "on items like these"
     if mean is None:
-        say(f"{who}{_undefined(first, evaluation)}.")
+        say(f"{prefix}{_undefined(first, evaluation)}.")
     elif low is None:
         why = "checked items contradict it: no interval" if evaluation.refused else "this method gives no interval"
-        say(f"{who}{first} is {number(mean)} {where}; {why}.")
+        say(f"{prefix}{first} is {number(mean)} {where}; {why}.")
     else:
         beside = (
             "" if majority[first] is None else f"; the majority of votes as truth would say {number(majority[first])}"
         )
         level = level_words(evaluation.level)
-        say(f"{who}{first} is between {interval(low, high, joint=' and ')} {where} ({level} interval){beside}.")
+        say(f"{prefix}{first} is between {interval(low, high, joint=' and ')} {where} ({level} interval){beside}.")
     say(f"This rests on {evaluation.answer_in_words()}.")
     records = [{"metric": name, "majority": majority[name], **estimate} for name, estimate in metrics.items()]
     ends = interval_head(evaluation.level)
@@ -266,6 +260,7 @@ def compare(
 ) -> Answer:
     """Which of several systems is better, and how sure is that?"""
     from trueup.answers.compare import compare as judge_all
+    from trueup.answers.notes import dependence_of
 
     gate = Gates(gates, pair_gates)
     labels, systems, positive = read_both(votes, predictions, votes_how, predictions_how)
@@ -285,8 +280,8 @@ def compare(
         )
     comparison = with_cli_terms(comparison)
     verdicts = gate.on(comparison)
-    findings = dependence_findings(dependence(labels) if fail_if_dependent else None, wanted=fail_if_dependent)
-    predicted = items_predicted(systems, labels)
+    check = dependence_of(labels) if fail_if_dependent else None
+    predicted = {str(system.name): n_predicted(system, labels) for system in systems.parts}
     if report is not None:
         # The report shows each system by itself as well: the best are evaluated, on the items compared on.
         judged = systems if judged_on == "own" else on_judged_items(systems, comparison)
@@ -311,6 +306,7 @@ def compare(
         if asked.by is not None:
             _show_pair_by_slice(body["by"], asked.level)
 
+    findings = dependence_findings(check, wanted=fail_if_dependent)
     return Answer(body, show, findings=findings, warnings=comparison.warnings, verdicts=verdicts)
 
 
@@ -353,14 +349,6 @@ def _show_pair_by_slice(slices: Mapping[str, Any], level: float) -> None:
     columns: dict[Any, Any] = {heading: "slice", "items": "n_items", "mean": "mean", interval_head(level): "interval"}
     rows = [{**row, **row["difference"]} for row in slices["slices"]]
     print_records({**columns, "first is better": "prob_first_better"}, rows)
-
-
-def items_predicted(systems: Predictions, labels: Labels) -> dict[str, int]:
-    """How many items of the votes each system has predicted."""
-    return {
-        str(part.name): part.n if part.items is None else int((labels.find_items(part.items) >= 0).sum())
-        for part in systems.parts
-    }
 
 
 def on_judged_items(systems: Predictions, comparison: Comparison) -> Predictions:
@@ -564,7 +552,7 @@ def class_shares(labels: Labels) -> list[tuple[Hashable, float]]:
 def _about_system(system: System, labels: Labels) -> dict[str, Any]:
     """Rows, items of the votes predicted and not, items and classes that the votes do not have."""
     outputs = {"classes": system.codes, "scores": system.scores, "probabilities": system.probabilities}
-    n_found = system.n if system.items is None else int((labels.find_items(system.items) >= 0).sum())
+    n_found = n_predicted(system, labels)
     others: list[Hashable] = []
     if system.codes is not None and system.classes is not None:
         names, classes = system.classes.tolist(), set(labels.classes.tolist())

@@ -20,7 +20,7 @@ from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPrediction
 if TYPE_CHECKING:
     from trueup.data.labels import Labels
     from trueup.labelers.drawing import Sample
-    from trueup.labelers.planning import Design, Plan
+    from trueup.labelers.planning import Plan
 
 _PREDICTION = "prediction"
 
@@ -224,14 +224,14 @@ def spend(
     if fail_above is not None and chosen.half_width > fail_above:
         findings.append(f"the half-width is {chosen.half_width:.4f}, wider than {fail_above:g}")
     body = {
-        **_about(chosen.design),
+        **vars(chosen.design),
         "budget": chosen.budget,
         "level": chosen.level,
         "notes": chosen.notes,
         "assumed": assumed,
         "learned": sorted(learned),
-        "alternatives": [_about(design) for design in chosen.alternatives],
-        "frontier": [_about(design) for design in chosen.frontier.best()],
+        "alternatives": [vars(design) for design in chosen.alternatives],
+        "frontier": [vars(design) for design in chosen.frontier.best()],
     }
     return Answer(body, _show, findings=findings)
 
@@ -327,8 +327,3 @@ def _show(body: Mapping[str, Any]) -> None:
         columns: dict[Any, Any] = {"kind": "kind", "items": "n_items", "votes each": "votes_per_item"}
         columns |= {"checked": "n_vettings", "half-width": "half_width", "cost": lambda row: f"{row['cost']:,.6g}"}
         print_records(columns, designs, title=title, places=4)
-
-
-def _about(design: Design) -> dict[str, Any]:
-    names = ("kind", "n_items", "votes_per_item", "n_vettings", "half_width", "cost")
-    return {name: getattr(design, name) for name in names}

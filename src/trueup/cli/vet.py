@@ -264,29 +264,32 @@ def _answer(
 ) -> Answer:
     """The state of a session, and more; its warnings are printed where its estimate is."""
     test = vetting.test
-    estimates = {
-        str(name): {**_ends(test.estimate(name), test.level), "at_every_look": test.anytime_interval(name)}
-        for name in vetting.systems
-    }
-    body = {
-        "session": vetting.place.words,
-        **more,
-        "metric": test.pool.metric.name,
-        "level": test.level,
-        "estimates": estimates,
-        "n_vetted": test.n_vetted,
-        "n_items": vetting.labels.n_items,
-        "waiting": test.waiting,
-        "progress": test.status().to_dict(),
-        "finished": test.finished,
-        "warnings": test.warnings,
-        "classes": vetting.labels.classes,
-    }
-    if len(vetting.systems) > 1:
-        body["ranking"] = test.ranking
+
+    def body() -> Mapping[str, Any]:
+        estimates = {
+            str(name): {**_ends(test.estimate(name), test.level), "at_every_look": test.anytime_interval(name)}
+            for name in vetting.systems
+        }
+        return {
+            "session": vetting.place.words,
+            **more,
+            "metric": test.pool.metric.name,
+            "level": test.level,
+            "estimates": estimates,
+            "n_vetted": test.n_vetted,
+            "n_items": vetting.labels.n_items,
+            "waiting": test.waiting,
+            "progress": test.status().to_dict(),
+            "finished": test.finished,
+            "warnings": test.warnings,
+            "classes": vetting.labels.classes,
+            **({"ranking": test.ranking} if len(vetting.systems) > 1 else {}),
+        }
+
     files = {role: {"file": known.path, "sha256": known.sha256} for role, known in vetting.file.files.items()}
     head = {"seed": test.seed, "files": files}
-    return Answer(body, show, findings=findings, warnings=test.warnings if warn else (), head=head)
+    warnings = test.warnings if warn else ()
+    return Answer(body, show, findings=findings, warnings=warnings, head=head, shows_body=warn)
 
 
 def _ends(estimate: Any, level: float) -> dict[str, float]:
