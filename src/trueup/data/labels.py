@@ -47,6 +47,7 @@ from trueup.data.votes import (
     merge,
     nothing_vetted,
     recoded,
+    vote_columns,
     with_classes,
 )
 from trueup.exceptions import DataWarning, InvalidLabels, InvalidParameter
@@ -637,7 +638,7 @@ class Labels(Votes):
         with_items, with_text : bool
             Whether to add the columns of the items, and those of long text too.
         """
-        item, columns = self.vote_columns()
+        item, columns = vote_columns(self)
         for name, values in self.item_table.columns.items() if with_items else ():
             if with_text or name not in self.text_columns:
                 columns[name] = values[item]

@@ -22,6 +22,7 @@ from trueup.data.frames import make_frame
 from trueup.data.gold import names_by_role
 from trueup.data.items import read_rows
 from trueup.data.labels import Labels
+from trueup.data.votes import vote_columns
 from trueup.exceptions import InvalidLabels
 
 _ROWS = 50_000
@@ -99,7 +100,7 @@ def write_labels(
         raise InvalidLabels("there are no item columns to write, got none; add them with labels.with_items")
     for role, names in (("item", labels.items), ("labeler", labels.labelers), ("label", labels.answers)):
         _check_writable_names(names, role, path, format_of(path, file_format))
-    votes = labels.vote_columns()[1]
+    votes = vote_columns(labels)[1]
     if labels.crowds:
         votes[CROWD_MARK] = np.repeat(labels.is_crowd[labels.vote_table()[1]], labels.vote_table()[3]).astype(np.int64)
     _write(path, votes, file_format)

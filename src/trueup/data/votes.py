@@ -176,12 +176,6 @@ class Votes(VoteNames):
         labeler, answer = np.divmod(self.votes.indices, self.n_answers)
         return item, labeler.astype(np.int32), answer.astype(np.int32), self.votes.data.astype(np.int64)
 
-    def vote_columns(self) -> tuple[Codes, dict[str, npt.NDArray[Any]]]:
-        """The item of each vote as a code, and its item, labeler and label by name."""
-        item, labeler, answer, times = self.vote_table()
-        item, labeler, answer = (np.repeat(codes, times) for codes in (item, labeler, answer))
-        return item, {"item": self.items[item], "labeler": self.labelers[labeler], "label": self.answers[answer]}
-
     @property
     def gold(self) -> dict[Hashable, Hashable]:
         """Vetted truths that fitting uses, as a mapping from item to class."""
@@ -255,6 +249,13 @@ def vote_matrix(
     matrix = sparse.csr_array(sparse.coo_array((data, (item, column)), shape=(n_items, n_labelers * n_answers)))
     matrix.sum_duplicates()
     return matrix
+
+
+def vote_columns(labels: Votes) -> tuple[Codes, dict[str, npt.NDArray[Any]]]:
+    """The item of each vote as a code, and its item, labeler and label by name."""
+    item, labeler, answer, times = labels.vote_table()
+    item, labeler, answer = (np.repeat(codes, times) for codes in (item, labeler, answer))
+    return item, {"item": labels.items[item], "labeler": labels.labelers[labeler], "label": labels.answers[answer]}
 
 
 _V = TypeVar("_V", bound=Votes)

@@ -78,20 +78,19 @@ def read_labelers(
     sizes = (scan.n_labelers, scan.n_classes, scan.n_answers)
     check_matrices_fit(*sizes)
     n_draws = min(n_draws, max(_FEWEST_DRAWS, _MOST_COUNTS // int(np.prod(sizes))))
-    keyed = scan.with_systems() if model is None else scan
-    if keyed.n_repeats:
-        keyed = keyed.mapped(partial(share_repeats, n_answers=scan.n_answers))
+    scan = scan.with_systems() if model is None else scan  # files are read once, for all that follows
+    shared = scan.mapped(partial(share_repeats, n_answers=scan.n_answers)) if scan.n_repeats else scan
     levels = moves = spam_factor = None
     if model is not None:
-        readings, points = [_fitted(model, keyed)], [_AS_VOTES_SAY]
+        readings, points = [_fitted(model, shared)], [_AS_VOTES_SAY]
     else:
         with silenced_warnings():  # what fits would say is among the notes
-            readings = [reading_of(one.fit(keyed), keyed) for one in base_models(scan.n_classes)]  # type: ignore[arg-type]
+            readings = [reading_of(one.fit(shared), shared) for one in base_models(scan.n_classes)]  # type: ignore[arg-type]
         share = min(1.0, _MOST_ROWS / max(scan.n_items, 1))
-        seen: _Seen = scan_over(keyed, _joined, _look_at, readings, scan.n_answers, share)
+        seen: _Seen = scan_over(shared, _joined, _look_at, readings, scan.n_answers, share)
         points = [_AS_VOTES_SAY, *_points(seen, scan, prior, rng)]
         levels = _levels(seen, prior, n_draws, rng)
-    sums: _ClassSums = scan_over(keyed, _added, _sum_classes, readings, points)
+    sums: _ClassSums = scan_over(shared, _added, _sum_classes, readings, points)
     first = min(1, len(points) - 1)  # the first point is for spam alone, where there are others
     votes, items = sums.draw(sizes, np.resize(np.arange(first, len(points)), n_draws), rng)
     if levels is not None:
