@@ -12,7 +12,6 @@ from trueup.estimators import Problem, bayes, class_posterior, ideal, mmse, no_p
 from trueup.estimators.given_noise import draw_sweeps
 from trueup.estimators.truth import draw_truths
 from trueup.metrics import confusion_counts, get_metric
-from trueup.noise.system_outputs import SystemOutputs
 
 SU_CONFUSION = np.array(
     [[0.75, 0.08, 0.10, 0.07], [0.10, 0.65, 0.12, 0.13], [0.04, 0.06, 0.80, 0.10], [0.10, 0.05, 0.05, 0.80]]
@@ -48,43 +47,10 @@ def test_gibbs_equals_enumeration(pseudo_count):
         mass = np.prod(chances[np.arange(5), truth]) * np.exp(log_rows.sum())
         want += mass * counts
         total += mass
-    outputs = SystemOutputs.of_classes(problem.predictions[None], 3, np.ones(1))
-    sweeps = draw_sweeps(chances, outputs, np.full((3, 3), pseudo_count), np.random.default_rng(1))
-    mean = np.mean([sweep.counts.mean(axis=1).T for sweep in islice(sweeps, 100, 2000)], axis=0)
+    sweeps = draw_sweeps(chances, problem.predictions, pseudo_count, np.random.default_rng(1))
+    mean = np.mean([counts.mean(axis=0) for counts, _ in islice(sweeps, 100, 2000)], axis=0)
     np.testing.assert_allclose(mean, want / total, atol=0.06)
     assert mean[0, 0] >= 1
-
-
-def test_systems_beside_votes_of_known_noise_are_drawn_exactly():
-    """The second system has three answers, and none on an item."""
-    rng = np.random.default_rng(2)
-    chances = rng.dirichlet([1, 1], 5)
-    codes = np.array([[0, 1, 0, 1, 1], [2, 0, 1, -1, 1]])
-    outputs = SystemOutputs(codes, np.array([2, 3]), np.array([1.0, 1.0]))
-    prior = outputs.row_prior(2)
-    want, total = np.zeros(5), 0.0
-    for truth in itertools.product(range(2), repeat=5):
-        log_mass = np.log(chances[np.arange(5), truth]).sum()
-        for own, base in zip(codes, (prior[:2], prior[2:]), strict=True):
-            for y in range(2):
-                said = own[(np.array(truth) == y) & (own >= 0)]
-                mass = base[:, y] + np.bincount(said, minlength=len(base))
-                log_mass += gammaln(mass).sum() - gammaln(mass.sum())
-        want += np.exp(log_mass) * np.array(truth)
-        total += np.exp(log_mass)
-    sweeps = islice(draw_sweeps(chances, outputs, prior, rng), 100, 3000)
-    np.testing.assert_allclose(np.mean([s.posterior[:, 1] for s in sweeps], axis=0), want / total, atol=0.015)
-
-
-def test_copies_of_a_system_say_no_more_than_one():
-    sim = simulate.dawid_skene(n_items=300, n_labelers=2, random_state=3)
-    known = noise.Confusion(sim.parameters["confusion"], prior=sim.parameters["prior"])
-    posteriors = []
-    for n_copies in (1, 10):
-        codes = np.tile(sim.predictions.astype(np.int64), (n_copies, 1))
-        outputs = SystemOutputs.of_classes(codes, 2, np.full(n_copies, 1 / n_copies))
-        posteriors.append(draw_truths(sim.labels, known, outputs=outputs, random_state=0).posterior)
-    np.testing.assert_allclose(posteriors[0], posteriors[1], atol=0.03)
 
 
 def test_draws_of_known_noise_follow_the_posterior_and_gold():

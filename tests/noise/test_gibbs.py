@@ -178,21 +178,10 @@ def exact_states(votes, state_class, gold, *, strength, diagonal=3.0):
     return posterior, right
 
 
-CLUSTER_GOLD = {"no gold": {}, "gold against the votes": {1: 0}}
-
-
-POOLED = {
-    "Dawid-Skene": (noise.DawidSkene(pooling=8.0, diagonal=3.0), [0, 1], 8.0, "gold against the votes"),
-}
-
-
-@pytest.mark.parametrize("name", POOLED)
-def test_pooled_states_draw_the_exact_posterior(name):
-    model, state_class, strength, gold = POOLED[name]
-    votes = np.column_stack([VOTES, RATER])
-    codes = np.array([CLUSTER_GOLD[gold].get(i, -1) for i in range(4)])
-    posterior, right = exact_states(votes, np.array(state_class), codes, strength=strength)
-    labels = Labels.from_matrix(votes).with_gold(CLUSTER_GOLD[gold])
+def test_pooled_states_draw_the_exact_posterior():
+    votes, gold = np.column_stack([VOTES, RATER]), np.array([-1, 0, -1, -1])  # gold against the votes
+    posterior, right = exact_states(votes, np.array([0, 1]), gold, strength=8.0)
+    labels, model = Labels.from_matrix(votes).with_gold({1: 0}), noise.DawidSkene(pooling=8.0, diagonal=3.0)
     draws = noise.sample(labels, model, n_chains=2, n_warmup=300, n_draws=40_000, random_state=4)
     assert_draws_agree(draws, posterior, right, 0.012)
 

@@ -46,6 +46,7 @@ from trueup.estimators.published.urkullu2019 import (
     probabilistic,
     subjectivist,
 )
+from trueup.estimators.system_features import system_prior
 from trueup.estimators.system_values import system_values
 from trueup.estimators.truth import draw_truths
 from trueup.estimators.truth_draws import TruthDraws
@@ -101,6 +102,7 @@ __all__ = [
     "prior_average",
     "probabilistic",
     "subjectivist",
+    "system_prior",
     "system_values",
     "unbiased",
 ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -87,18 +86,15 @@ def draw_successes(chances: Floats, n: int, rng: np.random.Generator) -> Floats:
     return np.clip(np.rint(rng.normal(mean, sd, n)), 0, len(chances))
 
 
-def truth_sampler(problem: Problem, confusions: npt.ArrayLike, weights: npt.NDArray[Any] | None = None) -> TruthSampler:
+def truth_sampler(problem: Problem, confusions: npt.ArrayLike) -> TruthSampler:
     """A function that draws the truth of all items: first the operating point, then each item's class."""
     points = np.asarray(confusions, dtype=float).reshape(-1, problem.n_classes, problem.n_classes)
-    p = None if weights is None else weights / weights.sum()
-    return partial(_draw_truths_at, problem, points, p)
+    return partial(_draw_truths_at, problem, points)
 
 
-def _draw_truths_at(
-    problem: Problem, points: Floats, chances: Floats | None, n: int, rng: np.random.Generator
-) -> Codes:
-    """Choose among operating points by their chances, then draw each item's class; a partial of this can be pickled."""
-    chosen = rng.choice(len(points), size=n, p=chances)
+def _draw_truths_at(problem: Problem, points: Floats, n: int, rng: np.random.Generator) -> Codes:
+    """Choose among operating points, then draw each item's class; a partial of this can be pickled."""
+    chosen = rng.choice(len(points), size=n)
     codes = np.empty((n, problem.n_items), dtype=np.int8 if problem.n_classes < 128 else np.int32)
     for point in np.unique(chosen):
         rows = np.flatnonzero(chosen == point)

@@ -1,7 +1,7 @@
-"""The truth and the systems' matrices inferred together, when the noise of the labelers is known or fitted.
+"""The truth and the matrix of one system inferred together, when the noise of the labelers is known or fitted.
 
 The paper's posteriors take the estimated operating point as if it were known, and are too narrow; here it is integrated
-out: in closed form for two classes and one system, else by Gibbs sampling of truth and matrices in turn.
+out: in closed form for two classes, else by Gibbs sampling of truth and matrix in turn.
 """
 
 from __future__ import annotations
@@ -9,12 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from itertools import islice
-from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
-from scipy import sparse
-from scipy.special import gammaln, psi
+from scipy.special import gammaln
 
 from trueup._base.types import Codes, Floats, Target
 from trueup._base.validation import RandomState, as_generator, check_choice, check_integer
@@ -23,7 +20,6 @@ from trueup.estimators.drawing import truth_sampler
 from trueup.estimators.problem import TINY, Problem, Solution, class_posterior
 from trueup.noise.convergence import rhat
 from trueup.noise.kernels import FLOOR
-from trueup.noise.system_outputs import SystemOutputs
 
 _TARGETS: tuple[Target, ...] = ("sample", "population")
 _MOST_EXACT = 4000  # items up to which the exact law of two counts takes some tenths of a second
@@ -33,7 +29,7 @@ _N_CHAINS = 4
 _WARMUP = 200
 _SWEEPS = 1000  # of each chain, or fewer where there are very many items
 _FEWEST_SWEEPS = 60
-_WORK = 400_000_000  # items × classes × sweeps of all chains: some five seconds
+_WORK = 30_000_000  # items × classes × sweeps of all chains: some three seconds
 _SETTLED = 1.05  # R-hat above this means that the chains disagree
 _DOUBLINGS = 2
 _HELD = 1 << 22  # numbers held at once
@@ -150,12 +146,10 @@ def bayes_multiclass(
     problem, target, n_draws, random_state
         As for `bayes`.
     """
-    rng, n_classes = as_generator(random_state), problem.n_classes
-    given = problem.predictions >= 0
-    outputs = SystemOutputs.of_classes(problem.predictions[given][None].astype(np.int64), n_classes, np.ones(1))
-    row_prior = np.full((n_classes, n_classes), 1.0 if n_classes == 2 else _PSEUDO_COUNT)
+    rng, given = as_generator(random_state), problem.predictions >= 0
     chances = class_posterior(problem)[given]
-    counts, confusions, r_hat, n_iter = _draw_tables(chances, outputs, row_prior, n_draws, rng)
+    pseudo_count = 1.0 if problem.n_classes == 2 else _PSEUDO_COUNT
+    counts, confusions, r_hat, n_iter = _draw_tables(chances, problem.predictions[given], pseudo_count, n_draws, rng)
     is_settled = r_hat < _SETTLED
     posterior = DrawnCounts(counts, truths=truth_sampler(problem, confusions))
     return Solution(
@@ -169,18 +163,18 @@ def bayes_multiclass(
 
 
 def _draw_tables(
-    chances: Floats, outputs: SystemOutputs, row_prior: Floats, n_draws: int, rng: np.random.Generator
+    chances: Floats, predictions: Codes, pseudo_count: float, n_draws: int, rng: np.random.Generator
 ) -> tuple[Floats, Floats, float, int]:
-    """Draws of the counts and matrices of one system, rows the truth; R-hat; and how many sweeps were made."""
-    n_sweeps = min(n_sweeps_for(chances), -(-n_draws // _N_CHAINS))
-    sweeps = draw_sweeps(chances, outputs, row_prior, rng)
-    n_made = sum(1 for _ in islice(sweeps, min(_WARMUP, 2 * n_sweeps)))
+    """Draws of the counts and of K, rows the truth; R-hat; and how many sweeps were made."""
+    most = int(np.clip(_WORK // (max(chances.size, 1) * _N_CHAINS), _FEWEST_SWEEPS, _SWEEPS))
+    n_sweeps = min(most, -(-n_draws // _N_CHAINS))
+    sweeps = draw_sweeps(chances, predictions, pseudo_count, rng)
+    n_made = sum(1 for _ in islice(sweeps, min(_WARMUP, n_sweeps)))
     for doubling in range(_DOUBLINGS + 1):  # what was drawn before is a longer warm-up
         thinned = 2**doubling
-        drawn = [[s.counts, s.rows] for s in islice(sweeps, 0, n_sweeps * thinned, thinned)]
+        drawn = islice(sweeps, 0, n_sweeps * thinned, thinned)
+        counts, rows = (np.array(part) for part in zip(*drawn, strict=True))  # (draws, chains, truth, prediction)
         n_made += n_sweeps * thinned
-        # (draws, chains, truth, prediction)
-        counts, rows = (np.moveaxis(np.array(part), 1, 3) for part in zip(*drawn, strict=True))
         monitored = [np.trace(counts, axis1=2, axis2=3), *np.moveaxis(np.diagonal(rows, axis1=2, axis2=3), 2, 0)]
         r_hat = float(np.nanmax([1.0, *[rhat(values.T) for values in monitored]])) if n_sweeps > 3 else 1.0
         if r_hat < _SETTLED:
@@ -189,67 +183,27 @@ def _draw_tables(
     return counts, rows, r_hat, n_made
 
 
-def n_sweeps_for(chances: Floats) -> int:
-    """How many sweeps of each chain are made for so many items."""
-    return int(np.clip(_WORK // (max(chances.size, 1) * _N_CHAINS), _FEWEST_SWEEPS, _SWEEPS))
-
-
-class Sweep(NamedTuple):
-    """One draw of all chains."""
-
-    truth: Codes  # (n_items, n_chains)
-    posterior: Floats  # (n_items, n_classes): P(class) given the rows, the chains averaged
-    counts: Floats  # (n_columns, n_chains, n_classes): how often systems gave each answer in each drawn class
-    rows: Floats  # (n_columns, n_chains, n_classes): P(answer | class) that truths were drawn under
-
-
 def draw_sweeps(
-    chances: Floats, outputs: SystemOutputs, row_prior: Floats, rng: np.random.Generator
-) -> Iterator[Sweep]:
-    """Draw truths given the rows of systems, and the rows given truths, in turn and without end.
+    chances: Floats, predictions: Codes, pseudo_count: float, rng: np.random.Generator
+) -> Iterator[tuple[Floats, Floats]]:
+    """Draw truths given K, and K given truths, in turn and without end: counts and K, (chains, classes, classes).
 
-    `chances` is P(class | votes) of each item, shape (n_items, n_classes), and `row_prior` has the pseudo-counts of the
-    answers of systems in each class, shape (n_columns, n_classes). A system that counts for less than one has its rows
-    as `kernels.loops.draw_output_rows` has them.
+    `chances` is P(class | votes) of each item, shape (n_items, n_classes).
     """
     n_items, n_classes = chances.shape
-    log_chances, indicator = np.log(np.maximum(chances, TINY)), outputs.indicator()
-    log_chances[chances == 0] = -np.inf
-    step = max(1, _HELD // (_N_CHAINS * n_classes))
-    parts = [(slice(low, low + step), indicator[low : low + step]) for low in range(0, n_items, step)]
-    counts = np.zeros((indicator.shape[1], _N_CHAINS, n_classes))
-    rows = _draw_rows(counts + 1.0, outputs, rng)
+    of_chain, step = np.arange(_N_CHAINS), max(1, _HELD // (_N_CHAINS * n_classes))
+    # Classes come before items and chains, since sums over short last axes are slow.
+    by_class = np.ascontiguousarray(chances.T)[:, :, None]
+    counts = np.zeros((n_classes, n_classes, _N_CHAINS))  # predictions × truths
+    prior = 1.0
     while True:
-        truth, posterior = np.empty((n_items, _N_CHAINS), dtype=np.int64), np.empty((n_items, n_classes))
-        counts = np.zeros_like(rows)
-        for items, answered in parts:
-            truth[items], posterior[items], counts_there = _draw_items(log_chances[items], answered, np.log(rows), rng)
-            counts += counts_there
-        yield Sweep(truth, posterior, counts, rows)
-        rows = _draw_rows(counts + row_prior[:, None], outputs, rng)
-
-
-def _draw_items(
-    log_chances: Floats, answered: sparse.csr_array, log_rows: Floats, rng: np.random.Generator
-) -> tuple[Codes, Floats, Floats]:
-    """Truths, chances and counts of some items."""
-    shape = (len(log_chances), *log_rows.shape[1:])
-    joint = np.asarray(answered @ log_rows.reshape(len(log_rows), -1)).reshape(shape) + log_chances[:, None]
-    joint = np.exp(joint - joint.max(axis=2, keepdims=True))
-    upto = joint.cumsum(axis=2)
-    truth = (rng.random(shape[:2])[..., None] * upto[..., -1:] >= upto[..., :-1]).sum(axis=2)
-    is_class = (truth[..., None] == np.arange(shape[2])).reshape(shape[0], -1).astype(float)
-    return truth, (joint / upto[..., -1:]).mean(axis=1), np.asarray(answered.T @ is_class).reshape(log_rows.shape)
-
-
-def _draw_rows(mass: npt.NDArray[np.float64], outputs: SystemOutputs, rng: np.random.Generator) -> Floats:
-    """Rows of each system with Dirichlet laws of such masses, shape (n_columns, n_chains, n_classes)."""
-    rows = np.empty(mass.shape)
-    for s, power in enumerate(outputs.power):
-        own = slice(outputs.first[s], outputs.first[s + 1])
-        gamma = np.maximum(rng.standard_gamma(mass[own]), 1e-100)
-        rows[own] = np.maximum(gamma / gamma.sum(axis=0), FLOOR)
-        if power != 1.0:
-            mean = np.maximum(psi(mass[own]) - psi(mass[own].sum(axis=0)), np.log(FLOOR))
-            rows[own] = np.exp(power * mean + np.sqrt(power) * (np.log(rows[own]) - mean))
-    return rows
+        gamma = np.maximum(rng.standard_gamma(counts + prior), TINY)
+        confusion, prior = np.maximum(gamma / gamma.sum(axis=0), FLOOR), pseudo_count
+        counts = np.zeros(counts.shape)
+        for low in range(0, n_items, step):
+            predicted = predictions[low : low + step]
+            upto = (by_class[:, low : low + step] * confusion[predicted].transpose(1, 0, 2)).cumsum(axis=0)
+            truth = (rng.random(upto.shape[1:]) * upto[-1] >= upto[:-1]).sum(axis=0)
+            cell = (predicted[:, None] * n_classes + truth) * _N_CHAINS + of_chain
+            counts += np.bincount(cell.ravel(), minlength=counts.size).reshape(counts.shape)
+        yield counts.transpose(2, 1, 0), confusion.transpose(2, 1, 0)

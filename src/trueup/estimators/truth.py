@@ -1,14 +1,13 @@
 """p(truth | votes, systems, gold) under one noise model that the caller names; the plain answer is `trueup.core`.
 
 The truth of all items is drawn together with a model that is learned, or under one that is known. Systems are inside
-the states of the labelers, so they may err with them. Where the noise is known, their rows are drawn with the truth
-(`estimators.given_noise`), and for two classes of one system the posterior is exact.
+the states of the labelers, so they may err with them. Where the noise is known, what the systems say are features of a
+log-linear prior of each item's class, and for the classes of one system there is `estimators.given_noise`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -20,15 +19,16 @@ from trueup._base.validation import RandomState, as_generator, check_integer
 from trueup.data.aligned import AlignedPredictions, OutputKind
 from trueup.data.labels import Labels
 from trueup.estimators.drawing import draw_categories
-from trueup.estimators.given_noise import draw_sweeps, n_sweeps_for
+from trueup.estimators.system_features import LogLinearPrior, system_prior
 from trueup.estimators.truth_draws import TruthDraws, not_mixed
-from trueup.noise import NoiseModel, Stack, resolve
-from trueup.noise.convergence import effective_draws, rhat
+from trueup.exceptions import InvalidParameter
+from trueup.noise import NoiseModel, SoftTruth, Stack, resolve
 from trueup.noise.sampling import sample
 from trueup.noise.system_outputs import SystemOutputs
 
 _MOST_LABELS = 400_000_000  # drawn in all; one byte each
-_WARMUP = 100  # sweeps where the noise is known
+_DRAWS_A_COEFFICIENT = 8  # truths drawn for each draw of the coefficients where these cost a pass over the items
+_MANY_ITEMS = 20_000
 _BINS = 8  # of scores
 _FEW_BINS = 5
 _FEW_ITEMS = 200
@@ -41,6 +41,7 @@ def draw_truths(
     noise: str | NoiseModel,
     *,
     outputs: SystemOutputs | None = None,
+    item_prior: LogLinearPrior | None = None,
     n_draws: int = 2000,
     random_state: RandomState = None,
     progress: Callable[[float], None] | None = None,
@@ -55,7 +56,9 @@ def draw_truths(
         A model that is drawn together with the truth, by name or not fitted (see `trueup.noise.sample`); or a known or
         fitted one, which is taken as it is.
     outputs : SystemOutputs, optional
-        What systems say of the items; the rows of their answers are drawn too.
+        What systems say of the items, for a model that is drawn.
+    item_prior : LogLinearPrior, optional
+        The same for a model that is known or fitted; its coefficients are drawn too.
     n_draws : int
         Fewer are made where there are very many items.
     **sampling
@@ -65,7 +68,11 @@ def draw_truths(
     rng = as_generator(random_state)
     noise = resolve(noise)
     if not is_drawn(noise):
-        return _given_noise(labels, noise, outputs, n_draws, rng, progress)
+        return _known(labels, noise, item_prior, n_draws, rng, progress)
+    if item_prior is not None:
+        raise InvalidParameter(
+            "`item_prior` is for noise that is known or fitted; pass `outputs`", parameter="item_prior"
+        )
     n_chains = int(sampling.pop("n_chains", 4))
     draws = sample(
         labels,
@@ -88,41 +95,58 @@ def draw_truths(
     )
 
 
-def _given_noise(
+def _known(
     labels: Labels,
     noise: NoiseModel,
-    outputs: SystemOutputs | None,
+    item_prior: LogLinearPrior | None,
     n_draws: int,
     rng: np.random.Generator,
     progress: Callable[[float], None] | None,
 ) -> TruthDraws:
-    """The noise is known or taken as known: without systems draws are independent, with them rows are drawn too."""
+    """The noise is known or taken as known, so draws are independent: no chain."""
     n_draws = max(10, min(n_draws, _MOST_LABELS // max(labels.n_items, 1)))
-    chances, systems = noise.posterior(labels), None if outputs is None else outputs.informative()
-    if systems is None or not len(systems.codes):
-        return TruthDraws(draw_categories(chances, n_draws, rng), chances)
-    n_sweeps = min(n_sweeps_for(chances), n_draws)
-    sweeps = islice(draw_sweeps(chances, systems, systems.row_prior(labels.n_classes), rng), _WARMUP, None)
-    truths = np.empty((n_sweeps, 4, labels.n_items), dtype=np.int8 if labels.n_classes <= 127 else np.int16)
-    posterior, shares = np.zeros(chances.shape), np.empty((n_sweeps, labels.n_classes, 4))
-    for k, sweep in zip(range(n_sweeps), sweeps, strict=False):
-        truths[k] = sweep.truth.T
-        posterior += sweep.posterior / n_sweeps
-        shares[k] = [(sweep.truth == y).mean(axis=0) for y in range(labels.n_classes)]
+    log_likelihood = _of_gold_alone(noise.log_likelihood(labels), labels)
+    if item_prior is None:
+        posterior = noise.posterior(labels)
+        return TruthDraws(draw_categories(posterior, n_draws, rng), posterior)
+    truths = np.empty((n_draws, labels.n_items), dtype=np.int8 if labels.n_classes <= 127 else np.int16)
+    lattice = np.eye(labels.n_classes)
+    if isinstance(noise, SoftTruth):
+        # A system knows how ambiguous an item is, as labelers do: what it says tells the state, not only the class.
+        lattice = noise.lattice_
+        item_prior = item_prior.over_states(lattice)
+        with np.errstate(divide="ignore"):  # a gold item is in one state
+            log_likelihood = np.log(noise.state_posterior(labels))
+    each = _DRAWS_A_COEFFICIENT if labels.n_items >= _MANY_ITEMS else 1
+    drawn = item_prior.draws_given_votes(log_likelihood, -(-n_draws // each), rng)
+    likelihood = np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True))
+    mean = np.zeros((labels.n_items, labels.n_classes))
+    for k, coefficients in enumerate(drawn.coefficients):
+        joint = likelihood * np.maximum(item_prior.probabilities(coefficients), 1e-300)
+        joint = (joint / joint.sum(axis=1, keepdims=True)) @ lattice
+        mean += joint
+        rows = truths[k * each : (k + 1) * each]
+        rows[:] = draw_categories(joint, len(rows), rng)
         if progress is not None:
-            progress((k + 1) / n_sweeps)
-    monitored = [shares[:, y].T for y in range(labels.n_classes)]
-    r_hat = float(np.nanmax([1.0, *map(rhat, monitored)]))
-    effective = min(map(effective_draws, monitored))
-    mixed = r_hat <= 1.05 and effective >= 100
-    kept = np.linspace(0, 4 * n_sweeps - 1, min(n_draws, 4 * n_sweeps)).astype(int)
+            progress((k + 1) / len(drawn.coefficients))
+    notes: tuple[str, ...] = ()
+    if drawn.effective < 100:
+        notes = (
+            f"The votes say so little that draws are worth {drawn.effective:.0f} independent ones: take the intervals "
+            "as rough, get more votes, or vet some items.",
+        )
     return TruthDraws(
-        truths.reshape(-1, labels.n_items)[kept],
-        posterior,
-        {"r_hat": r_hat, "effective_draws": effective},
-        mixed,
-        () if mixed else (not_mixed(r_hat, effective),),
+        truths, mean / len(drawn.coefficients), {"effective_draws": min(drawn.effective, n_draws)}, not notes, notes
     )
+
+
+def _of_gold_alone(log_likelihood: Floats, labels: Labels) -> Floats:
+    """Log-likelihoods in which an item of gold can be of no other class."""
+    given = np.flatnonzero(labels.gold_codes >= 0)
+    table = np.array(log_likelihood, dtype=float)
+    table[given] = -np.inf
+    table[given, labels.gold_codes[given]] = 0.0
+    return table
 
 
 def small_codes(truths: npt.NDArray[np.int16], n_classes: int) -> Codes:
@@ -158,25 +182,28 @@ def truths_given_outputs(
     **sampling: Any,
 ) -> TruthDraws:
     """Draw the truth of all items from p(truth | votes, what the systems say)."""
-    answers = as_outputs(outputs, used, in_votes)
-    return draw_truths(
-        labels, noise, outputs=answers, n_draws=n_draws, random_state=random_state, progress=progress, **sampling
-    )
+    others = outputs if in_votes is None else outputs.of_systems(~in_votes)
+    what: dict[str, Any] = {}
+    if others.n_systems:
+        what = (
+            {"outputs": as_outputs(others, used)}
+            if is_drawn(noise)
+            else {"item_prior": system_prior(others, labels.n_classes, used=used)}
+        )
+    return draw_truths(labels, noise, **what, n_draws=n_draws, random_state=random_state, progress=progress, **sampling)
 
 
-def as_outputs(outputs: AlignedPredictions, used: OutputKind, in_votes: Booleans | None = None) -> SystemOutputs:
+def as_outputs(part: AlignedPredictions, used: OutputKind) -> SystemOutputs:
     """What the systems say as answers: classes, bins of scores, or classes with how sure a system is.
 
     Systems that say much the same share the weight of a witness, so that a copy, or twenty versions of one model, add
-    nothing. Labelers whose votes are in the labels are left out.
+    nothing.
     """
-    chosen = np.arange(outputs.n_systems) if in_votes is None else np.flatnonzero(~in_votes)
-    part = outputs.of_systems(chosen)
     if used == "classes":
         table = part.outputs("classes").astype(np.int64)
         return SystemOutputs.of_classes(table, part.n_classes, witness_weights(table))
     binned = [_bins(row) if used == "scores" else _sure_classes(row, part.n_classes) for row in part.outputs(used)]
-    table = np.array([codes for codes, _ in binned], dtype=np.int64).reshape(len(binned), outputs.n_items)
+    table = np.array([codes for codes, _ in binned], dtype=np.int64).reshape(len(binned), part.n_items)
     sizes = np.array([size for _, size in binned], dtype=np.int64)
     levels = np.arange(sizes.sum()) // _LEVELS % part.n_classes
     return SystemOutputs(table, sizes, witness_weights(table), said_class=levels if used == "probabilities" else None)

@@ -1,0 +1,148 @@
+"""The log-linear prior of items against exact sums and quadrature."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.special import log_expit, log_softmax, logsumexp
+from scipy.stats import kstest, norm
+
+from trueup import noise, simulate
+from trueup.estimators.system_features import LogLinearPrior
+from trueup.estimators.truth import draw_truths
+from trueup.exceptions import InvalidParameter
+
+VOTES = np.array([[0, 0, 1], [1, 1, 1], [0, 1, -1], [1, 0, 1]])
+GRID = np.linspace(-8, 8, 81)
+
+
+def features_of(x, n_classes):
+    """An intercept for each class but the first, and x for the last class."""
+    features = np.zeros((len(x), n_classes, n_classes))
+    for y in range(1, n_classes):
+        features[:, y, y - 1] = 1.0
+    features[:, -1, n_classes - 1] = x
+    return features
+
+
+def grid_of(features, scale):
+    """All coefficients of a grid with their log prior, and log P(class) of items at each; two features."""
+    w = np.array(list(product(GRID, GRID)))
+    log_prior = norm.logpdf(w, scale=scale).sum(axis=1)
+    return w, log_prior, log_softmax(np.einsum("icf,wf->wic", features, w), axis=2)
+
+
+def test_coefficients_given_votes_of_known_noise_have_the_exact_posterior():
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=30)
+    log_likelihood = np.log(rng.dirichlet([0.5, 0.5], size=30))
+    features, scale = features_of(x, 2), np.array([1.5, 1.0])
+    drawn = LogLinearPrior(features, scale).draws_given_votes(log_likelihood, 4000, rng)
+    w, log_prior, log_p = grid_of(features, scale)
+    weight = log_prior + logsumexp(log_likelihood + log_p, axis=2).sum(axis=1)
+    weight = np.exp(weight - logsumexp(weight))
+    mean = weight @ w
+    sd = np.sqrt(weight @ (w - mean) ** 2)
+    assert drawn.effective > 1000
+    np.testing.assert_allclose(drawn.coefficients.mean(axis=0), mean, atol=4.5 * sd.max() / np.sqrt(drawn.effective))
+    np.testing.assert_allclose(drawn.coefficients.std(axis=0), sd, rtol=0.08)
+
+
+def test_many_items_take_the_normal_law(monkeypatch):
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=3000)
+    truth = rng.random(3000) < 1 / (1 + np.exp(-x))
+    vote = truth ^ (rng.random(3000) < 0.2)
+    log_likelihood = np.log(np.where(vote[:, None] == [False, True], 0.8, 0.2))
+    prior = LogLinearPrior(features_of(x, 2), [2.0, 2.0])
+    weighted = prior.draws_given_votes(log_likelihood, 500, np.random.default_rng(3))
+    monkeypatch.setattr("trueup.estimators.system_features._MOST_EVALUATIONS", 0)
+    plain = prior.draws_given_votes(log_likelihood, 2000, np.random.default_rng(4))
+    assert np.isfinite(weighted.effective)
+    assert plain.effective == np.inf
+    sd = weighted.coefficients.std(axis=0)
+    np.testing.assert_allclose(
+        plain.coefficients.mean(axis=0), weighted.coefficients.mean(axis=0), atol=0.25 * sd.max()
+    )
+    np.testing.assert_allclose(plain.coefficients.std(axis=0), sd, rtol=0.15)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_missing_information_is_that_of_a_numerical_derivative(n_classes):
+    rng = np.random.default_rng(6)
+    x = rng.normal(size=15)
+    prior = LogLinearPrior(features_of(x, n_classes), np.full(n_classes, 2.0))
+    log_likelihood = rng.normal(size=(15, n_classes))
+    w = 0.3 * rng.normal(size=n_classes)
+    responsibility = prior._responsibilities(log_likelihood, w)
+    total = np.ones(15)
+    observed = prior._information(np.exp(prior._log_rows(w)), total) - prior._missing_information(responsibility)
+    step, eye = 1e-3, np.eye(n_classes)
+    numeric = np.empty((n_classes, n_classes))
+    for i, j in product(range(n_classes), repeat=2):
+        corners = [
+            prior._marginal(log_likelihood, w + step * (a * eye[i] + b * eye[j])) * a * b
+            for a in (1, -1)
+            for b in (1, -1)
+        ]
+        numeric[i, j] = -sum(corners) / (4 * step**2)
+    np.testing.assert_allclose(observed, numeric, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("n_values", [3, 150, 400], ids=["few-rows", "many-rows", "a-row-each"])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_many_marginals_are_those_of_one_at_a_time(n_classes, n_values):
+    rng = np.random.default_rng(7)
+    x = rng.permutation(np.resize(rng.normal(size=n_values), 400))
+    prior = LogLinearPrior(features_of(x, n_classes), np.full(n_classes, 2.0))
+    log_likelihood = 3 * rng.normal(size=(400, n_classes))
+    log_likelihood[:5, 1:] = -np.inf  # known truths
+    w = rng.normal(size=(6, n_classes))
+    one_at_a_time = [prior._marginal(log_likelihood, one) for one in w]
+    np.testing.assert_allclose(prior._marginals(log_likelihood, w), one_at_a_time, rtol=1e-12)
+
+
+def test_draws_are_independent_from_row_to_row():
+    sim = simulate.dawid_skene(n_items=400, n_labelers=2, random_state=5)
+    known = noise.Confusion(sim.parameters["confusion"], prior=sim.parameters["prior"])
+    draws = draw_truths(sim.labels, known, n_draws=600, random_state=1)
+    totals = (draws.truths == 1).sum(axis=1).astype(float)
+    p = known.posterior(sim.labels)[:, 1]
+    standard = (totals - p.sum()) / np.sqrt((p * (1 - p)).sum())
+    assert kstest(standard + np.random.default_rng(0).normal(0, 0.05, 600), "norm").pvalue > 1e-3
+    assert abs(np.corrcoef(standard[1:], standard[:-1])[0, 1]) < 4.5 / np.sqrt(600)
+
+
+@pytest.mark.parametrize(
+    ("features", "scale", "match"),
+    [
+        (np.zeros((3, 2)), [1.0], "items × classes × features"),
+        (np.full((3, 2, 1), np.nan), [1.0], "finite"),
+        (np.zeros((3, 2, 1)), [0.0], "positive number"),
+        (np.zeros((3, 2, 1)), [1.0, 1.0], "positive number"),
+    ],
+    ids=["shape", "nan", "zero scale", "too many scales"],
+)
+def test_bad_features_are_refused(features, scale, match):
+    with pytest.raises(InvalidParameter, match=match):
+        LogLinearPrior(features, scale)
+
+
+def test_walkers_have_the_exact_posterior(monkeypatch):
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=25)
+    log_likelihood = np.log(rng.dirichlet([0.5, 0.5], size=25))
+    features = np.zeros((25, 2, 2))
+    features[:, 1] = np.stack([np.ones(25), x], axis=1)
+    monkeypatch.setattr("trueup.estimators.system_features._ENOUGH", np.inf)
+    drawn = LogLinearPrior(features, [1.5, 2.0]).draws_given_votes(log_likelihood, 6000, rng)
+    grid = np.array(list(product(np.linspace(-8, 8, 121), np.linspace(-10, 10, 121))))
+    odds = grid @ features[:, 1].T
+    weight = norm.logpdf(grid, scale=[1.5, 2.0]).sum(axis=1)
+    weight += logsumexp(log_likelihood + np.stack([log_expit(-odds), log_expit(odds)], axis=2), axis=2).sum(axis=1)
+    weight = np.exp(weight - logsumexp(weight))
+    mean = weight @ grid
+    sd = np.sqrt(weight @ (grid - mean) ** 2)
+    assert 500 < drawn.effective < 1e5
+    np.testing.assert_allclose(drawn.coefficients.mean(axis=0), mean, atol=4.5 * sd.max() / np.sqrt(1500))
+    np.testing.assert_allclose(drawn.coefficients.std(axis=0), sd, rtol=0.08)
