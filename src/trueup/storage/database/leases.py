@@ -104,7 +104,9 @@ def _best_card(*, is_paused: bool) -> Any:
         .limit(1)
         .with_for_update(skip_locked=True)
     )
-    return sa.func.coalesce(mine, free.where(~put_off.exists()).scalar_subquery(), free.scalar_subquery())
+    wanted = free.where(~put_off.exists())
+    settle = wanted.where(cards.c.purpose == "settle")  # two experts differ: it waits for a third one, or the owner
+    return sa.func.coalesce(mine, settle.scalar_subquery(), wanted.scalar_subquery(), free.scalar_subquery())
 
 
 def renew(connection: sa.Connection, session: int, who: str, number: int, seconds: float) -> Card | None:
