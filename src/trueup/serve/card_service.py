@@ -59,12 +59,15 @@ class Journal:
             self._by_person[event.who].append(entry)
 
     def entries(self, since: int = 0) -> list[Entry]:
-        """All events after the first `since`."""
+        """All events after the first `since`, with what is new."""
+        self.refresh()
         with self._lock:
             return self._entries[since:]
 
     def entry(self, number: int) -> Entry | None:
         """The event with this number."""
+        if number > len(self._entries):
+            self.refresh()
         with self._lock:
             return self._entries[number - 1] if 0 < number <= len(self._entries) else None
 
@@ -249,9 +252,6 @@ class CardService:
 
     def _item_of(self, number: int) -> Hashable:
         entry = self._journal.entry(number)
-        if entry is None:
-            self._journal.refresh()
-            entry = self._journal.entry(number)
         if entry is None or entry.event.kind != "ask":
             raise NoSuchCard(f"there is no card {number}, got that number; load the page again")
         return entry.event.item
