@@ -142,10 +142,12 @@ def test_a_demo_leaves_nothing_behind_however_it_ends(tmp_path, monkeypatch, num
         until = time.monotonic() + HANGS_AFTER
         while any(tmp_path.glob("trueup-demo-*")) != are_there:
             assert time.monotonic() < until
+            assert not are_there or process.poll() is None, process.stdout.read()
             time.sleep(0.02)
 
     with serving(tmp_path, "--demo", "--port", "0", last=None if is_early else "bob") as (process, _):
         await_folders(True)
+        assert process.poll() is None
         process.send_signal(number)
         process.wait(HANGS_AFTER)
         await_folders(False)
