@@ -39,7 +39,7 @@ class ServeOptions:
     experts: list[str] | None = opt(None, "Who gets a link at the start; once for each.", "NAME", "--expert")
     images: str | None = opt(None, "Folder of the images that the items name.", "FOLDER")
     texts: str | None = opt(None, "TOML file with other words for the pages.", "FILE", reads=True)
-    guidelines: str | None = opt(None, "Markdown file with a heading for each class; cards show it.", "FILE", reads=True)
+    guidelines: str | None = opt(None, "Markdown with a heading for each class; cards show it.", "FILE", reads=True)
     show_predictions: bool = opt(False, "Cards show predictions; such answers are kept out of the valid interval.")
     experts_see_estimate: bool = opt(False, "Experts may open the overview, too.")
 
