@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import permutations
-
 import numpy as np
 import pytest
 from scipy import stats
 
 import trueup as tu
 from benchmarks._vetting_rivals import Sample, ppi_plus_plus
-from trueup.active import Event
-from trueup.active.estimators import weighted_metric
-from trueup.active.rectified import drawn_items, known_classes
 from trueup.exceptions import InvalidParameter
 
 
@@ -29,33 +24,6 @@ def world(seed, n=300, together=0.0):
 def vetted(test, truth, n):
     test.tell({item: int(truth[item]) for item in test.ask(n)})
     return test
-
-
-def test_lure_is_unbiased_over_all_sequences_of_draws():
-    """Six items, every ordered pair of draws with its chance: the mean of the estimates is the true accuracy."""
-    truth, labels, predictions = world(0, n=6)
-    chances = np.array([0.3, 0.25, 0.2, 0.1, 0.1, 0.05])
-    base = tu.ActiveTest(predictions, labels, estimator="lure", noise="majority", strategy="random")
-    exact, total = 0.0, 0.0
-    for first, second in permutations(range(6), 2):
-        one, two = chances[first], chances[second] / (1 - chances[first])
-        weights = [1 + (6 - 2) / (6 - m) * (1 / ((6 - m + 1) * q) - 1) for m, q in ((1, one), (2, two))]
-        right = [float(predictions[k] == truth[k]) for k in (first, second)]
-        by_hand = np.dot(weights, right) / 2
-        log = []
-        for k, q in ((first, float(one)), (second, float(two))):
-            log += [Event("ask", k, propensity=q), Event("tell", k, int(truth[k]), propensity=q)]
-        counts_add_up = np.dot(weights, [1, 1]) / 2
-        session = base.replay(log)
-        drawn = drawn_items(session.pool, session.progress)
-        known = known_classes(session.pool, session.progress)
-        found = weighted_metric(session.pool, predictions, known, drawn, tuned=False)
-        # The metric is the ratio of weighted counts; what is without bias is the count.
-        assert found.value == pytest.approx(by_hand / counts_add_up)
-        exact += one * two * by_hand
-        total += one * two
-    assert total == pytest.approx(1.0)
-    assert exact == pytest.approx(np.mean(predictions == truth))
 
 
 def test_ppi_is_that_of_a_second_implementation_on_even_draws():
@@ -154,19 +122,6 @@ def test_what_the_learned_estimator_believes_is_what_the_strategy_sees():
     expected = learned_probabilities(learned.pool.noisy, scores, learned.progress.vetted, learned.progress.truth == 1)
     np.testing.assert_allclose(learned.state.probabilities[:, 1], expected)
     assert np.abs(learned.state.probabilities - other.state.probabilities).max() > 0.05
-
-
-def test_folding_in_parts_is_folding_at_once():
-    truth, labels, predictions = world(6)
-    test = tu.ActiveTest(predictions, labels, strategy="propensity")
-    for _ in range(5):
-        asked = list(test.ask(6))
-        test.tell({item: int(truth[item]) for item in asked[1:]}, who="ann")
-        test.skip(asked[:1])
-        test.tell({asked[1]: int(1 - truth[asked[1]])}, who="bob", correct=True)
-    again = test.replay(test.log)
-    for name in ("truth", "waiting", "cannot_tell", "propensity", "draw", "n_tells"):
-        np.testing.assert_array_equal(getattr(test.progress, name), getattr(again.progress, name))
 
 
 def test_the_same_answer_from_another_expert_changes_no_number():

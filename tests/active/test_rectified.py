@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -44,30 +43,10 @@ def test_lure_is_unbiased_over_all_sequences(n_drawn):
     assert expected == pytest.approx(VALUES.mean())
 
 
-def test_lure_weights_of_the_whole_pool_are_one():
-    left, chances = WANTED.copy(), []
-    for k in (3, 0, 4, 1, 2):
-        chances.append(left[k] / left.sum())
-        left[k] = 0.0
-    np.testing.assert_allclose(lure_weights(chances, [1, 2, 3, 4, 5], 5), 1.0)
-
-
 def test_effective_number():
     assert effective_number([2.0, 2.0, 2.0]) == pytest.approx(3.0)
     assert effective_number([1.0, 0.0]) == pytest.approx(1.0)
     assert effective_number([]) == 0.0
-
-
-def test_items_told_first_leave_even_draws_even():
-    """Most of the pool is told without a draw; items drawn evenly from the rest still count alike."""
-    truth, labels, predictions = world(0)
-    test = tu.ActiveTest(predictions, labels, strategy="random")
-    test.tell({item: int(truth[item]) for item in range(150)})
-    test.tell({item: int(truth[item]) for item in test.ask(30)})
-    answers = weighted_answers(test.pool, test.progress)
-    assert answers.by_chance
-    assert len(answers.positions) == 30
-    np.testing.assert_allclose(answers.weights, 1.0)
 
 
 def test_items_chosen_before_the_draws_do_not_move_their_places():
@@ -159,19 +138,3 @@ def test_a_wrong_crowd_is_corrected():
     assert abs(np.mean(after)) < 0.1 * abs(np.mean(before))
     assert np.sqrt(np.mean(np.square(after))) < 0.025
     assert held >= stats.binom.ppf(0.0005, n, 0.95)
-
-
-def test_order_of_the_items_does_not_matter():
-    truth, labels, predictions = world(4)
-    test = tu.ActiveTest(predictions, labels, strategy="propensity")
-    test.tell({item: int(truth[item]) for item in test.ask(40)})
-    turned = np.arange(200)[::-1]
-    other = replace(
-        test.progress,
-        **{
-            name: getattr(test.progress, name)[turned]
-            for name in ("truth", "waiting", "cannot_tell", "propensity", "draw")
-        },
-    )
-    mine, theirs = weighted_answers(test.pool, test.progress), weighted_answers(test.pool, other)
-    np.testing.assert_allclose(mine.weights, theirs.weights[::-1])

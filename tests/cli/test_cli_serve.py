@@ -63,7 +63,7 @@ def serving(folder, *arguments, last="ann"):
         lines, links = [], {}
         until = time.monotonic() + HANGS_AFTER
         assert process.stdout is not None
-        while last not in links:
+        while last is not None and last not in links:
             line = process.stdout.readline()
             lines.append(line)
             assert line, "".join(lines)
@@ -129,6 +129,36 @@ def test_a_session_is_served_continued_and_ended(files, run_main, monkeypatch):
         assert set(links) == {"owner", "eve"}  # ann has a way in
         parsed = json.loads(browser(links["owner"])("export-log.json").read())
         assert [event["who"] for event in parsed if event["kind"] == "tell"] == ["ann"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
+@pytest.mark.parametrize(
+    ("number", "is_early"), [(signal.SIGKILL, True), (signal.SIGKILL, False), (signal.SIGTERM, False)]
+)
+def test_a_demo_leaves_nothing_behind_however_it_ends(tmp_path, monkeypatch, number, is_early):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+
+    def await_folders(are_there):
+        until = time.monotonic() + HANGS_AFTER
+        while any(tmp_path.glob("trueup-demo-*")) != are_there:
+            assert time.monotonic() < until
+            assert not are_there or process.poll() is None, process.stdout.read()
+            time.sleep(0.02)
+
+    with serving(tmp_path, "--demo", "--port", "0", last=None if is_early else "bob") as (process, _):
+        await_folders(True)
+        assert process.poll() is None
+        process.send_signal(number)
+        process.wait(HANGS_AFTER)
+        await_folders(False)
+
+
+def test_guidelines_without_a_class_are_refused_before_anything_is_worked_out(files, run_main, monkeypatch):
+    monkeypatch.chdir(files)
+    (files / "guide.md").write_text("# In general\nLook twice.\n")
+    refused = run_main("serve", "votes.csv", "predictions.csv", "--guidelines", "guide.md", "--port", "0")
+    assert refused.code == 2
+    assert_one_sentence(refused)
 
 
 def test_a_file_of_settings_is_read_with_paths_from_its_folder(files):

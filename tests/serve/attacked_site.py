@@ -8,7 +8,6 @@ import socket
 import tempfile
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -25,8 +24,6 @@ from trueup.serve.estimating import LatestSnapshot
 from trueup.serve.running import Server
 from trueup.serve.services import Look, Services, make_services
 from trueup.storage import open_storage
-
-__all__ = ["Answer", "Intrusion", "Outcome", "Site", "intrusion", "open_site", "refused"]
 
 NAME = "q3"
 OWN_SITE = {"sec-fetch-site": "same-origin"}
@@ -51,59 +48,11 @@ class Answer:
     text: str
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """Whether an attempt was kept out, and what came of it."""
-
-    kept_out: bool
-    told: str
-
-
-@dataclass(frozen=True)
-class Intrusion:
-    """One attempt.
-
-    Attributes
-    ----------
-    name : str
-    attempt : callable
-        Takes the site.
-    stores : int
-        How many answers it may leave in the log, under the intruder's own name.
-    """
-
-    name: str
-    attempt: Callable[[Site], Outcome]
-    stores: int = 0
-
-    def run(self, site: Site) -> Outcome:
-        """Try it; what is stored beyond what is allowed means that it got in."""
-        before = site.n_told
-        outcome = self.attempt(site)
-        stored = site.n_told - before
-        if stored > self.stores:
-            return Outcome(False, f"{outcome.told}; {stored} stored")
-        return outcome
-
-
-def intrusion(listed: list[Intrusion], name: str, *, stores: int = 0) -> Callable[..., Any]:
-    """Put an attempt on a list under its name."""
-
-    def add(attempt: Callable[[Site], Outcome]) -> Callable[[Site], Outcome]:
-        listed.append(Intrusion(name, attempt, stores))
-        return attempt
-
-    return add
-
-
-def refused(answers: Iterable[Answer], *statuses: int) -> Outcome:
-    """Kept out where every answer has one of these statuses, and none tells a secret."""
+def refused(answers: Iterable[Answer], *statuses: int) -> None:
+    """Every answer has one of these statuses, 0 where the server hung up, and none tells a secret."""
     answers = list(answers)
-    counts = Counter(answer.status for answer in answers)
-    is_quiet = not any(SECRET.decode() in answer.text or "Traceback" in answer.text for answer in answers)
-    words = {status: str(status) if status else "hung up" for status in counts}
-    told = ", ".join(f"{words[status]} × {n}" if n > 1 else words[status] for status, n in sorted(counts.items()))
-    return Outcome(is_quiet and set(counts) <= set(statuses), told)
+    assert {answer.status for answer in answers} <= set(statuses)
+    assert not any(SECRET.decode() in answer.text or "Traceback" in answer.text for answer in answers)
 
 
 @dataclass
@@ -123,6 +72,7 @@ class Site:
     address: str
     folder: Path
     logged: list[str] = field(default_factory=list)
+    may_store: int = 0  # answers that a test may leave in the log
 
     @cached_property
     def place(self) -> tuple[str, int]:

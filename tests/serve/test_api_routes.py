@@ -40,16 +40,6 @@ def test_all_answers_are_checked_before_any_counts(vetting):
     assert told(vetting) == []
 
 
-@pytest.mark.parametrize(
-    ("how", "kind"), [("later", "later"), ("cannot-tell", "cannot tell"), ("none-of-these", "none of these")]
-)
-def test_skip_says_how(vetting, how, kind):
-    program = vetting.program("robot")
-    item = program.post("/api/ask").json()["card"]["item"]
-    assert program.post("/api/skip", json={"items": [item], "how": how}).json() == {"n": 1}
-    assert [(event.kind, event.item) for event in told(vetting)] == [(kind, item)]
-
-
 def test_correct_changes_ones_own_answers_and_the_owner_those_of_all(vetting):
     robot, other, owner = vetting.program("robot"), vetting.program("other"), vetting.program("owner", "owner")
     item = robot.post("/api/ask").json()["card"]["item"]
@@ -84,19 +74,6 @@ def test_the_estimate_is_that_of_the_session(vetting):
     assert len(next(iter(estimate["draws"].values()))) >= 500
     log = owner.get("/api/log", params={"since": 3}).json()
     assert log["n"] == len(log["events"]) + 3
-
-
-def test_before_the_first_estimate_there_is_none(make_vetting):
-    vetting = make_vetting(wait=False)
-    assert vetting.program("owner", "owner").get("/api/estimate").json() == {"ready": False}
-
-
-def test_the_schema_describes_the_verbs(vetting):
-    program = vetting.program("robot")
-    schema = program.get("/api/openapi.json").json()
-    assert set(schema["paths"]) == {
-        f"/api/{verb}" for verb in ("status", "ask", "tell", "skip", "correct", "estimate", "log")
-    }
 
 
 def test_nothing_is_told_to_anybody(vetting, monkeypatch):

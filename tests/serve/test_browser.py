@@ -1,6 +1,7 @@
 """The app in a real browser, with its policy of content in force: people, keys, tabs, lost connections, and axe."""
 
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from vetting_server import wait_for
 from chromium_pipe import NAMES
 from trueup.serve.demo import demo_data
 from trueup.serve.guard import Address
+from trueup.serve.services import Look
 
 __all__ = ["tile_search"]
 pytestmark = pytest.mark.browser
@@ -88,8 +90,7 @@ def test_two_experts_and_an_owner(make_vetting, listening, open_page):
     ann, bob = (enter(open_page, vetting, address, name) for name in ("ann", "bob"))
     owner = enter(open_page, vetting, address, "owner", "owner")
     assert card_of(ann) != card_of(bob)
-    keys = {"1": 0, "2": 1}
-    for key in ("1", "2", "2", "1"):
+    for key in ("1", "0", "0", "1"):  # the classes are 0 and 1: each has its own digit
         for page in (ann, bob):
             answer(page, key)
     answer(ann, "c")
@@ -98,7 +99,15 @@ def test_two_experts_and_an_owner(make_vetting, listening, open_page):
     kinds = [event.kind for event in told(vetting) if event.who == "ann"]
     assert kinds == ["tell"] * 4 + ["cannot tell", "none of these", "later"]
     said = [event.truth for event in told(vetting) if event.who == "bob"]
-    assert said == [keys[key] for key in ("1", "2", "2", "1")]
+    assert said == [1, 0, 0, 1]
+    # The counter counts what is saved, also on load and after another server has started.
+    count = ann.locator(".count").inner_text()
+    assert count.startswith("6 answered by you")
+    vetting.services.journal._entries.clear()
+    vetting.services.journal._by_person.clear()
+    vetting.services.journal._by_item.clear()
+    ann.reload()
+    assert ann.locator(".count").inner_text() == count
     assert all(event.seconds > 0.2 for event in told(vetting))
     # The page of the owner moves by itself.
     owner.wait_for_selector("#link-state:has-text('live')")
@@ -110,13 +119,13 @@ def test_two_experts_and_an_owner(make_vetting, listening, open_page):
 def test_undo_is_a_logged_correction(make_vetting, listening, open_page):
     vetting = make_vetting()
     page = enter(open_page, vetting, listening(vetting), "ann")
-    first = answer(page, "1")
+    first = answer(page, "0")
     second = card_of(page)
     page.wait_for_timeout(GUARD)
     page.keyboard.press("z")
     page.wait_for_selector(f'[data-card="{first}"]')
     page.get_by_text("You are correcting an earlier answer").wait_for()
-    answer(page, "2")
+    answer(page, "1")
     assert [(event.kind, event.truth) for event in told(vetting)] == [("tell", 0), ("correct", 1)]
     assert card_of(page) == second  # the card that was waiting comes back
 
@@ -134,9 +143,9 @@ def test_refresh_back_and_a_second_tab_show_the_same_card(make_vetting, listenin
     page.wait_for_selector(f'[data-card="{now}"]')
     tab = open_page(address, context=page.context)
     assert card_of(tab) == now
-    answer(tab, "2")
+    answer(tab, "0")
     page.wait_for_timeout(GUARD)
-    page.keyboard.press("2")  # the same answer from the tab that was left behind
+    page.keyboard.press("0")  # the same answer from the tab that was left behind
     page.wait_for_selector(f'.card:not([data-card="{now}"])')
     assert len(told(vetting)) == 2
 
@@ -151,28 +160,70 @@ def test_keys_do_nothing_in_fields_when_held_down_and_right_after_a_change(make_
     page.keyboard.press("Escape")
     assert told(vetting) == []
     first = card_of(page)
-    page.keyboard.down("2")
-    page.keyboard.down("2")  # the browser says that it is a repeat
+    page.keyboard.down("1")
+    page.keyboard.down("1")  # the browser says that it is a repeat
     page.wait_for_selector(f'.card:not([data-card="{first}"])')
-    page.keyboard.down("2")
-    page.keyboard.up("2")
-    page.keyboard.press("1")  # within the guard
+    page.keyboard.down("1")
+    page.keyboard.up("1")
+    page.keyboard.press("0")  # within the guard
     page.wait_for_timeout(GUARD)
+    page.wait_for_selector("#ignored:has-text('key 0 did nothing')")
     assert [(event.truth, event.text) for event in told(vetting)] == [(1, "12 looks odd")]
     page.uncheck("#keys")
     page.keyboard.press("1")
     page.wait_for_timeout(GUARD)
     assert len(told(vetting)) == 1
+    page.check("#keys")
+    held = []
+    page.route("**/reply", lambda route: held.append(route))  # saving takes long
+    page.locator("body").press("1")
+    wait_for(lambda: held or page.wait_for_timeout(20))
+    page.keyboard.press("0")
+    page.wait_for_selector("#ignored:has-text('key 0 did nothing')")
+    held[0].continue_()
+    page.wait_for_selector("#state:has-text('Saved.')")
+    assert "key 0 did nothing" in page.locator("#ignored").inner_text()
+    assert [event.truth for event in told(vetting)] == [1, 1]
+
+
+def test_what_experts_differ_on_is_settled_without_names_and_guidelines_stay_open(make_vetting, listening, open_page):
+    guide = "Look twice.\n# 0\nNothing of note.\n# 1\nAnything of note."
+    vetting = make_vetting(look=Look(guidelines=guide), budget=20)
+    address = listening(vetting)
+    ann, bob = vetting.signed_in("ann"), vetting.signed_in("bob")
+    card = ann.get("/next").json()["card"]
+    for client, choice in ((ann, "1"), (bob, "0")):
+        sent = {"card": card, "choice": choice, "key": choice, "comment": f"because of {choice}"}
+        client.post("/reply", json=sent)
+    wait_for(lambda: any(one.purpose == "settle" for one in vetting.storage.cards("q3")))
+    owner = enter(open_page, vetting, address, "owner", "owner")
+    owner.get_by_role("link", name="Settle them").click()
+    owner.wait_for_selector(".differ")
+    assert [one.inner_text() for one in owner.locator(".differ li").all()] == ["0 because of 0", "1 because of 1"]
+    assert not {"ann", "bob"} & set(re.findall(r"\w+", owner.locator(".card").inner_text()))
+    owner.wait_for_timeout(GUARD)
+    owner.keyboard.press("g")
+    assert owner.locator(".guide").inner_text().split("\n")[1:] == [
+        "Look twice.",
+        "0",
+        "Nothing of note.",
+        "1",
+        "Anything of note.",
+    ]
+    answer(owner, "1")
+    assert owner.locator(".guide[open]").count() == 1
+    assert "20 answers" in owner.locator(".count").inner_text()
+    assert told(vetting)[-1].purpose == "settle"
 
 
 def test_answers_survive_a_lost_connection_and_a_reload(make_vetting, listening, open_page):
     vetting = make_vetting()
     address = listening(vetting)
     page = enter(open_page, vetting, address, "ann", watch=False)  # a browser logs that it is offline
-    answer(page, "1")
+    answer(page, "0")
     page.wait_for_timeout(GUARD)
     page.context.set_offline(True)
-    page.keyboard.press("2")
+    page.keyboard.press("1")
     page.wait_for_selector("#state:has-text('1 not saved yet')")
     page.wait_for_selector("#trouble:has-text('No connection')")
     assert len(told(vetting)) == 1
@@ -184,14 +235,14 @@ def test_answers_survive_a_lost_connection_and_a_reload(make_vetting, listening,
     page.route("**/reply", lambda route: (lost.append(route.fetch()), route.abort()) if not lost else route.continue_())
     now = card_of(page)
     page.wait_for_timeout(GUARD)
-    page.keyboard.press("1")
+    page.keyboard.press("0")
     page.wait_for_selector(f'.card:not([data-card="{now}"])')
     assert [event.truth for event in told(vetting)] == [0, 1, 0]
     # A page that is left with an answer unsent sends it when it is opened again.
     page.unroute("**/reply")
     page.route("**/reply", lambda route: route.abort())
     page.wait_for_timeout(GUARD)
-    page.keyboard.press("2")
+    page.keyboard.press("1")
     page.wait_for_selector("#state:has-text('1 not saved yet')")
     page.on("dialog", lambda dialog: dialog.accept())
     page.unroute("**/reply")
@@ -219,7 +270,7 @@ def test_without_scripts_the_form_works(make_vetting, listening, chromium):
     page = context.new_page()
     page.goto(address + "enter?key=" + vetting.services.access.give("link", "ann", "expert"))
     page.get_by_role("button", name="Open the session").click()
-    page.locator('button[data-key="2"]').click()
+    page.locator('button[data-key="1"]').click()
     page.locator('button[data-key="c"]').click()
     context.close()
     assert [event.kind for event in told(vetting)] == ["tell", "cannot tell"]
@@ -290,7 +341,7 @@ def test_it_works_under_a_path_behind_a_proxy(make_vetting, listening, open_page
     vetting = make_vetting(address=Address(prefix=prefix))
     address = proxy(listening(vetting), prefix, strips=strips)
     page = enter(open_page, vetting, address, "ann")
-    answer(page, "2")
+    answer(page, "1")
     owner = enter(open_page, vetting, address, "owner", "owner")
     owner.wait_for_selector(".figure:has-text('Answers') .big:has-text('1')")
     assert page.url == address

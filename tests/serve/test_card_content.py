@@ -5,8 +5,17 @@ import json
 import pytest
 
 import trueup as tu
-from trueup.exceptions import InvalidParameter
-from trueup.serve.cards import LONGEST_SHOWN, CardMaker, Layout, guess_layout, messages, outline_points, plain
+from trueup.exceptions import InvalidFile, InvalidParameter
+from trueup.serve.cards import (
+    LONGEST_SHOWN,
+    CardMaker,
+    Layout,
+    digit_keys,
+    guess_layout,
+    messages,
+    outline_points,
+    plain,
+)
 
 
 def labels_with(columns, classes=("a", "b")):
@@ -84,6 +93,31 @@ def test_buttons_say_what_they_are_told():
     assert [choice.name for choice in face.choices] == ["Looks right", "b"]
     with pytest.raises(InvalidParameter, match="class_names"):
         face_of({"text": ["x"]}, class_names={"c": "?"})
+
+
+@pytest.mark.parametrize(
+    ("names", "keys"),
+    [
+        (["0", "1", "2"], ["0", "1", "2"]),
+        (["no", "yes"], ["1", "2"]),
+        (["1", "2", "unsure", "3"], ["1", "2", "4", "3"]),
+        (["0", "5", "10"], ["0", "5", ""]),
+        (["10", "20"], ["1", "2"]),
+        (["٣", "b"], ["1", "2"]),
+        ([f"class {k}" for k in range(11)], [*"123456789", "", ""]),
+    ],
+)
+def test_a_digit_is_the_key_of_the_class_of_that_name(names, keys):
+    assert digit_keys(names) == keys
+
+
+def test_guidelines_stand_under_the_classes_that_they_name():
+    text = "For all.\n\n## a\nFirst.\n### Examples\nx\n## `Looks wrong`\nSecond.\n"
+    passages = face_of({"text": ["x"]}, class_names={"b": "Looks wrong"}, guidelines=text).guidelines
+    found = [(one.heading, one.text) for one in passages]
+    assert found == [("", "For all."), ("a", "First.\nExamples\n\nx"), ("Looks wrong", "Second.")]
+    with pytest.raises(InvalidFile):
+        face_of({"text": ["x"]}, guidelines="# In general\nLook twice.")
 
 
 @pytest.mark.parametrize(

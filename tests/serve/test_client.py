@@ -60,16 +60,6 @@ def test_a_session_over_the_network_is_the_session(served):
     assert "robot" in repr(robot)
 
 
-def test_an_answer_is_corrected(served):
-    vetting, address = served
-    robot = tu.connect(address, tokens(vetting)[0])
-    (item,) = robot.ask()
-    robot.tell({item: 1})
-    robot.tell({item: 0}, correct=True)
-    said = [event.kind for event in vetting.storage.events("q3") if event.kind != "ask"]
-    assert said == ["tell", "correct"]
-
-
 def test_what_is_refused_is_said(served):
     vetting, address = served
     robot = tu.connect(address, tokens(vetting)[0])

@@ -9,7 +9,7 @@ from vetting_server import wait_for
 
 from trueup.serve.card_service import Entry, Journal
 from trueup.serve.estimating import Row
-from trueup.serve.status_words import agreement_of, chart, duration, pace_of
+from trueup.serve.status_words import agreement_of, chart, pace_of
 from trueup.sessions.log import Event
 
 
@@ -165,11 +165,6 @@ def test_the_pace_is_that_of_people_at_work():
     assert (pace.seconds, pace.n_active, pace.per_hour) == (10.0, 2, 720.0)
     assert pace.minutes(72) == pytest.approx(6.0)
     assert pace_of(entries[:1], 0.0) is None
-
-
-@pytest.mark.parametrize(("seconds", "words"), [(-1, "0 s"), (59.4, "59 s"), (60, "1:00 min"), (3600, "1:00 h")])
-def test_times_in_words(seconds, words):
-    assert duration(seconds) == words
 
 
 def test_the_journal_reads_a_long_log_in_parts(vetting, monkeypatch):

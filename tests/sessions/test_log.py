@@ -124,11 +124,6 @@ def test_draws_in_turn_follow_the_chances():
         assert abs(count - 4000 * p) < 4 * np.sqrt(4000 * p * (1 - p))
 
 
-def test_no_item_without_a_chance_is_drawn():
-    chosen, given = draw_in_turn(np.array([0.0, 1.0, 0.0]), 3, np.random.default_rng(0))
-    assert (chosen, given) == ([1], [1.0])
-
-
 class SharedLog:
     """A log that others write to, too."""
 

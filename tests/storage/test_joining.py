@@ -1,8 +1,6 @@
 """Sessions of trueup in a storage: the first process makes one, others join it with the same data and settings."""
 
 import datetime
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -45,16 +43,6 @@ def test_nothing_moves_until_it_is_read(url):
     assert here.n_vetted == 0
     here.refresh()
     assert here.n_vetted == 3
-
-
-def test_both_may_tell_the_same(url):
-    here, there = join(url), join(url)
-    item = here.ask()[0]
-    here.tell({item: TRUTH[item]})
-    there.tell({item: TRUTH[item]})
-    assert len(there.log) == 2, "nothing is new, and nobody new says it"
-    with pytest.raises(InvalidParameter, match="is known to be"):
-        there.tell({item: 1 - TRUTH[item]})
 
 
 @pytest.mark.parametrize(
@@ -165,16 +153,3 @@ def test_fingerprints_tell_data_apart():
     ]
     assert of_votes(tu.Labels.from_matrix(votes)) == of_votes(labels)
     assert of_votes(labels) not in {of_votes(other) for other in others}
-
-
-def test_what_is_not_installed_is_said():
-    code = (
-        "import sys; sys.modules.update(dict.fromkeys(['sqlalchemy', 'alembic', 'psycopg']))\n"
-        "import trueup as tu; from trueup.storage import open_storage, copy_storage\n"
-        "for call in (lambda: open_storage('sqlite:///x.db'), lambda: copy_storage('sqlite:///x.db', 'sqlite:///y.db')):\n"
-        "    try: call()\n"
-        "    except tu.exceptions.MissingExtra as error: assert 'trueup[storage]' in str(error), error\n"
-        "    else: raise AssertionError\n"
-    )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (ran.returncode, ran.stderr) == (0, "")

@@ -18,24 +18,13 @@ from trueup.storage import back_up, copy_storage, open_storage
 from trueup.storage.database import sqlite
 from trueup.storage.database.sqlite import Journal, choose_journal, has_wal_fix, kind_of_mount, prepare
 
+UNSAFE = [(3, 40, 1), (3, 44, 5), (3, 45, 0), (3, 50, 6), (3, 51, 0), (3, 51, 2)]
+SAFE = [(3, 44, 6), (3, 50, 7), (3, 51, 3), (3, 54, 0), (4, 0, 0)]
 
-@pytest.mark.parametrize(
-    ("version", "is_safe"),
-    [
-        ((3, 40, 1), False),
-        ((3, 44, 5), False),
-        ((3, 44, 6), True),
-        ((3, 45, 0), False),
-        ((3, 50, 6), False),
-        ((3, 50, 7), True),
-        ((3, 51, 0), False),
-        ((3, 51, 2), False),
-        ((3, 51, 3), True),
-        ((3, 54, 0), True),
-        ((4, 0, 0), True),
-    ],
-)
-def test_a_write_ahead_log_needs_the_fix(version, is_safe):
+
+@pytest.mark.parametrize("version", [*UNSAFE, *SAFE])
+def test_a_write_ahead_log_needs_the_fix(version):
+    is_safe = version in SAFE
     assert has_wal_fix(version) == is_safe
     journal = choose_journal(version)
     assert (journal.mode, journal.synchronous) == (("wal", 2) if is_safe else ("delete", 3))

@@ -44,7 +44,6 @@ from scipy.special import roots_laguerre, roots_legendre
 from trueup._base.types import Codes, Floats, Positions
 from trueup._base.validation import check_choice, check_integer, check_number
 from trueup.active.pool import Pool
-from trueup.estimators.system_values import counts_right_only
 from trueup.exceptions import InvalidParameter, InvalidPredictions
 from trueup.metrics import (
     Metric,
@@ -487,12 +486,6 @@ def expected_counts(probabilities: Floats, codes: Codes) -> Floats:
     n_classes = probabilities.shape[1]
     rows = [np.bincount(codes, weights=column, minlength=n_classes) for column in probabilities.T]
     return np.array(rows, dtype=float)
-
-
-def is_ratio(pool: Pool) -> bool:
-    """Whether the metric is of the counts of one system and weighs items by what the system says, such as recall."""
-    one = pool.n_systems == 1 and pool.categories is None
-    return one and pool.metric.needs == "counts" and not counts_right_only(pool.metric, pool.n_classes)
 
 
 def raw_deviations(pool: Pool, probabilities: Floats) -> Floats:

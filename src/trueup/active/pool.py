@@ -13,9 +13,10 @@ import numpy.typing as npt
 from trueup._base.types import Booleans, Codes, Floats, Positions
 from trueup._base.validation import preview
 from trueup.answers.prepare import Settings, prepare
-from trueup.core.base import base_of
+from trueup.core.base import base_of, clip_rare
 from trueup.data.aligned import AlignedPredictions, OutputKind
 from trueup.data.labels import Labels
+from trueup.estimators.system_values import counts_right_only
 from trueup.estimators.truth import settle_noise
 from trueup.exceptions import InvalidParameter, silenced_warnings
 from trueup.metrics import Metric
@@ -74,6 +75,12 @@ class Pool:
         return 1 if self.categories is None else int(self.categories.max()) + 1
 
     @property
+    def is_ratio(self) -> bool:
+        """Whether the metric is of the counts of one system and weighs items by what it says, such as recall."""
+        one = self.n_systems == 1 and self.categories is None
+        return one and self.metric.needs == "counts" and not counts_right_only(self.metric, self.n_classes)
+
+    @property
     def used(self) -> OutputKind:
         """What of the outputs the metric looks at."""
         return self.metric.looks_at
@@ -122,7 +129,7 @@ def make_pool(
     _check_length(task.metric, task.outputs.n_items if groups is None else int(np.bincount(groups).min()))
     with silenced_warnings():
         if task.noise is None:
-            prior = base_of(labels)
+            prior = base_of(labels, clip=clip_rare)
         else:
             prior = settle_noise(task.noise, labels, draw=False).posterior(labels)
     outputs = task.outputs_for(task.metric)

@@ -15,7 +15,7 @@ from trueup._base.types import Codes, Floats, Positions
 from trueup.active.influence import influence, root_mean_square
 from trueup.active.pool import Pool
 from trueup.active.strategies import draw_shares, share_after, stands_for
-from trueup.core.base import clip_base
+from trueup.core.base import clip_base, clip_rare
 from trueup.core.checks import effective_weights
 from trueup.core.draws import draw_truths
 from trueup.core.features import build_features, standard_scores
@@ -99,11 +99,14 @@ class PoolModel:
     # shape (n_items,); what an answer on each item counts for beside its chance; less where the metric does not look at
     # the item
     importance: Floats
+    # Whether by the inverse of its chance, too. Ratios do without: positives are drawn so much more often that 100
+    # answers weighted so are worth 30, and recall is off by .09. The chances follow from the rows, which the core knows
+    is_weighted: bool
 
 
 def model_of(pool: Pool) -> PoolModel:
     """The core for a pool before anybody answered."""
-    base, aligned = clip_base(pool.prior), pool.aligned
+    base, aligned = (clip_rare if pool.is_ratio else clip_base)(pool.prior), pool.aligned
     codes = np.empty((0, pool.n_items), dtype=np.int32) if aligned.codes is None else aligned.codes
     scores = aligned.scores if pool.n_classes == 2 and pool.used != "classes" else None
     scores = None if scores is None else np.stack([standard_scores(row) for row in scores])
@@ -113,12 +116,13 @@ def model_of(pool: Pool) -> PoolModel:
     effects = [influence(pool, pool.prior, system=system) for system in range(pool.n_systems)]
     reach = root_mean_square([effect.reach() for effect in effects])
     importance = np.where(reach > _NO_REACH * reach.max(initial=0.0), 1.0, _UNIMPORTANT)
-    return PoolModel(rows, Recalibration(rows, features, CrowdPrior()), importance)
+    return PoolModel(rows, Recalibration(rows, features, CrowdPrior()), importance, is_weighted=not pool.is_ratio)
 
 
 def _checks(model: PoolModel, answers: Drawn, truth: Positions) -> Checks:
     """The answers that teach, with weights that sum to the number of evenly drawn items they are worth."""
-    weights = effective_weights(answers.weights * model.importance[answers.positions])
+    importance = model.importance[answers.positions]
+    weights = effective_weights(answers.weights * importance if model.is_weighted else importance)
     return Checks(model.rows.at(answers.positions), truth[answers.positions], weights)
 
 

@@ -20,6 +20,7 @@ confidence sequences", Annals of Statistics 52, 2024.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -397,6 +398,11 @@ class ActiveTest(Session):
             n_classes=self.pool.n_classes,
             level=self.level,
         )
+
+    def standing(self) -> SessionStatus:
+        """`status`, by the name that it had until version 0.2."""
+        warnings.warn("standing() is now status(); call that", DeprecationWarning, stacklevel=2)
+        return self.status()
 
     @property
     def finished(self) -> str | None:

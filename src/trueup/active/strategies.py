@@ -33,7 +33,6 @@ from trueup.active.influence import (
     Influence,
     expected_change,
     influence,
-    is_ratio,
     lists_of,
     paper_change,
     precision_at_k_slopes,
@@ -291,7 +290,7 @@ class Propensity(RandomStrategy):
         reach = root_mean_square([one.reach() for one in effects])
         even = share_out(reach, state.available, floor=_EVEN_OF_FLOOR)
         by_belief = share_out(_deviations(effects, state), state.available)
-        ratio = is_ratio(state.pool)
+        ratio = state.pool.is_ratio
         if ratio:
             raw = raw_deviations(state.pool, state.probabilities)
             by_belief = (by_belief + share_out(raw, state.available)) / 2

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import tempfile
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -40,6 +39,7 @@ class ServeOptions:
     experts: list[str] | None = opt(None, "Who gets a link at the start; once for each.", "NAME", "--expert")
     images: str | None = opt(None, "Folder of the images that the items name.", "FOLDER")
     texts: str | None = opt(None, "TOML file with other words for the pages.", "FILE", reads=True)
+    guidelines: str | None = opt(None, "Markdown with a heading for each class; cards show it.", "FILE", reads=True)
     show_predictions: bool = opt(False, "Cards show predictions; such answers are kept out of the valid interval.")
     experts_see_estimate: bool = opt(False, "Experts may open the overview, too.")
 
@@ -81,11 +81,12 @@ class Served:
 
     def look(self, suggestions: list[str] | None) -> Look:
         """How cards look."""
-        from trueup.serve.services import Look, read_texts
+        from trueup.serve.services import Look, read_text, read_texts
 
         return Look(
             layout=layout_of(self.card),
             class_names=self.card.get("class_names"),
+            guidelines="" if self.server.guidelines is None else read_text(Path(self.server.guidelines), "guidelines"),
             images=None if self.server.images is None else Path(self.server.images),
             suggestions=suggestions,
             experts_see_estimate=self.server.experts_see_estimate,
@@ -141,7 +142,8 @@ def read_settings(path: Path) -> Served:
     _check_keys(test, _hints(SessionOptions), "[test]", path)
     _check_keys(server, _hints(ServeOptions), "[server]", path)
     _check_keys(card, _CARD_KEYS, "[card]", path)
-    server = {name: place(value) if name in ("images", "texts") else value for name, value in server.items()}
+    files = ("images", "texts", "guidelines")
+    server = {name: place(value) if name in files else value for name, value in server.items()}
     if "categories" in test:
         test["categories"] = place(test["categories"])
     name = server.setdefault("name", path.stem)
@@ -347,10 +349,10 @@ def _make_access(
 
 def _serve_demo(server: ServeOptions) -> None:
     from trueup.active import ActiveTest
-    from trueup.serve.demo import demo_data
+    from trueup.serve.demo import demo_data, passing_folder
 
     predictions, labels = demo_data()
-    with tempfile.TemporaryDirectory(prefix="trueup-demo-") as folder:
+    with passing_folder() as folder:
         url = server.storage or f"sqlite:///{folder}/demo.db"
         experts = server.experts or ["ann", "bob"]
         served = Served("", (), server=replace(server, storage=url, name=server.name or "demo", experts=experts))

@@ -7,7 +7,7 @@ items that somebody chose do, since they can correct nothing but themselves.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,9 +19,12 @@ from trueup.exceptions import silenced_warnings
 from trueup.noise import DawidSkene, NoiseModel, OneCoin, SoftTruth
 from trueup.noise.heldout import best_of, is_splittable
 
+Clip = Callable[[Floats], Floats]
 SURE = 0.98  # the largest probability of the base: votes alone prove nothing
 MOST_SOFT_CLASSES = 30  # with more, Dawid–Skene alone
 MOST_MATRIX_CLASSES = 200  # with more, one-coin alone, which needs no matrix of a labeler
+_RARE = 0.1  # of the share of a class: the largest floor where the class is rare
+_LEAST = 1e-6
 _MOST_EVIDENCE = 600.0  # of the votes for a class, on the scale of logarithms
 
 
@@ -41,7 +44,18 @@ def clip_base(chances: Floats) -> Floats:
     return np.asarray(clipped / clipped.sum(axis=1, keepdims=True))
 
 
-def base_of(labels: Labels, candidates: Sequence[NoiseModel] = ()) -> Floats:
+def clip_rare(chances: Floats) -> Floats:
+    """As `clip_base`, with a floor of at most a tenth of the share of the class; for ratios such as recall.
+
+    Of 1,000 items with 50 positives the floor of 0.02 alone makes 19 more, none of which a system finds: after 100
+    answers recall was .05 too low in the mean.
+    """
+    most = (1 - SURE) / max(chances.shape[1] - 1, 1)
+    clipped = np.maximum(chances, np.clip(_RARE * chances.mean(axis=0), _LEAST, most))
+    return np.asarray(clipped / clipped.sum(axis=1, keepdims=True))
+
+
+def base_of(labels: Labels, candidates: Sequence[NoiseModel] = (), *, clip: Clip = clip_base) -> Floats:
     """P(class) of each item from the votes, shape (n_items, n_classes); gold in the labels is taken for known.
 
     Several votes of a labeler on an item share one: they err together.
@@ -51,17 +65,19 @@ def base_of(labels: Labels, candidates: Sequence[NoiseModel] = ()) -> Floats:
     labels : Labels
     candidates : sequence of NoiseModel
         A model of these takes the place of Dawid–Skene if votes that it was not told are likelier under it.
+    clip : callable
+        What keeps probabilities from 0 and 1: `clip_base` or `clip_rare`.
     """
     shared = replace(labels, votes=shared_votes(labels))
     if labels.n_classes > MOST_MATRIX_CLASSES:
-        return clip_base(_one_coin_posterior(shared))
+        return clip(_one_coin_posterior(shared))
     with silenced_warnings():
         models = base_models(labels.n_classes)
         single = one_vote_each(labels, np.random.default_rng(0))  # a copy of a vote must not predict it
         if candidates and is_splittable(single):
             models[0] = best_of([models[0], *candidates], single)
         posteriors = [model.fit(shared).posterior(shared) for model in models]
-    return clip_base(np.mean(posteriors, axis=0))
+    return clip(np.mean(posteriors, axis=0))
 
 
 def _one_coin_posterior(labels: Labels) -> Floats:

@@ -7,7 +7,7 @@ import secrets
 import threading
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from trueup.data.labels import Labels
@@ -15,7 +15,8 @@ from trueup.exceptions import InvalidParameter
 from trueup.serve.cards import CardMaker, CardView, Choice, plain
 from trueup.serve.guard import Person, digest_of
 from trueup.sessions.log import Event, Kind, Names
-from trueup.storage import Storage, Waiting
+from trueup.sessions.progress import MEASURING
+from trueup.storage import Card, Storage, Waiting
 
 OUTCOMES = ("tell", "correct", "cannot tell", "none of these", "pass")  # what can be undone is one of these, or later
 _MOST_AT_ONCE = 5_000
@@ -58,12 +59,15 @@ class Journal:
             self._by_person[event.who].append(entry)
 
     def entries(self, since: int = 0) -> list[Entry]:
-        """All events after the first `since`."""
+        """All events after the first `since`, with what is new."""
+        self.refresh()
         with self._lock:
             return self._entries[since:]
 
     def entry(self, number: int) -> Entry | None:
         """The event with this number."""
+        if number > len(self._entries):
+            self.refresh()
         with self._lock:
             return self._entries[number - 1] if 0 < number <= len(self._entries) else None
 
@@ -127,6 +131,15 @@ class Reply:
 
 
 @dataclass(frozen=True)
+class GivenAnswer:
+    """An answer that another one differs from, with its comment; not whose it is."""
+
+    code: int
+    answer: str
+    comment: str
+
+
+@dataclass(frozen=True)
 class AssignedCard:
     """A card with its face."""
 
@@ -136,6 +149,7 @@ class AssignedCard:
     suggestion: str  # What the system says, where the session is not blind; else empty
     seconds_left: float  # For which the card is held
     key: str  # For a form that is sent without a script
+    opinions: tuple[GivenAnswer, ...] = ()  # The answers that differ, on a card that is to settle them
 
 
 class NoSuchCard(InvalidParameter):
@@ -172,7 +186,12 @@ class CardService:
     def current(self, person: Person) -> AssignedCard | None:
         """The card that a person is to answer now; the same until it is answered."""
         card = self._storage.claim(self._session, person.name, seconds=self.lease)
-        return None if card is None else self._deal(card.number, card.item, person, seconds_left=card.seconds_left)
+        return self._leased(card, person)
+
+    def _leased(self, card: Card | None, person: Person) -> AssignedCard | None:
+        if card is None:
+            return None
+        return self._deal(card.number, card.item, person, purpose=card.purpose, seconds_left=card.seconds_left)
 
     def waiting(self, person: Person) -> Waiting:
         """Why there is none."""
@@ -192,25 +211,47 @@ class CardService:
             return None
         event = answers[start].event
         assert event.card is not None
-        return self._deal(event.card, event.item, person, answered=self.words(event))
+        return self._deal(event.card, event.item, person, purpose=event.purpose, answered=self.words(event))
 
     def position_of(self, number: int) -> int:
         """Where the item of a card stands among the items."""
         return self.names.positions[self._item_of(number)]
 
     def _deal(
-        self, number: int, item: Hashable, person: Person, *, answered: str = "", seconds_left: float = 0.0
+        self,
+        number: int,
+        item: Hashable,
+        person: Person,
+        *,
+        purpose: str | None,
+        answered: str = "",
+        seconds_left: float = 0.0,
     ) -> AssignedCard:
         at = self.names.positions[item]
         suggestion = "" if self._suggestions is None else plain(self._suggestions[at])
         face = self._maker.face(at, person=person.name)
-        return AssignedCard(number, face, answered, suggestion, seconds_left, secrets.token_urlsafe(18))
+        opinions = self._opinions(item, face) if purpose == "settle" else ()
+        return AssignedCard(number, face, answered, suggestion, seconds_left, secrets.token_urlsafe(18), opinions)
+
+    def _opinions(self, item: Hashable, face: CardView) -> tuple[GivenAnswer, ...]:
+        """What each expert answered last, with their last comment, in the order of the classes: it tells nobody."""
+        self._journal.refresh()
+        answers: dict[str | None, Event] = {}
+        for event in (entry.event for entry in self._journal.of_item(item)):
+            if event.kind in ("tell", "correct", "none of these") and event.purpose not in (*MEASURING, "settle"):
+                before = answers.get(event.who)
+                answers[event.who] = event if event.text or before is None else replace(event, text=before.text)
+        names = {choice.code: choice.name for choice in face.choices} | {self.names.outside: "none of these"}
+        given = [
+            (self.names.outside if event.truth is None else self.names.codes[event.truth], event.text or "")
+            for event in answers.values()
+        ]
+        return tuple(
+            GivenAnswer(code, names[code], plain(comment) if comment else "") for code, comment in sorted(given)
+        )
 
     def _item_of(self, number: int) -> Hashable:
         entry = self._journal.entry(number)
-        if entry is None:
-            self._journal.refresh()
-            entry = self._journal.entry(number)
         if entry is None or entry.event.kind != "ask":
             raise NoSuchCard(f"there is no card {number}, got that number; load the page again")
         return entry.event.item
@@ -220,8 +261,8 @@ class CardService:
         item = self._item_of(number)
         face = self._maker.face(self.names.positions[item], person=person.name)
         event = self._event(item, reply, person, shown=face.order, saw_estimate=saw_estimate)
-        card = self._storage.answer(self._session, number, event, next_seconds=self.lease).next_card
-        return None if card is None else self._deal(card.number, card.item, person, seconds_left=card.seconds_left)
+        kept = self._storage.answer(self._session, number, event, next_seconds=self.lease)
+        return self._leased(kept.next_card, person)
 
     def _event(
         self, item: Hashable, reply: Reply, person: Person, *, shown: Sequence[int], saw_estimate: bool

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -17,7 +18,7 @@ import numpy as np
 from trueup._base.validation import check_choice, did_you_mean, preview
 from trueup.data.encoding import is_null
 from trueup.data.labels import Labels
-from trueup.exceptions import InvalidParameter
+from trueup.exceptions import InvalidFile, InvalidParameter
 
 CardKind = Literal["text", "conversation", "records", "image", "tile", "answers"]
 KINDS: tuple[CardKind, ...] = get_args(CardKind)
@@ -91,6 +92,7 @@ class CardView:
     choices: tuple[Choice, ...] = ()
     # For "answers": the codes of the classes from left to right, which is logged with the answer
     order: tuple[int, ...] = ()
+    guidelines: tuple[Passage, ...] = ()  # For all classes, and for each under its name
 
 
 class CardMaker:
@@ -102,6 +104,7 @@ class CardMaker:
         layout: Layout | None = None,
         *,
         class_names: Mapping[Any, str] | None = None,
+        guidelines: str = "",
         seed: int = 0,
     ) -> None:
         self.layout = check_layout(guess_layout(labels) if layout is None else layout, labels)
@@ -115,6 +118,8 @@ class CardMaker:
                 f"{preview(labels.classes.tolist(), most=10)}"
             )
         self._names = [plain(named.get(str(name), name)) for name in labels.classes.tolist()]
+        called = dict(zip(map(str, labels.classes.tolist()), self._names, strict=True))
+        self._guidelines = read_guidelines(guidelines, {**{name: name for name in self._names}, **called})
 
     def face(self, position: int, *, person: str) -> CardView:
         """What this person sees of the item at this position."""
@@ -131,6 +136,7 @@ class CardMaker:
             outline=outline,
             choices=tuple(self._choices(order)),
             order=tuple(order),
+            guidelines=self._guidelines,
         )
 
     def image_path(self, position: int) -> str | None:
@@ -174,10 +180,42 @@ class CardMaker:
     def _choices(self, order: Sequence[int]) -> Iterable[Choice]:
         """The classes in their order, but those of answers as they stand on the card and called by their place."""
         codes = [*order, *(code for code in range(len(self._names)) if code not in order)]
-        for place, code in enumerate(codes):
-            name = str(place + 1) if code in order else self._names[code]
-            key = self._names[code] if self.layout.kind == "tile" else str(place + 1)
-            yield Choice(code, name, key if len(key) == 1 else "")
+        names = [str(place + 1) if code in order else self._names[code] for place, code in enumerate(codes)]
+        yield from map(Choice, codes, names, digit_keys(names))
+
+
+_HEADING = re.compile(r"^#{1,6}[ \t]+(.*?)[ \t]*$", re.MULTILINE)
+
+
+def read_guidelines(text: str, classes: Mapping[str, str]) -> tuple[Passage, ...]:
+    """Passages of a text in Markdown: what stands above all headings of classes, and what stands below each.
+
+    `classes` is what each class is called on its button, by the names that a heading may have.
+    """
+    above, *rest = _HEADING.split(text)
+    found = [["", above]]
+    for heading, body in zip(rest[::2], rest[1::2], strict=True):
+        name = heading.strip("#*`_ ")
+        if name in classes:
+            found.append([classes[name], body])
+        else:
+            found[-1][1] += f"{heading}\n{body}"
+    if text and len(found) == 1:
+        raise InvalidFile(
+            f"the guidelines must have a heading such as '# {next(iter(classes))}' for each class, got the headings "
+            f"{preview(rest[::2]) or 'none'}; name the classes {preview(list(dict.fromkeys(classes.values())))}"
+        )
+    return tuple(passage(name, body.strip()) for name, body in found if body.strip())
+
+
+def digit_keys(names: Sequence[str]) -> list[str]:
+    """A key for each name: a digit its own, others the digits that are left, from 1 on; empty where none is.
+
+    A number of several digits has no key beside digits that have their own: the 1 of 10 would be pressed for it.
+    """
+    own = {name for name in names if len(name) == 1 and name.isascii() and name.isdecimal()}
+    left = iter([digit for digit in "123456789" if digit not in own])
+    return [name if name in own else "" if own and name.isdecimal() else next(left, "") for name in names]
 
 
 def guess_layout(labels: Labels) -> Layout:

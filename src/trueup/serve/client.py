@@ -243,8 +243,8 @@ def _refused(error: urllib.error.HTTPError) -> TrueupError:
 
 
 def quoted_text(sentence: str) -> str:
-    """A sentence of the server in one of ours: brackets in it are no marks."""
-    return sentence.replace("`", "").replace("`", "")
+    """A sentence of the server in one of ours: backticks in it are no marks."""
+    return sentence.replace("`", "")
 
 
 def _bounds(snapshot: Mapping[str, Any]) -> tuple[float, float]:

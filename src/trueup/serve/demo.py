@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 
 from trueup._base.validation import RandomState, as_generator
@@ -27,6 +33,26 @@ MOODS = {
 }
 _MORE = ("It came in a brown box.", "My neighbour has the same one.", "I used it in the rain, too.", "Thank you.")
 _PEOPLE = ("wren", "finch", "robin", "swift", "heron")
+
+
+_REMOVE = """
+import pathlib, shutil, sys, time
+sys.stdin.read()
+for _ in range(100):
+    shutil.rmtree(sys.argv[1], ignore_errors=True)
+    if not pathlib.Path(sys.argv[1]).exists():
+        break
+    time.sleep(0.2)
+"""
+
+
+@contextmanager
+def passing_folder() -> Iterator[str]:
+    """A folder that is gone afterwards, also where this process is killed: another one waits for its end."""
+    folder = tempfile.mkdtemp(prefix="trueup-demo-")
+    remover = [sys.executable, "-I", "-c", _REMOVE, folder]
+    with subprocess.Popen(remover, stdin=subprocess.PIPE, start_new_session=True):
+        yield folder
 
 
 def demo_data(n_items: int = 300, *, random_state: RandomState = 0) -> tuple[dict[str, str], Labels]:

@@ -113,6 +113,12 @@ class Snapshot:
         """The estimate of the first system."""
         return next(iter(self.ranges.values()), None)
 
+    @property
+    def left_of_budget(self) -> float:
+        """Answers that the budget still pays for; nan without one."""
+        spent = self.n_answers if self.n_paid is None else self.n_paid
+        return math.nan if self.budget is None else max(self.budget - spent, 0.0)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON, with None where there is no number."""
         plain: dict[str, Any] = _without_nan(asdict(self))
@@ -382,9 +388,12 @@ class Watcher:
         n_out = sum(card.seconds_left > 0 for card in cards)
         waiting = sum(card.seconds_left == 0 and card.purpose is None for card in cards)
         n = cards_ahead(self._session.log, n_out, now=time.time(), seconds=self._seconds) - waiting
-        batch = self._session.ask(n) if n > 0 else ()
+        if n > 0:
+            self._session.ask(n)
+        else:
+            self._session.follow_up()
         self._n_drawn_for = len(self._session.log)
-        return len(batch) > 0
+        return self._n_drawn_for > n_events
 
 
 def cards_ahead(log: Sequence[Event], n_out: int, *, now: float, seconds: float) -> int:

@@ -31,6 +31,7 @@ router = APIRouter(include_in_schema=False)
 
 # ------------------ What the owner takes away: answers for `evaluate`, a sheet, the whole log and a report.
 
+_NO_STORE = {"cache-control": "no-store, private"}
 _ROWS_AT_ONCE = 1_000
 _SHEET = ("number", "time", "kind", "item", "answer", "expert", "seconds", "blind", "purpose", "draw", "propensity")
 
@@ -47,7 +48,6 @@ def answers(request: Request, _: Owner) -> Response:
 
 def answer_rows(services: Services) -> Iterator[Sequence[Any]]:
     """Item and class, in the order of the items."""
-    services.journal.refresh()
     names = services.cards.names
     progress = fold([entry.event for entry in services.journal.entries()], names)
     for at in np.flatnonzero((progress.truth >= 0) & (progress.truth < len(names.classes))).tolist():
@@ -64,7 +64,6 @@ def sheet(request: Request, _: Owner) -> Response:
 
 def sheet_rows(services: Services) -> Iterator[Sequence[Any]]:
     """One row for each line of the log but the questions."""
-    services.journal.refresh()
     for entry in services.journal.entries():
         event = entry.event
         if event.kind == "ask":
@@ -84,9 +83,8 @@ def sheet_rows(services: Services) -> Iterator[Sequence[Any]]:
 @router.get("/export-log.json")
 def log(request: Request, _: Owner) -> Response:
     """The whole log, which `ActiveTest.replay` reads."""
-    services = services_of(request)
-    services.journal.refresh()
-    return _streamed(_json_list([entry.event for entry in services.journal.entries()]), "log.json", "application/json")
+    events = [entry.event for entry in services_of(request).journal.entries()]
+    return _streamed(_json_list(events), "log.json", "application/json")
 
 
 def _json_list(events: Sequence[Any]) -> Iterator[str]:
@@ -130,7 +128,7 @@ def _streamed(parts: Iterator[str], name: str, media_type: str) -> StreamingResp
 
 
 def _attachment(name: str) -> dict[str, str]:
-    return {"content-disposition": f'attachment; filename="{name}"', "cache-control": "no-store, private"}
+    return {"content-disposition": f'attachment; filename="{name}"', **_NO_STORE}
 
 
 # ------------------ The owner's page: figures that move by themselves, recent answers to correct, pause, and who may
@@ -158,7 +156,7 @@ def _overview(request: Request, person: Person, *, message: str = "", secret: st
 @router.get("/owner-state")
 def state(request: Request, person: Viewer) -> JSONResponse:
     """The parts that move, for pages that ask."""
-    return JSONResponse(_parts(request, person), headers={"cache-control": "no-store, private"})
+    return JSONResponse(_parts(request, person), headers=_NO_STORE)
 
 
 @router.get("/owner-events")
@@ -184,7 +182,7 @@ async def stream(request: Request, person: Viewer) -> StreamingResponse:
     return StreamingResponse(
         events(),
         media_type="text/event-stream",
-        headers={"cache-control": "no-store, private", "x-accel-buffering": "no"},
+        headers={**_NO_STORE, "x-accel-buffering": "no"},
     )
 
 
@@ -198,7 +196,6 @@ def _parts(request: Request, person: Person) -> dict[str, str]:
 
 def page_context(services: Services, person: Person) -> dict[str, Any]:
     """What the parts of the page need."""
-    services.journal.refresh()
     snapshot = services.latest.snapshot
     facts = figures(
         snapshot,
@@ -253,7 +250,6 @@ def correct(
 ) -> Response:
     """Correct an answer; it is marked, since the owner has seen the interval."""
     services = services_of(request)
-    services.journal.refresh()
     entry = services.journal.entry(event)
     if entry is None:
         raise HTTPException(404)
@@ -301,7 +297,6 @@ def revoke(request: Request, _: Owner, name: Annotated[str, Form(max_length=200)
 
 
 _RENEWALS = 4  # in the time of a lease
-_NO_STORE = {"cache-control": "no-store, private"}
 MOST_CARDS = 2**53
 
 

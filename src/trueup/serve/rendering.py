@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse, Response
 from trueup.serve.card_service import LONGEST_COMMENT, AssignedCard
 from trueup.serve.guard import Person
 from trueup.serve.services import Services
-from trueup.serve.status_words import duration, isolated
+from trueup.serve.status_words import duration, goal, isolated
 from trueup.storage import Waiting
 
 _BEARER = "bearer "
@@ -138,8 +138,14 @@ class Pages:
     def place_context(self, person: Person, deal: AssignedCard | None) -> dict[str, Any]:
         """What the card needs."""
         services = self._services
+        services.journal.refresh()  # what was saved just now counts, and so does what an earlier server saved
         empty = None if deal is not None else self._empty(person, services.cards.waiting(person))
-        return {"deal": deal, "empty": empty, "n_answered": services.journal.n_answered(person.name)}
+        return {
+            "deal": deal,
+            "empty": empty,
+            "n_answered": services.journal.n_answered(person.name),
+            "goal": goal(services.latest.snapshot, services.texts["goal"], services.labels.n_items),
+        }
 
     def _empty(self, person: Person, waiting: Waiting) -> dict[str, Any]:
         """Why there is no card, truly; the rule that ended the session tells of the estimate, so not to everybody."""

@@ -242,6 +242,7 @@ def run_server(
 ) -> None:
     """Serve a session until Ctrl-C."""
     settings = ServerSettings() if settings is None else settings
+    (look or Look()).maker(labels, seed)  # what is wrong with the cards is said before anything is worked out
     check_port(settings.host, settings.port)
     say = announce or (lambda _: None)
     latest = LatestSnapshot()

@@ -29,6 +29,14 @@ def own_texts() -> Texts:
     return tomllib.loads(files("trueup.serve").joinpath("texts.toml").read_text(encoding="utf-8"))
 
 
+def read_text(path: Path, kind: str) -> str:
+    """A file of text that a user names; one that cannot be read is refused."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise InvalidFile(f"{str(path)!r} must be a file of {kind}, got {error!s:.100}; name another") from error
+
+
 def read_texts(path: Path | None = None) -> Texts:
     """The texts, with those of another file in their place where it has them."""
     own = own_texts()
@@ -107,11 +115,16 @@ class Look:
 
     layout: Layout | None = None  # By default it follows from the columns of the items
     class_names: Mapping[Any, str] | None = None  # What the buttons say, by class
+    guidelines: str = ""  # Markdown, with a heading for each class
     images: Path | None = None  # The folder of the images
     # What the system says of each item; shown on the cards, so that the session is not blind
     suggestions: list[str] | None = None
     experts_see_estimate: bool = False
     texts: Texts = field(default_factory=own_texts)
+
+    def maker(self, labels: Labels, seed: int) -> CardMaker:
+        """Makes the cards of these items; what does not fit them is refused."""
+        return CardMaker(labels, self.layout, class_names=self.class_names, guidelines=self.guidelines, seed=seed)
 
 
 @dataclass(frozen=True)
@@ -157,7 +170,7 @@ def make_services(
     """Make the parts of a server for a session that is in a storage."""
     look = Look() if look is None else look
     journal = Journal(storage, session)
-    maker = CardMaker(labels, look.layout, class_names=look.class_names, seed=seed)
+    maker = look.maker(labels, seed)
     return Services(
         storage=storage,
         session=session,

@@ -7,7 +7,7 @@ import secrets
 import statistics
 import time
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -115,7 +115,7 @@ def figures(
         places = decimals(gain.low, gain.high)
         facts["gain"] = {"mean": number(gain.mean, places), "interval": interval(gain.low, gain.high)}
     if snapshot.budget is not None:
-        left = max(snapshot.budget - (n_answers if snapshot.n_paid is None else snapshot.n_paid), 0)
+        left = snapshot.left_of_budget
         facts["budget"] = f"{snapshot.budget:,.0f}"
         facts["minutes_left"] = "?" if pace is None else f"{math.ceil(pace.minutes(left)):,}"
     facts["to_width"] = _to_width(snapshot, pace)
@@ -164,6 +164,25 @@ def _to_width(snapshot: Snapshot, pace: Pace | None) -> dict[str, str] | None:
     more = min(math.ceil(n * ((first.half / target) ** 2 - 1)), snapshot.n_items - snapshot.n_answers)
     minutes = "?" if pace is None else f"{math.ceil(pace.minutes(more)):,}"
     return {"n": f"{more:,}", "half": f"{target:g}", "minutes": minutes}
+
+
+def goal(snapshot: Snapshot | None, words: Mapping[str, str], n_items: int) -> str:
+    """What the session is to reach and how many answers are left, without the estimate: experts see it."""
+    snapshot = replace(_EMPTY, n_items=n_items) if snapshot is None else snapshot
+    left = f"{max(snapshot.n_items - snapshot.n_answers, 0):,}"
+    if snapshot.finished is not None:
+        return words["met"]
+    if snapshot.half_width is not None:
+        more = _to_width(snapshot, None)
+        half = f"{snapshot.half_width:g}"
+        if more is None:
+            return words["half_width_begin"].format(half=half)
+        return words["half_width"].format(half=half, left=more["n"])
+    if snapshot.budget is not None:
+        return words["budget"].format(budget=f"{snapshot.budget:,.0f}", left=f"{snapshot.left_of_budget:,.0f}")
+    if snapshot.prob_better is not None:
+        return words["prob_better"].format(chance=f"{snapshot.prob_better:g}", left=left)
+    return words["all"].format(left=left, n=f"{snapshot.n_items:,}")
 
 
 def _warnings(snapshot: Snapshot, words: Mapping[str, str]) -> list[str]:

@@ -270,6 +270,10 @@ class Session(ABC):
         self._write(events)
         return batch
 
+    def follow_up(self) -> None:
+        """Write the cards that have become due, such as those that settle what experts differ on; nothing is drawn."""
+        self._write(lambda: self._follow_ups([], None, self._room()))
+
     def _cards_for(self, who: str | None) -> list[Card]:
         """What an expert gets before anything new is chosen."""
         return delayed_cards(self.progress, who)

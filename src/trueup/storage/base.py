@@ -242,8 +242,9 @@ class Storage(Protocol):
 
         An expert has one card at a time: with another tab or after a refresh they get the same again, for as long as
         nobody else has it. A lease that has ended, by the clock of the database, is claimed like any free card. Cards
-        are given out in the order of the draws; one that the expert has put off comes last for them until ten others
-        were settled, by anybody, and one whose item they have answered for never comes, unless its purpose is "repeat".
+        that settle what two experts differ on come first, then all others in the order of the draws; one that the
+        expert has put off comes last for them until ten others were settled, by anybody, and one whose item they have
+        answered for never comes, unless its purpose is "repeat".
         """
 
     def renew(self, name: str, who: str, number: int, *, seconds: float = 300.0) -> Card | None:

@@ -7,6 +7,7 @@
   const place = document.getElementById("place");
   const state = document.getElementById("state");
   const trouble = document.getElementById("trouble");
+  const ignored = document.getElementById("ignored");
   const keys = document.getElementById("keys");
   const texts = JSON.parse(document.getElementById("texts").textContent);
   const store = page.dataset.store;
@@ -105,7 +106,9 @@
 
   function show(html) {
     const hadFocus = place.contains(document.activeElement) || document.activeElement === document.body;
+    const isOpen = place.querySelector(".guide[open]") !== null;
     place.innerHTML = html;
+    for (const guide of place.querySelectorAll(".guide")) guide.open = isOpen;
     card().classList.add("fresh");
     begin();
     if (hadFocus) place.focus({ preventScroll: true });
@@ -179,6 +182,7 @@
     });
     for (const other of form.querySelectorAll("button")) other.disabled = true; // a card takes one answer
     say(texts.sending);
+    ignored.textContent = "";
     complain("");
     flush();
   }
@@ -209,10 +213,11 @@
       return;
     }
     const chosen = [...place.querySelectorAll("[data-key]")].find((element) => element.dataset.key === key);
-    if (!chosen || chosen.disabled) return;
+    if (!chosen) return;
     event.preventDefault();
-    if (performance.now() - changedAt < GUARD) return;
-    chosen.click();
+    const why = chosen.disabled ? texts.still_saving : performance.now() - changedAt < GUARD ? texts.too_early : "";
+    ignored.textContent = fill(why, { key: event.key.toUpperCase() }); // it stays until the next key
+    if (!why) chosen.click();
   });
   keys.checked = localStorage.getItem("trueup-keys") !== "off";
   keys.addEventListener("change", () => localStorage.setItem("trueup-keys", keys.checked ? "on" : "off"));

@@ -92,9 +92,8 @@ def _best_card(*, is_paused: bool) -> Any:
         .offset(CARDS_BEFORE_AN_OWN_DELAY - 1)
         .scalar_subquery()
     )
-    put_off = said.where(
-        events.c.card == cards.c.number, events.c.kind == "later", events.c.number > sa.func.coalesce(latest, 0)
-    ).correlate(cards)
+    later = said.where(events.c.card == cards.c.number, events.c.kind == "later").correlate(cards)
+    put_off = later.where(events.c.number > sa.func.coalesce(latest, 0))
     free = (
         sa.select(cards.c.number)
         .where(cards.c.session == _SESSION, OPEN_CARD, _is_free())
@@ -104,7 +103,10 @@ def _best_card(*, is_paused: bool) -> Any:
         .limit(1)
         .with_for_update(skip_locked=True)
     )
-    return sa.func.coalesce(mine, free.where(~put_off.exists()).scalar_subquery(), free.scalar_subquery())
+    # Two experts differ: it goes first to whoever has not answered it; once put off it waits among the others.
+    settle = free.where(cards.c.purpose == "settle", ~later.exists())
+    wanted = free.where(~put_off.exists())
+    return sa.func.coalesce(mine, *(query.scalar_subquery() for query in (settle, wanted, free)))
 
 
 def renew(connection: sa.Connection, session: int, who: str, number: int, seconds: float) -> Card | None:
