@@ -261,7 +261,7 @@ class Preferences(DerivedAnswer):
                 f"The verdicts on {some(left_out, 'contest')} cancel each other out and do not tell who wins; "
                 "they count for the position bias only."
             )
-        met = self._wins.any(axis=0) | self._drawn_ties.any(axis=0)
+        met = np.asarray(self._wins.any(axis=0) | self._drawn_ties.any(axis=0))
         n_parts, part = scipy.sparse.csgraph.connected_components(met, directed=False)
         if n_parts > 1:
             groups = "; ".join(preview(self.pairs.systems[part == k]) for k in range(min(n_parts, 3)))
