@@ -13,7 +13,7 @@ from benchmarks._coverage_tally import Section
 from benchmarks._runs import Case, Figure, Row
 from benchmarks._vetting_rivals import Sample, ppi_plus_plus
 from trueup.answers.build_answers import evaluate_again
-from trueup.answers.verdicts import Gate
+from trueup.answers.gates import Gate
 
 __all__ = ["RATE_FIGURE", "gate_errors"]
 

@@ -54,10 +54,9 @@ if TYPE_CHECKING:
     from trueup.answers.comparison import Comparison
     from trueup.answers.evaluate import evaluate
     from trueup.answers.evaluation import Evaluation
-    from trueup.answers.gates import gate
+    from trueup.answers.gates import GateReport, gate
     from trueup.answers.preferences import Preferences, preferences
     from trueup.answers.share import mean_score, share
-    from trueup.answers.verdicts import GateReport
     from trueup.cleaning import CleaningAdvisor
     from trueup.core.prior import CrowdPrior
     from trueup.data.labels import Labels
@@ -126,7 +125,7 @@ _HOME_OF = {
     "Comparison": "trueup.answers.comparison",
     "CrowdPrior": "trueup.core.prior",
     "Evaluation": "trueup.answers.evaluation",
-    "GateReport": "trueup.answers.verdicts",
+    "GateReport": "trueup.answers.gates",
     "Labels": "trueup.data.labels",
     "Monitor": "trueup.monitor",
     "Pairs": "trueup.data.pairs",

@@ -7,6 +7,7 @@ Parameters, functions and rows stand between backticks, as in "pass `missing=Non
 options there.
 """
 
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,6 +34,9 @@ __all__ = [
 ]
 
 
+_BOXED = re.compile(r"\bnp\.(?:u?int|float|str|bool)_?\d*\((\w+|-?[\d.e+-]+|'[^']*'|\"[^\"]*\")\)")
+
+
 class TrueupError(Exception):
     """Base class of all errors raised on purpose.
 
@@ -45,7 +49,8 @@ class TrueupError(Exception):
     """
 
     def __init__(self, sentence: str = "", *, parameter: str | None = None) -> None:
-        super().__init__(sentence)
+        # A reader is shown 1 and "a", not numpy's np.int64(1) and np.str_("a").
+        super().__init__(_BOXED.sub(r"\1", sentence))
         self.parameter = parameter
 
     @property
@@ -56,6 +61,8 @@ class TrueupError(Exception):
 
 class InvalidLabels(TrueupError, ValueError):
     """The votes, or what was asked of them, make no sense."""
+
+    only_class: object = None  # the one class that all votes name, where that is what is wrong
 
 
 class InvalidPredictions(TrueupError, ValueError):

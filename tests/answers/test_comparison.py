@@ -1,11 +1,13 @@
 """The answer of `compare`: ranking, groups and regret as they are defined, and intervals of differences that hold."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from crowds import CLASSES, FAST, crowd
 from sklearn.metrics import roc_auc_score
 
 import trueup as tu
+from trueup.exceptions import InvalidParameter
 from trueup.noise import Confusion
 
 
@@ -78,3 +80,26 @@ def test_differences_of_five_systems_hold_now_and_then():
 def test_differences_of_five_systems_hold_as_often_as_said():
     # 80 runs of three pairs that share a truth: a standard error of at most 0.025.
     assert coverage(80) > 0.90
+
+
+def test_sequences_and_frames_a_user_may_have():
+    labels, truth, rng = crowd(60)
+    a, b = CLASSES[truth], CLASSES[np.where(rng.random(60) < 0.7, truth, 1 - truth)]
+    expected = tu.compare({"a": a, "b": b}, labels, **FAST).draws
+    long = pd.DataFrame({"item": [*range(60)] * 2, "system": ["a"] * 60 + ["b"] * 60, "prediction": [*a, *b]})
+    for systems in (
+        {"a": tuple(a), "b": tuple(b)},
+        {"a": pd.Index(a), "b": pd.Categorical(b)},
+        long,
+        {column: long[column].tolist() for column in long},
+    ):
+        np.testing.assert_array_equal(tu.compare(systems, labels, **FAST).draws, expected)
+
+
+def test_a_system_of_another_kind_of_name_is_not_in_the_comparison():
+    labels, truth, _ = crowd(40)
+    cmp = tu.compare({0: CLASSES[truth], 1: CLASSES[1 - truth]}, labels, **FAST)
+    assert 0 in cmp
+    assert "0" not in cmp
+    with pytest.raises(InvalidParameter, match=r"of type number .* of type text"):
+        cmp["0"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import trueup as tu
-from trueup.answers.verdicts import Gate, decide
+from trueup.answers.gates import Gate, decide
 from trueup.exceptions import InvalidParameter
 from trueup.posteriors import DrawnEstimate
 

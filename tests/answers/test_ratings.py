@@ -6,7 +6,7 @@ from scipy.stats import kendalltau, spearmanr
 from sklearn.metrics import cohen_kappa_score, mean_absolute_error
 
 import trueup as tu
-from trueup.answers.rank_agreement import rank_correlations
+from trueup.answers.share import rank_correlations
 from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.metrics import get_metric
 

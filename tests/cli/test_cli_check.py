@@ -59,7 +59,7 @@ def test_dependent_labelers_are_found(run_main, dependent_csv):
     assert found["effective_labelers"]["effective"] < 6
     assert ran.code == 1
     assert "finding: Labelers err together" in ran.err
-    assert "leave --noise out" in ran.err
+    assert "trueup plan draw" in ran.err
     assert run_main("check", dependent_csv).code == 0
 
 

@@ -151,3 +151,14 @@ def test_vetting_in_a_tool_and_back(run_main, export, tmp_path):
     unanswered = run_main("vet", "tell", session, "--from", tasks)
     assert unanswered.code == 2
     assert "is not known, got records with the keys 'data'" in unanswered.err
+
+
+@pytest.mark.parametrize(("name", "rows"), [("yes", 3), ("1", 3)])
+def test_a_file_with_one_class(run_main, tmp_path, name, rows):
+    votes = tmp_path / "votes.csv"
+    votes.write_text("item,labeler,label\n" + "".join(f"i{k},a,{name}\n" for k in range(rows)), encoding="utf-8")
+    ran = run_main("convert", votes, tmp_path / "out.csv")
+    assert ran.code == 0, ran.err
+    with (tmp_path / "out.csv").open(newline="") as stream:
+        assert [row["label"] for row in csv.DictReader(stream)] == [name] * rows
+    assert run_main("convert", votes, tmp_path / "tasks.json", "--to", "label-studio").code == 2

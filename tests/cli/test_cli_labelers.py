@@ -1,6 +1,7 @@
 """trueup labelers."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -92,3 +93,10 @@ def test_order_number_of_rows_and_a_plot(tmp_path, votes_csv, run_main):
     assert "… and 3 more." in shown
     assert "w0" in shown
     assert "w2" not in shown
+
+
+def test_the_class_of_a_bias_stands_before_its_number(run_main, votes_csv):
+    ran = run_main("labelers", votes_csv)
+    assert ran.code == 0, ran.err
+    assert len(re.findall(r"class (?:yes|no): [+−]?\d\.\d{3}", ran.out)) >= 3
+    assert not re.search(r"[+−]0\.\d{3} (?:yes|no)\b", ran.out)

@@ -27,7 +27,8 @@ def test_a_ranking_with_win_rates_and_judges(run_main, pairs_csv):
     assert ran.code == 0, ran.err
     for words in (
         "60 contests of 3 systems",
-        "strength",
+        "log-odds",
+        "average opponent",
         "win rate",
         "position bias",
         "judge-3",
@@ -90,3 +91,15 @@ def test_gates_on_who_is_preferred(run_main, pairs_csv, tmp_path):
     alone = run_main(*args, "--require-gold")
     assert_one_sentence(alone)
     assert "--require-gold is about gates" in alone.err
+
+
+def test_a_page_and_a_leaderboard(run_main, pairs_csv, tmp_path):
+    page = tmp_path / "page.html"
+    ran = run_main("preferences", pairs_csv, "--draws", "60", "--report", page, "--json")
+    assert ran.code == 0, ran.err
+    rows = json.loads(ran.out)["systems"]
+    assert all(0 < row["wins"]["low"] < row["wins"]["mean"] < row["wins"]["high"] < 1 for row in rows)
+    shown = page.read_text(encoding="utf-8")
+    assert shown.count('class="bar"') == len(rows)
+    assert "trueup preferences" in shown
+    assert run_main("preferences", pairs_csv, "--report", tmp_path / "page.pdf").code == 2

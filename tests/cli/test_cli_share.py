@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from cli_helpers import CHAINS, FEW, assert_one_sentence
+from cli_helpers import CHAINS, FEW, assert_one_sentence, write_csv
 
 import trueup as tu
 
@@ -50,3 +50,32 @@ def test_the_share_of_ratings_above_a_cut(run_main, tmp_path):
     ran = run_main("share", tmp_path / "ratings.csv", "--at-least", "3", "--noise", "ordinal", *CHAINS)
     assert "noise model ordinal" in ran.out
     assert_one_sentence(run_main("share", tmp_path / "ratings.csv"))
+
+
+@pytest.mark.parametrize("command", [("share", "--of", "yes"), ("mean-score", "--values", "yes=5", "--values", "no=1")])
+def test_a_page_for_each_form(run_main, votes_csv, items_csv, tmp_path, command):
+    name, *asked = command
+    for suffix in ("html", "md", "json"):
+        page = tmp_path / f"page.{suffix}"
+        how = ("--by", "system", "--items", items_csv, "--report", page, *FEW)
+        ran = run_main(name, votes_csv, *asked, *how)
+        assert ran.code == 0, ran.err
+        assert str(page) in ran.err
+    told = json.loads((tmp_path / "page.json").read_text(encoding="utf-8"))
+    assert {group["group"] for group in told["groups"]} == {"alpha", "beta"}
+    assert told["reproduction"]["command"].startswith(f"trueup {name}")
+    assert run_main(name, votes_csv, *asked, "--report", tmp_path / "page.pdf").code == 2
+
+
+def test_check_and_share_recommend_the_same_and_checked_items_end_it(run_main, dependent_csv, tmp_path):
+    labels = tu.read_labels(dependent_csv)
+    items, of = labels.items.tolist(), str(labels.classes[0])
+    gold = write_csv(tmp_path / "gold.csv", ("item", "label"), [(item, of) for item in items[:40]])
+    for more in ((), ("--gold", gold, "--gold-drawn", "random")):
+        checked = json.loads(run_main("check", dependent_csv, "--json", *more).out)["independence"]
+        assert checked["dependent"]
+        shared = json.loads(run_main("share", dependent_csv, "--of", of, "--json", "--draws", "60", *more).out)
+        (said,) = (one for one in shared["warnings"] if one.startswith(checked["sentence"]))
+        assert said == f"{checked['sentence']} {checked['advice']}"
+        assert ("40 were drawn" in said) == bool(more)
+        assert ("draw_sample" in said or "plan draw" in said) == (not more)

@@ -128,6 +128,25 @@ def over_time():
 
 
 @pytest.fixture(scope="session")
+def rates():
+    """Shares of three groups, one of which has a name that is code."""
+    sim = tu.simulate.dawid_skene(n_items=150, n_labelers=4, random_state=5)
+    checked = {item: sim.truth[item] for item in range(0, 150, 5)}
+    groups = {"item": list(range(150)), "system": ["alpha", "<script>alert(1)</script>", "x" * 80] * 50}
+    labels = sim.labels.with_items(groups).with_gold(checked, drawn="random")
+    answer = tu.share(labels, of=1, by="system", n_draws=200, check_dependence=False)
+    return SimpleNamespace(answer=answer, data=answer.report(title="Rates"))
+
+
+@pytest.fixture(scope="session")
+def contests():
+    """Preferences among three systems that are close."""
+    pairs = tu.simulate.pairs(n_contests=120, n_systems=3, random_state=1).pairs
+    answer = tu.preferences(pairs, n_draws=400, check_dependence=False)
+    return SimpleNamespace(answer=answer, data=answer.report())
+
+
+@pytest.fixture(scope="session")
 def all_models():
     """Two systems for which no noise model was named, on votes alone."""
     sim = tu.simulate.dawid_skene(n_items=120, n_labelers=5, random_state=4)
@@ -141,7 +160,7 @@ def all_models():
     return case(evaluations, tu.compare(systems, sim.labels, n_draws=200, **few))
 
 
-@pytest.fixture(params=["two_classes", "two_systems", "hostile", "comparison_alone", "all_models"])
+@pytest.fixture(params=["two_classes", "two_systems", "hostile", "comparison_alone", "all_models", "rates", "contests"])
 def any_report(request):
     return request.getfixturevalue(request.param).data
 

@@ -102,7 +102,7 @@ def test_labelers_are_those_of_the_command(named_classes):
 def test_a_bias_is_no_range(two_classes, render):
     page = render(two_classes.data)
     assert not re.search(r"\d to 1[ <|]", re.sub(r"\d\.\d+ to \d\.\d+", "", page))
-    assert re.search(r"[+−]0\.\d\d(<small>| )towards “[01]”", page)
+    assert re.search(r"[+−]0\.\d\d(<small>| .)towards “[01]”", page)
 
 
 def test_titles():
@@ -150,32 +150,61 @@ def test_texts_about_items_are_shown_only_if_asked_for(evaluation_with_texts, wi
         assert ("secret" in page) == with_text
 
 
-def test_what_an_answer_rests_on_is_in_its_first_sentence(all_models, two_systems):
+def test_what_an_answer_rests_on_follows_its_first_line(all_models, two_systems):
     first = all_models.data["systems"][0]
-    assert first["answer"]["rest"] == "(95%), which rests on votes alone."
-    assert all_models.data["verdict"][0].endswith("This rests on votes alone.")
+    assert first["n_checked"] == 0
+    assert "alone" in first["answer"]["sentences"][0]
     named = two_systems.data["systems"][0]
-    assert named["answer"]["rest"] == "(95%), which rests on votes alone, by the noise model dawid-skene."
+    assert "dawid-skene" in named["answer"]["sentences"][0]
     assert named["next_step"] is None, "a model that is named says nothing of checks"
 
 
-def test_an_answer_with_checked_items_says_so():
+@pytest.fixture(scope="module")
+def checked():
     sim = tu.simulate.dawid_skene(n_items=120, n_labelers=5, random_state=4)
-    checked = {item: sim.truth[k] for k, item in enumerate(sim.labels.items.tolist()) if k % 3 == 0}
-    labels = sim.labels.with_gold(checked, drawn="random")
+    gold = {item: sim.truth[k] for k, item in enumerate(sim.labels.items.tolist()) if k % 3 == 0}
+    labels = sim.labels.with_gold(gold, drawn="random")
     system = np.where(np.arange(120) % 5, sim.truth, 1 - sim.truth)
-    evaluation = tu.evaluate(system, labels, metrics=["accuracy"], n_draws=100, check_dependence=False)
-    data = build_report(evaluation)["systems"][0]
-    assert data["basis"] == "votes and 40 checked items"
-    assert data["answer"]["rest"] == "(95%), which rests on votes and 40 checked items."
+    return tu.evaluate(system, labels, metrics=["accuracy", "recall"], n_draws=100, check_dependence=False)
+
+
+def test_the_first_lines_say_the_range_the_checks_the_majority_and_what_next(checked):
+    data = build_report(checked)["systems"][0]
+    low, high = checked["accuracy"].interval(0.95)
+    assert data["answer"]["value"] == f"{low:.2f} and {high:.2f}"
+    about_checks, about_majority = data["answer"]["sentences"]
+    assert (data["n_checked"], re.findall(r"\d+", about_checks)) == (40, ["40"])
+    assert f"{data['metrics'][0]['dirty']:.2f}" in about_majority
     assert [int(n) for n in data["vettings"]] == [50, 100], "more than are checked already"
+    half = {int(n): width / 2 for n, width in data["vettings"].items()}
+    more, step = re.findall(r"(\d+) more for about ±([\d.]+)", data["next_step"])[0]
+    assert (int(more), float(step)) == (10, pytest.approx(half[50], abs=0.006))
+    page = render_html(build_report(checked))
+    order = [page.index(words) for words in (data["answer"]["value"], about_checks, about_majority, data["next_step"])]
+    assert order == sorted(order)
+
+
+def test_what_next_is_about_the_metric_that_is_shown_first(checked):
+    recall = tu.evaluate(checked.predictions, checked.labels, metrics=["recall"], n_draws=100, check_dependence=False)
+    assert "recall" in recall.next_step()
+    low, high = recall["recall"].interval(0.95)
+    least = min(float(half) for half in re.findall(r"±([\d.]+)", recall.next_step()))
+    assert 0 < least < (high - low) / 2
+
+
+def test_advice_names_the_metric_of_scores_that_is_shown(two_classes):
+    labels, scores = two_classes.evaluations.labels, two_classes.evaluations.scores
+    system = tu.Predictions.from_scores(scores, items=labels.items, threshold=1.0)
+    data = build_report(tu.evaluate(system, labels, metrics=["auc"], n_draws=60, check_dependence=False))
+    assert data["vet_next"]["about"].startswith("AUC")
+    assert "auc" in data["systems"][0]["next_step"]
 
 
 @FORMS
 def test_how_many_checks_bring_which_width_is_on_the_page(all_models, render):
     page = render(all_models.data)
     for system in all_models.data["systems"]:
-        assert system["next_step"].startswith("20 checked items")
+        assert re.findall(r": (\d+) for about", system["next_step"]) == ["20"]
         assert system["next_step"] in page
 
 

@@ -78,7 +78,7 @@ def test_the_answer_is_a_sentence_with_the_interval(two_classes):
     system = two_classes.data["systems"][0]
     assert system["answer"]["claim"] == "Accuracy is between"
     assert system["answer"]["value"] == interval(low, high, least=2, joint=" and ")
-    assert "majority vote" in system["remark"]
+    assert f"{system['metrics'][0]['dirty']:.2f}" in system["answer"]["sentences"][-1]
 
 
 def test_labelers_are_all_there_the_best_first(two_classes):

@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from trueup.answers.verdicts import Gate, GateReport, decide
+from trueup.answers.gates import Gate, GateReport, decide
 from trueup.posteriors import DrawnEstimate
 from trueup.report import render_junit, save_junit
 

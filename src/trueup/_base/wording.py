@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 _NONE = "–"  # where there is no number
 _MOST = 7  # decimals ever shown
@@ -19,6 +20,17 @@ def some(n: int, what: str) -> str:
     ('1 item', '1,000 classes', '2 boxes')
     """
     return f"{n:,} {what}{'' if n == 1 else 'es' if what.endswith(('s', 'x')) else 's'}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in a sentence.
+
+    Examples
+    --------
+    >>> listed(["a", "b", "c"]), listed(["a"]), listed([])
+    ('a, b and c', 'a', '')
+    """
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def decimals(low: float | None, high: float | None, *, least: int = 3) -> int:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Generic, NoReturn, TypeVar
 
-from trueup._base.types import Target
+from trueup._base.types import Booleans, Target
 from trueup._base.validation import refuse_assumption
 from trueup.answers.notes import noise_in_words
 from trueup.answers.prepare import Settings, Task
 from trueup.core.truth import TruthModel, basis_in_words
 from trueup.data.encoding import Vocabulary
 from trueup.data.labels import Labels
+from trueup.data.slices import Slicing
 from trueup.estimators import METHODS
 from trueup.noise import NoiseModel
 
@@ -99,3 +103,29 @@ class Answer:
     def seed(self) -> int:
         """What gives the same numbers again as `random_state`."""
         return self.task.seed
+
+
+Part = TypeVar("Part")
+
+
+@dataclass(frozen=True, eq=False)
+class BySlice(Mapping[Any, Part], Generic[Part]):
+    """An answer by the name of a slice."""
+
+    slicing: Slicing
+    answer_on: Callable[[Booleans], Part] = field(repr=False)  # from which items are in a slice to the answer on these
+
+    @cached_property
+    def _parts(self) -> dict[Hashable, Part]:
+        return {}
+
+    def __getitem__(self, name: Hashable) -> Part:
+        if name not in self._parts:
+            self._parts[name] = self.answer_on(self.slicing.members(name))
+        return self._parts[name]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.slicing.names.tolist())
+
+    def __len__(self) -> int:
+        return self.slicing.n_slices

@@ -11,7 +11,7 @@ import numpy as np
 from trueup._base.types import Codes
 from trueup._base.validation import check_integer
 from trueup.answers.evaluation import Evaluation
-from trueup.answers.notes import notes_on
+from trueup.answers.notes import HOW_TO_CHECK, notes_on
 from trueup.answers.prepare import Task, solution_on
 from trueup.core.base import base_of
 from trueup.core.checks import NOTED, REFUSED, Surprise
@@ -24,14 +24,11 @@ from trueup.noise import NoiseModel, Ordinal
 from trueup.noise.system_outputs import SystemOutputs
 
 N_DRAWS = 2048
+_OF_RATES = ("share", "mean_score", "preferences")
 _WORTH_USING = 5  # checked items
 _FEW_CLUSTERS = 0.7  # of those expected, below which checked items were not drawn one by one
 _FAR_APART = 0.2  # radians between two expectations of a level: there votes alone were seen to be too low
 _FEWEST_RATINGS = 3  # classes; of two, the order says nothing
-_HOW_TO_CHECK = (
-    'check items drawn at random (`trueup.labelers.draw_sample`) and pass them with `drawn="random"`: these correct '
-    "what votes say"
-)
 
 
 def truth_model_of(
@@ -95,12 +92,12 @@ def build_evaluation(
     core = truth_model_of(task, prior, n_draws=n_draws) if core is None else core
     solution = solution_on(core.truth, task, np.random.default_rng(task.seed))
     with silenced_warnings():  # what fits would say is in the notes, in one place
-        is_refused, about_checks = contradictions(core, task.outputs.systems.tolist())
+        is_refused, about_checks = contradictions(core, what_is_right(task))
         found, independence = notes_on(
             task,
             None,
             check_dependence=check_dependence,
-            notes=[*whole_clusters(core), *weak_votes(core, task.outputs.systems.tolist())],
+            notes=[*whole_clusters(core), *weak_votes(core, task)],
             counts=solution.counts.mean_counts,
         )
     if progress is not None:
@@ -185,7 +182,15 @@ def unused_gold(labels: Labels) -> list[str]:
 # ------------------------------------------------------------------ checked items
 
 
-def contradictions(model: TruthModel, names: Sequence[object]) -> tuple[bool, list[str]]:
+def what_is_right(task: Task) -> list[str]:
+    """What checked items may contradict: that a system is right, or where a rate is asked for that the truth is so."""
+    names = task.outputs.systems.tolist()
+    if task.settings.entry_point in _OF_RATES:
+        return [f"the truth is {names[0]!r}"]
+    return ["the classifier is right"] if len(names) == 1 else [f"{name!r} is right" for name in names]
+
+
+def contradictions(model: TruthModel, events: Sequence[str]) -> tuple[bool, list[str]]:
     """Whether items that somebody chose contradict the votes, so that there is no interval; and what to say."""
     of_drawn, of_chosen = model.surprises()
     notes = []
@@ -195,24 +200,27 @@ def contradictions(model: TruthModel, names: Sequence[object]) -> tuple[bool, li
         is_refused = worst.chance < REFUSED / len(of_chosen)
         said = "contradict the votes" if is_refused else "are odd beside the votes"
         means = "so there is no interval" if is_refused else "so be careful with the interval"
-        notes.append(f"The chosen items {said}: {_right_words(worst, names)}, {means}; {_HOW_TO_CHECK}.")
+        notes.append(f"The chosen items {said}: {_right_words(worst, events)}, {means}; {HOW_TO_CHECK}.")
     odd = min(of_drawn, key=lambda found: found.chance, default=None)
     if odd is not None and odd.chance < REFUSED / len(of_drawn):
         notes.append(
-            f"The checked items are far from what votes let expect: {_right_words(odd, names)}. The labelers err "
+            f"The checked items are far from what votes let expect: {_right_words(odd, events)}. The labelers err "
             "together, and the answer rests on the checked items more than on votes."
         )
     return is_refused, notes
 
 
-def _right_words(found: Surprise, names: Sequence[object]) -> str:
-    what = "the classifier is right" if len(names) == 1 else f"{names[found.system]!r} is right"
-    return f"{what} on {found.n_right:,} of {found.n_items:,} items, where votes let expect {found.expected:.0f}"
+def _right_words(found: Surprise, events: Sequence[str]) -> str:
+    of_items = f"{found.n_right:,} of {found.n_items:,} items"
+    return f"{events[found.system]} on {of_items}, where votes let expect {found.expected:.0f}"
 
 
-def weak_votes(model: TruthModel, names: Sequence[object]) -> list[str]:
+def weak_votes(model: TruthModel, task: Task) -> list[str]:
     """What to say where votes leave so much open that a system which errs by itself may be far better than they say."""
+    names = task.outputs.systems.tolist()
     if model.n_checked or model.centres is not None or len(model.codes) != len(names):
+        return []
+    if task.settings.entry_point in _OF_RATES:  # nobody is right or wrong
         return []
     counts = np.ones(len(model.base)) if model.times is None else model.times
     agreed = float(np.average((model.base**2).sum(axis=1), weights=counts))  # P(the truth), as votes see it
@@ -232,7 +240,7 @@ def weak_votes(model: TruthModel, names: Sequence[object]) -> list[str]:
     return [
         (
             f"Votes leave most items open: they let expect that {who} is right on {expected:.0%}, but if its errors "
-            f"have nothing to do with those of the labelers, it is right on about {alone:.0%}; {_HOW_TO_CHECK}."
+            f"have nothing to do with those of the labelers, it is right on about {alone:.0%}; {HOW_TO_CHECK}."
         )
     ]
 

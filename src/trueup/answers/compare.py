@@ -17,6 +17,7 @@ from trueup.answers.build_answers import (
     truth_model_of,
     unused_gold,
     weak_votes,
+    what_is_right,
     whole_clusters,
 )
 from trueup.answers.comparison import Comparison, undefined_notes
@@ -221,8 +222,8 @@ def measure(
         if task.noise is None:
             core = truth_model_of(task, prior, n_draws=n_draws) if core is None else core
             truth = core.of_systems([]).truth if core.is_divided else core.truth
-            is_refused, notes = contradictions(core, task.outputs.systems.tolist())
-            notes = [*notes, *whole_clusters(core), *weak_votes(core, task.outputs.systems.tolist())]
+            is_refused, notes = contradictions(core, what_is_right(task))
+            notes = [*notes, *whole_clusters(core), *weak_votes(core, task)]
         else:
             model = settle_noise(task.noise, task.labels, draw=True)
             truth = truths_given_outputs(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from trueup._base.html import html_table
 from trueup._base.optional import require
 from trueup._base.types import Booleans, Codes, Floats
 from trueup._base.validation import check_level, did_you_mean, kind_hint, preview
-from trueup.answers.answer import Answer
-from trueup.answers.by_slice import BySlice
+from trueup.answers.answer import Answer, BySlice
 from trueup.answers.prepare import Task, values_given, values_on
 from trueup.core.truth import TruthModel
 from trueup.data.encoding import Vocabulary
@@ -29,6 +29,7 @@ from trueup.posteriors import DrawnEstimate, Estimate, PointEstimate
 
 _NEARLY_SURE = 0.9
 _ADVISED = 20  # checks
+_MOST_SHOWN = 10  # systems
 
 
 @dataclass(frozen=True)
@@ -371,7 +372,7 @@ class Comparison(Answer, Mapping[Any, Estimate]):
         return f"{words}." if half < (high - low) / 2 else f"{words}, which is no narrower: have more checked."
 
     def __repr__(self) -> str:
-        some = self.ranking[:10]
+        some = self.ranking[:_MOST_SHOWN]
         width = max(len(str(s)) for s in some)
         lines = [
             f"Comparison of {len(self)} systems by {self.metric} on {self.n_items:,} items "
@@ -388,6 +389,13 @@ class Comparison(Answer, Mapping[Any, Estimate]):
         lines += [f"  ! {sentence}" for sentence in self.warnings]
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        """A small table with bars, for notebooks."""
+        rows = [(name, self[name].mean, *self[name].interval(self.level)) for name in self.ranking[:_MOST_SHOWN]]
+        more = [f"… and {len(self) - len(rows)} more"] if len(self) > len(rows) else []
+        title = f"{self.metric} of {len(self)} systems ({self.answer_in_words()})"
+        return html_table(title, rows, bounds=self.bounds, notes=(*more, *self.warnings))
+
     def to_frame(self, *, backend: str | None = None) -> Any:
         """One row a system, the best first: system, rank, mean, std, low, high, prob_best, regret, undefined."""
         rows = []
@@ -402,26 +410,8 @@ class Comparison(Answer, Mapping[Any, Estimate]):
 
     def plot(self, ax: Any = None, *, most: int = 30) -> Any:
         """Mean and interval of each system, the best on top, with its probability to be the best; returns the Axes."""
-        shown = self.ranking[:most]
-        if ax is None:
-            _, ax = require("matplotlib.pyplot", purpose="Comparison.plot()").subplots(
-                figsize=(6.5, 0.4 * len(shown) + 1), layout="constrained"
-            )
-        for row, system in enumerate(reversed(shown)):
-            low, high = self[system].interval(self.level)
-            ax.plot([low, high], [row, row], color="tab:blue", linewidth=3, alpha=0.5, solid_capstyle="butt")
-            ax.plot(self[system].mean, row, "o", color="tab:blue")
-            ax.annotate(
-                f"{self.prob_best[system]:.0%} best",
-                (1.01, row),
-                xycoords=("axes fraction", "data"),
-                va="center",
-                fontsize="small",
-            )
-        ax.set_yticks(range(len(shown)), [str(s) for s in reversed(shown)])
-        ax.set_xlabel(f"{self.metric}, mean and {self.level:.0%} interval")
-        ax.grid(axis="x", alpha=0.3)
-        return ax
+        rows = [(str(name), self[name], f"{self.prob_best[name]:.0%} best") for name in self.ranking[:most]]
+        return plot_intervals(rows, self.level, ax, purpose="Comparison.plot()", what=f"{self.metric}, ")
 
     def to_dict(self) -> dict[str, Any]:
         """Everything a report needs, JSON-able."""
@@ -453,6 +443,26 @@ class Comparison(Answer, Mapping[Any, Estimate]):
         from trueup.report import build_report, save_report
 
         return save_report(build_report({}, comparison=self, title=title), path)
+
+
+def plot_intervals(
+    rows: Sequence[tuple[str, Estimate, str]], level: float, ax: Any, *, purpose: str, what: str = ""
+) -> Any:
+    """Mean and interval of each row, the first on top, with what is said beside it; returns the Axes."""
+    if ax is None:
+        _, ax = require("matplotlib.pyplot", purpose=purpose).subplots(
+            figsize=(6.5, 0.4 * len(rows) + 1), layout="constrained"
+        )
+    beside = {"xycoords": ("axes fraction", "data"), "va": "center", "fontsize": "small"}
+    for y, (_, estimate, words) in enumerate(reversed(rows)):
+        ax.plot(estimate.interval(level), [y, y], color="tab:blue", linewidth=3, alpha=0.5, solid_capstyle="butt")
+        ax.plot(estimate.mean, y, "o", color="tab:blue")
+        if words:
+            ax.annotate(words, (1.01, y), **beside)
+    ax.set_yticks(range(len(rows)), [name for name, _, _ in reversed(rows)])
+    ax.set_xlabel(f"{what}mean and {100 * level:.12g}% interval")
+    ax.grid(axis="x", alpha=0.3)
+    return ax
 
 
 def undefined_notes(values: Floats, names: list[Any], metric: Metric) -> list[str]:

@@ -10,19 +10,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from trueup._base.html import html_table
 from trueup._base.optional import require
 from trueup._base.types import Booleans, Codes, Floats
-from trueup._base.validation import check_choice
+from trueup._base.validation import check_choice, check_level
 from trueup._base.wording import number
 from trueup.answers.answer import Answer
-from trueup.answers.comparison import Comparison
-from trueup.answers.confusion import ConfusionEstimate
+from trueup.answers.comparison import Comparison, plot_intervals
 from trueup.answers.next_checks import NextChecks, next_checks
 from trueup.answers.prepare import FUNCTION_DRAWS, Task, solution_on, values_on
 from trueup.answers.slices import Slices
 from trueup.core.truth import TruthModel
 from trueup.data.aligned import AlignedPredictions, OutputKind
+from trueup.data.encoding import Vocabulary
 from trueup.data.frames import make_frame
 from trueup.data.slices import Slicing
 from trueup.estimators import METHODS, JointPoint, Problem, Solution
@@ -44,6 +46,90 @@ from trueup.noise.base import vote_shares
 from trueup.posteriors import DrawnEstimate, Estimate, JointEstimate
 
 _SHOWN = (20, 100)  # checked items whose widths are named
+
+
+@dataclass(frozen=True)
+class ConfusionEstimate:
+    """The confusion matrix with its uncertainty; rows are the truth."""
+
+    classes: Vocabulary
+    counts: CountsPosterior = field(repr=False)
+    level: float = 0.95
+
+    @property
+    def mean(self) -> npt.NDArray[np.float64]:
+        """Expected counts."""
+        return self.counts.mean_counts
+
+    @property
+    def conditional(self) -> npt.NDArray[np.float64]:
+        """P(prediction | truth), from the expected counts."""
+        mean = self.mean
+        total = mean.sum(axis=1, keepdims=True)
+        return np.asarray(np.divide(mean, total, out=np.full_like(mean, np.nan), where=total > 0))
+
+    def cell(self, truth: Any, prediction: Any) -> Estimate:
+        """The distribution of one count, classes given by name."""
+        return self.counts.cell(self._code(truth), self._code(prediction))
+
+    def conditional_cell(self, truth: Any, prediction: Any) -> Estimate:
+        """The distribution of P(prediction | truth) on these items."""
+        y, yhat = self._code(truth), self._code(prediction)
+
+        def share(counts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+            total = counts[..., y, :].sum(axis=-1)
+            out = np.full(np.shape(total), np.nan)
+            return np.asarray(np.divide(counts[..., y, yhat], total, out=out, where=total > 0))
+
+        name = f"P({prediction} | {truth})"
+        return self.counts.estimate(Metric(name, share, bounds=(0.0, 1.0), higher_is_better=None))
+
+    def intervals(self, level: float | None = None) -> npt.NDArray[np.float64]:
+        """The interval of each count, shape (n_classes, n_classes, 2)."""
+        wanted = self.level if level is None else check_level(level)
+        n = len(self.classes)
+        return np.array([[self.counts.cell(y, p).interval(wanted) for p in range(n)] for y in range(n)])
+
+    def _code(self, name: Any) -> int:
+        names = self.classes.tolist()
+        if name not in names:
+            raise InvalidParameter(f"{name!r} is no class; the classes are {', '.join(map(repr, names))}")
+        return int(names.index(name))
+
+    def to_frame(self, *, backend: str | None = None) -> Any:
+        """One row a cell: truth, prediction, mean, low, high."""
+        intervals, names = self.intervals(), self.classes.tolist()
+        rows = [(y, p, self.mean[i, j], *intervals[i, j]) for i, y in enumerate(names) for j, p in enumerate(names)]
+        columns = ("truth", "prediction", "mean", "low", "high")
+        return make_frame(dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True)), backend=backend)
+
+    def plot(self, ax: Any = None, *, most_numbers: int = 8) -> Any:
+        """A square a cell, darker with its share of the true class; returns the Axes.
+
+        With at most `most_numbers` classes the expected counts and their intervals are written in.
+        """
+        names, shares = [str(c) for c in self.classes.tolist()], self.conditional
+        if ax is None:
+            size = 2 + min(0.9 * len(names), 8)
+            _, ax = require("matplotlib.pyplot", purpose="ConfusionEstimate.plot()").subplots(
+                figsize=(size, size), layout="constrained"
+            )
+        ax.imshow(np.nan_to_num(shares), cmap="Blues", vmin=0, vmax=1)
+        if len(names) <= most_numbers:
+            intervals = self.intervals()
+            places = 3 if self.mean.sum() < 2 else 1  # shares, or counts
+            for y, p in np.ndindex(*shares.shape):
+                low, high = intervals[y, p]
+                words = f"{self.mean[y, p]:.{places}f}"
+                if np.isfinite(low):
+                    words += f"\n{low:.{places}f} to {high:.{places}f}"
+                color = "white" if shares[y, p] > 0.55 else "black"
+                ax.text(p, y, words, ha="center", va="center", fontsize="small", color=color)
+        turned = 45 if max(map(len, names)) * len(names) > 40 else 0
+        ax.set_xticks(range(len(names)), names, rotation=turned, ha="right" if turned else "center")
+        ax.set_yticks(range(len(names)), names)
+        ax.set(xlabel="prediction", ylabel="truth")
+        return ax
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -129,17 +215,21 @@ class Evaluation(Answer, Mapping[str, Estimate]):
         return None if self.core is None else next_checks(self.core, self.task, members, values)
 
     def next_step(self) -> str | None:
-        """How many checked items bring the accuracy to which width, in words; None where nothing can be said."""
-        widths = self.vettings
-        if not widths:
+        """How many more checked items bring the first metric to which width; None where nothing can be said.
+
+        Of another metric than the accuracy: about as many times narrower as the accuracy becomes.
+        """
+        widths, name = self.vettings, next(iter(self.metrics), "accuracy")
+        if not widths or self.refused:
             return None
-        first = min(widths)
-        second = max([n for n in widths if first < n <= max(_SHOWN[1], 2 * first)], default=None)
-        in_all = " in all" if self.n_drawn else ""
-        words = (
-            f"{first} checked items drawn at random{in_all} would bring the accuracy to about ±{_half(widths[first])}"
-        )
-        return words if second is None else f"{words}, {second} to ±{_half(widths[second])}"
+        (low, high), of_accuracy = (self[one].interval(self.level) for one in (name, "accuracy"))
+        if not low < high:
+            return None
+        first, scale = min(widths), (high - low) / (of_accuracy[1] - of_accuracy[0])
+        second = max(n for n in widths if n <= max(_SHOWN[1], 2 * first))
+        more = " more" if self.n_drawn else ""
+        parts = [f"{n - self.n_drawn:,}{more} for about ±{_half(widths[n] * scale)}" for n in sorted({first, second})]
+        return f"To know the {name.replace('_', ' ')} better, check items drawn at random: {', '.join(parts)}"
 
     @property
     def gold_alone(self) -> dict[str, Estimate]:
@@ -328,6 +418,13 @@ class Evaluation(Answer, Mapping[str, Estimate]):
             lines.append(f"  {self.independence.in_short}")
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        """A small table with bars, for notebooks."""
+        rows = [(name, self[name].mean, *self[name].interval(self.level)) for name in self.metrics]
+        step = self.next_step()
+        title = f"Evaluation of {self.n_items:,} predictions ({self.answer_in_words()})"
+        return html_table(title, rows, notes=(*([] if step is None else [f"{step}."]), *self.warnings))
+
     def to_frame(self, *, backend: str | None = None) -> Any:
         """One row a metric: metric, mean, median, std, low, high, undefined."""
         rows = []
@@ -340,18 +437,8 @@ class Evaluation(Answer, Mapping[str, Estimate]):
 
     def plot(self, ax: Any = None) -> Any:
         """Mean and interval of each metric; returns the Axes."""
-        if ax is None:
-            _, ax = require("matplotlib.pyplot", purpose="Evaluation.plot()").subplots(
-                figsize=(6, 0.5 * len(self.metrics) + 1), layout="constrained"
-            )
-        for row, name in enumerate(reversed(self.metrics)):
-            low, high = self[name].interval(self.level)
-            ax.plot([low, high], [row, row], color="tab:blue", linewidth=3, alpha=0.5, solid_capstyle="butt")
-            ax.plot(self[name].mean, row, "o", color="tab:blue")
-        ax.set_yticks(range(len(self.metrics)), list(reversed(self.metrics)))
-        ax.set_xlabel(f"mean and {100 * self.level:.12g}% interval")
-        ax.grid(axis="x", alpha=0.3)
-        return ax
+        rows = [(name, self[name], "") for name in self.metrics]
+        return plot_intervals(rows, self.level, ax, purpose="Evaluation.plot()")
 
     def to_dict(self) -> dict[str, Any]:
         """Everything a report needs, JSON-able."""

@@ -2,23 +2,178 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 import numpy as np
 
 from trueup._base.types import Booleans
 from trueup._base.validation import check_number, did_you_mean, preview
+from trueup._base.wording import chance, interval, level_words
 from trueup.answers.comparison import Comparison
 from trueup.answers.evaluation import Evaluation
 from trueup.answers.preferences import Preferences
 from trueup.answers.share import Shares, share_name
-from trueup.answers.verdicts import Gate, GateReport, Side, decide
 from trueup.core.truth import drawn_gold
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import Metric
 from trueup.posteriors import Estimate
+
+Verdict = Literal["passed", "failed", "undecided"]
+Side = Literal["at least", "at most", "above", "below"]
+ENOUGH_CHECKS = 20  # items drawn at random, where checked items are required
+_ROUNDING = 1e-9  # what arithmetic adds to a value that is meant to equal a bound
+
+
+@dataclass(frozen=True)
+class Gate:
+    """One condition: the side of a bound that a number must be on."""
+
+    what: str  # the number in words, e.g. "accuracy of 'new'"
+    side: Side  # "at least" and "at most" hold on the bound itself, "above" and "below" do not
+    bound: float  # in the units of the metric
+    candidate: Hashable | None = None  # the system that is judged, and the one that it is held against
+    reference: Hashable | None = None  # the system that is judged, and the one that it is held against
+
+    def chances(self, estimate: Estimate) -> tuple[float, float]:
+        """P(the condition is met) and P(it is not); where the number has no value, it is neither."""
+        upwards = self.side in ("at least", "above")
+        # The bound itself belongs to the numbers above it or to those below it.
+        belongs_above = self.side in ("at least", "below")
+        bound = self.bound - _ROUNDING if belongs_above else self.bound + _ROUNDING
+        below = estimate.prob_below(bound) if belongs_above else 1 - estimate.prob_above(bound)
+        met = 1 - below if upwards else below
+        defined = 1 - estimate.undefined
+        return met * defined, (1 - met) * defined
+
+    def __str__(self) -> str:
+        return f"{self.what} is {self.side} {self.bound:g}"
+
+
+@dataclass(frozen=True)
+class GateResult:
+    """What became of one gate."""
+
+    gate: Gate
+    verdict: Verdict
+    probability: float  # that the condition is met; NaN where checked items contradict the votes
+    probability_failed: float  # that it is not met
+    estimate: Estimate = field(repr=False)  # the number the condition is about
+    basis: str  # what it rests on: "votes alone", "votes and 7 checked items", "all items checked" or "the truth"
+    sentence: str  # the verdict and why, in words
+
+    def to_dict(self, level: float) -> dict[str, Any]:
+        """Everything, JSON-able."""
+        reference = self.gate.reference
+        return {
+            "gate": str(self.gate),
+            "verdict": self.verdict,
+            "probability": self.probability,
+            "probability_failed": self.probability_failed,
+            "candidate": None if self.gate.candidate is None else str(self.gate.candidate),
+            "reference": None if reference is None else str(reference),
+            "side": self.gate.side,
+            "bound": self.gate.bound,
+            "estimate": self.estimate.to_dict(level),
+            "basis": self.basis,
+            "sentence": self.sentence,
+        }
+
+
+@dataclass(frozen=True)
+class GateReport:
+    """What became of all gates of a call; true where all are passed.
+
+    Attributes
+    ----------
+    results : tuple of GateResult
+    required : float
+        The probability that is asked for.
+    require_gold : bool
+        Whether votes alone decide nothing.
+    level : float
+        Of the intervals that are shown.
+    """
+
+    results: tuple[GateResult, ...]
+    required: float
+    require_gold: bool
+    level: float = 0.95
+
+    @property
+    def verdict(self) -> Verdict:
+        """Of all: "failed" if one gate is, else "undecided" if one is, else "passed"."""
+        verdicts = {result.verdict for result in self.results}
+        order: tuple[Verdict, ...] = ("failed", "undecided", "passed")
+        return next((verdict for verdict in order if verdict in verdicts), "passed")
+
+    @property
+    def sentence(self) -> str:
+        """The verdict and why: the sentences of the gates that decide it."""
+        return "; ".join(result.sentence for result in self.results if result.verdict == self.verdict)
+
+    def __bool__(self) -> bool:
+        return self.verdict == "passed"
+
+    def joined(self, other: GateReport) -> GateReport:
+        """With the gates of another answer."""
+        return GateReport(self.results + other.results, self.required, self.require_gold, self.level)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, JSON-able."""
+        return {
+            "verdict": self.verdict,
+            "sentence": self.sentence,
+            "probability": self.required,
+            "require_gold": self.require_gold,
+            "gates": [result.to_dict(self.level) for result in self.results],
+        }
+
+    def __repr__(self) -> str:
+        return "\n".join([f"Gate {self.verdict}", *(f"  {result.sentence}" for result in self.results)])
+
+
+def decide(
+    condition: Gate,
+    estimate: Estimate,
+    *,
+    basis: str,
+    probability: float,
+    require_gold: bool,
+    level: float = 0.95,
+    refused: bool = False,
+    n_checked: int | None = None,
+) -> GateResult:
+    """The verdict on one gate."""
+    if math.isnan(estimate.mean):
+        raise InvalidParameter(
+            f"a gate needs a metric that is defined on these items, got {condition.what}, which is a share of nothing; "
+            "name another metric, or judge items where it is defined"
+        )
+    met, missed = condition.chances(estimate)
+    if math.isnan(met) and not refused:
+        raise InvalidParameter(
+            f'a gate needs an interval, got none for {condition.what}; use `method="bayes"`', parameter="method"
+        )
+    numbers = f"{level_words(level)} interval {interval(*estimate.interval(level))}; rests on {basis}"
+    if refused:
+        verdict: Verdict = "undecided"
+        why = f"checked items contradict the votes, so there is no interval for {condition.what}"
+    elif require_gold and n_checked is not None and n_checked < ENOUGH_CHECKS:
+        verdict = "undecided"
+        why = (
+            f"checked items are required, {ENOUGH_CHECKS} or more of those that {condition.what} is about, and there "
+            f"are {n_checked or 'none'}; have items checked that are drawn at random (`trueup.labelers.draw_sample`) "
+            "and say "
+            'so with `drawn="random"`'
+        )
+    else:
+        verdict = "passed" if met >= probability else "failed" if missed >= probability else "undecided"
+        asked = "" if verdict == "passed" else f", {level_words(probability)} is asked for"
+        why = f"{condition} with probability {chance(met)}{asked} ({numbers})"
+    return GateResult(condition, verdict, met, missed, estimate, basis, (f"{verdict}: {why}"))
 
 
 def gate(
@@ -278,13 +433,7 @@ class _Subject:
 
 
 def candidates_among(systems: Sequence[Any], named: Hashable | None, references: Sequence[Hashable]) -> list[Any]:
-    """Whom gates are about: the one who is named, or all but those they are held against; strangers are errors.
-
-    Examples
-    --------
-    >>> candidates_among(["old", "new", "cheap"], None, ["old"])
-    ['new', 'cheap']
-    """
+    """Whom gates are about: the one who is named, or all but those they are held against; strangers are errors."""
     known = [system for system in systems if system is not None]
     for name in [*references, *([] if named is None else [named])]:
         if name not in known:
@@ -304,16 +453,7 @@ def candidates_among(systems: Sequence[Any], named: Hashable | None, references:
 
 
 def check_bound(metric: Metric, bound: float, *, name: str) -> None:
-    """Stop a bound that a metric cannot have.
-
-    Examples
-    --------
-    >>> from trueup.metrics import get_metric
-    >>> check_bound(get_metric("accuracy", [0, 1]), 9, name="at_least")  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    ...
-    trueup.exceptions.InvalidParameter: `at_least` must be a value ..., got 9; name such a one
-    """
+    """Stop a bound that a metric cannot have."""
     check_number(bound, name=name)
     low, high = metric.bounds
     if not low <= bound <= high:

@@ -16,6 +16,10 @@ from trueup.estimators.system_values import counts_right_only
 from trueup.estimators.truth import is_drawn
 from trueup.noise import DawidSkene, IndependenceCheck, NoiseModel, check_independence, identifiability_problem
 
+HOW_TO_CHECK = (
+    'check items drawn at random (`trueup.labelers.draw_sample`) and pass them with `drawn="random"`: these correct '
+    "what votes say"
+)
 _SURELY = 0.001  # the chance of a false alarm
 _OF_ONE_CLASS = 0.01  # the same where all gold has one class, which is strange enough by itself
 _LEAST_OF_ONE_CLASS = 10
@@ -61,8 +65,7 @@ def notes_on(
         independence = dependence_of(task.labels) if check_dependence else None
     found += notes
     if independence is not None and independence.dependent:
-        advice = "" if model is None else f" {independence.advice(model)}"
-        found.append(f"{independence.sentence}{advice}")
+        found.append(f"{independence.sentence} {advice_on_dependence(labels, independence, model)}")
     if task.outputs.codes is not None:
         others = ~task.in_votes
         names = np.array(names_at_first(task.outputs.systems.tolist()))[others].tolist()
@@ -83,6 +86,18 @@ def about_votes(labels: Labels) -> tuple[list[str], IndependenceCheck | None]:
         *said,
         *sampling_unknown(labels),
     ], independence
+
+
+def advice_on_dependence(labels: Labels, check: IndependenceCheck | None, model: NoiseModel | None) -> str:
+    """What to do where labelers err together: the same in every command and on every page."""
+    if check is None or not check.dependent:
+        return ""
+    if model is not None:
+        return check.advice(model)
+    n_drawn = len(labels.drawn_gold)
+    if n_drawn:
+        return f"Checked items correct that: {n_drawn:,} were drawn at random, and more make the interval narrower."
+    return f"{HOW_TO_CHECK[:1].upper()}{HOW_TO_CHECK[1:]}."
 
 
 def noise_in_words(asked: NoiseModel | None, model: NoiseModel | None) -> str:
@@ -164,11 +179,11 @@ def unanimous_votes(labels: Labels) -> list[str]:
     several = labels.witnesses_per_item > 1
     if several.sum() < _LEAST_SHARED or ((labels.answer_counts > 0).sum(axis=1)[several] > 1).any():
         return []
+    advice = "" if labels.drawn_gold else f"; {HOW_TO_CHECK}"
     return [
         (
             f"All votes agree on each of the {int(several.sum()):,} items that several labelers judged: they say "
-            "nothing of how often labelers err, and copies of one another would look the same; vet some items drawn at "
-            "random."
+            f"nothing of how often labelers err, and copies of one another would look the same{advice}."
         )
     ]
 

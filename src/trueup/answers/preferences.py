@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from itertools import pairwise
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+import scipy
 
+from trueup._base.html import html_table
 from trueup._base.types import Booleans, Codes, Floats, Target
 from trueup._base.validation import RandomState, check_choice, did_you_mean, preview, refuse_options
-from trueup._base.wording import some
+from trueup._base.wording import interval, number, percent, signed, some
 from trueup.answers.build_answers import build_evaluation, build_named_evaluation, truth_model_of
 from trueup.answers.comparison import Comparison
 from trueup.answers.prepare import Settings, prepare
@@ -25,13 +28,39 @@ from trueup.exceptions import InvalidParameter
 from trueup.metrics import Metric
 from trueup.noise import NoiseModel
 from trueup.noise.mirrored import MirroredConfusion
-from trueup.posteriors import DrawnEstimate, Estimate
+from trueup.posteriors import DrawnEstimate, Estimate, PointEstimate
 
 Ties = Literal["half", "class"]
 _POSITION_DRAWS = 500
+_MOST_STEPS = 3  # pairs that advice names
 _LITTLE = 0.5  # contests that each outcome of a pair is expected to have beforehand, as Jeffreys has it
 _NAMED = MirroredConfusion.alias
 _MEASURE = Metric("strength", np.sum, description="how strong a system is, in log-odds of a win over an average one")
+
+
+@dataclass(frozen=True)
+class Separation:
+    """What would separate two systems whose order is open."""
+
+    a: Hashable
+    b: Hashable
+    n_contests: int  # between the two
+    n_checks: int | None  # of these, drawn at random, that are to be checked yet; None where all would be too few
+    n_needed: int | None  # contests in all, all checked, where those that there are would not do
+
+    def __str__(self) -> str:
+        start = f"To separate {self.a!r} and {self.b!r}"
+        if self.n_checks is not None:
+            return (
+                f"{start}, check about {some(self.n_checks, 'contest')} of the {self.n_contests:,} between them, "
+                "drawn at random."
+            )
+        if self.n_needed is None:
+            return f"{start}, have judges compare them: no contest between the two was decided."
+        return (
+            f"{start}, add contests: checks of the {self.n_contests:,} between them would not do, it takes about "
+            f"{float(f'{self.n_needed:.2g}'):,.0f}."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +75,8 @@ class Preferences(DerivedAnswer):
     ties : {"half", "class"}
         Whether a true tie is half a win for each of the two, or neither's.
     """
+
+    _page: ClassVar[str] = "preferences"
 
     pairs: Pairs
     ties: Ties = "half"
@@ -92,16 +123,6 @@ class Preferences(DerivedAnswer):
     # ------------------------------------------------------------------ all systems
 
     @property
-    def ranking(self) -> list[Any]:
-        """The systems from the strongest to the weakest, by Bradley and Terry's model of who beats whom."""
-        return self.comparison.ranking
-
-    @property
-    def prob_best(self) -> dict[Any, float]:
-        """P(system is the strongest)."""
-        return self.comparison.prob_best
-
-    @property
     def groups(self) -> list[tuple[Any, ...]]:
         """Systems that cannot be told from one another; see `Comparison.groups`."""
         return self.comparison.groups
@@ -110,9 +131,40 @@ class Preferences(DerivedAnswer):
         """The strength of a system: its log-odds of a win over one of average strength."""
         return self.comparison[system]
 
-    def difference(self, a: Hashable, b: Hashable) -> Estimate:
-        """The strength of a minus that of b: the log-odds that a is preferred."""
-        return self.comparison.difference(a, b)
+    def wins(self, system: Hashable) -> Estimate:
+        """The share of its contests that a system wins against an average opponent: its strength as a share."""
+        compared = self.comparison
+        shares = scipy.special.expit(compared.draws[:, self._at(system)])
+        if compared.refused:
+            return PointEstimate(float(shares.mean()), bounds=(0.0, 1.0), name=f"wins of {system}")
+        return DrawnEstimate(shares, bounds=(0.0, 1.0), name=f"wins of {system}")
+
+    def to_separate(self) -> list[Separation]:
+        """What would separate neighbours in the ranking whose order is open, if their win rate stays what it is."""
+        if self.evaluation.core is None or self.evaluation.refused:
+            return []
+        pairs = pairwise(self.ranking)
+        return [self._separation(a, b) for a, b in pairs if not self.comparison.is_significant(a, b)]
+
+    def _separation(self, a: Hashable, b: Hashable) -> Separation:
+        members, core = self.contests_of(a, b), self.evaluation.core
+        worth = np.array([1.0, 0.0, 0.5])[: self.evaluation.labels.n_classes]
+        checks = self.evaluation.next_checks(members, worth) if members.any() else None
+        if checks is None or core is None:
+            return Separation(a, b, int(members.sum()), None, None)
+        if self.evaluation.target == "population":
+            low, high = replace(self, ties="half").win_rate(a, b).interval(self.level)
+            checks = checks.of_population(high - low, self.level)
+        gap = 2 * abs(checks.mean - 0.5)
+        n = checks.number_for(gap, self.level)
+        if checks.width(n, self.level) <= gap:
+            return Separation(a, b, int(members.sum()), n - int((core.drawn[members] >= 0).sum()), None)
+        reach = 2 * scipy.special.ndtri((1 + self.level) / 2) / max(gap, 1e-3)
+        return Separation(a, b, int(members.sum()), None, int(np.ceil(checks.mean * (1 - checks.mean) * reach**2)))
+
+    def next_steps(self) -> list[str]:
+        """What would separate neighbours in the ranking whose order is open, in words."""
+        return [str(one) for one in self.to_separate()[:_MOST_STEPS]]
 
     @cached_property
     def comparison(self) -> Comparison:
@@ -209,11 +261,12 @@ class Preferences(DerivedAnswer):
                 f"The verdicts on {some(left_out, 'contest')} cancel each other out and do not tell who wins; "
                 "they count for the position bias only."
             )
-        parts = _connected_parts(self._wins.any(axis=0) | self._drawn_ties.any(axis=0))
-        if len(parts) > 1:
-            groups = "; ".join(preview([self.pairs.systems[k] for k in part]) for part in parts[:3])
+        met = np.asarray(self._wins.any(axis=0) | self._drawn_ties.any(axis=0))
+        n_parts, part = scipy.sparse.csgraph.connected_components(met, directed=False)
+        if n_parts > 1:
+            groups = "; ".join(preview(self.pairs.systems[part == k]) for k in range(min(n_parts, 3)))
             notes.append(
-                f"The systems fall into {len(parts)} parts that never met ({groups}), so their strengths cannot be "
+                f"The systems fall into {n_parts} parts that never met ({groups}), so their strengths cannot be "
                 "compared across parts; add contests between them."
             )
         return notes
@@ -285,10 +338,6 @@ class Preferences(DerivedAnswer):
 
     # ------------------------------------------------------------------ out
 
-    def to_frame(self, *, backend: str | None = None) -> Any:
-        """One row a system, the strongest first; see `Comparison.to_frame`."""
-        return self.comparison.to_frame(backend=backend)
-
     def win_rates(self, *, backend: str | None = None) -> Any:
         """One row for each two systems that met, the stronger first: a, b, n_contests, mean, low, high."""
         rows = []
@@ -324,7 +373,12 @@ class Preferences(DerivedAnswer):
             "basis": self.basis,
             "level": self.level,
             "systems": [
-                {"system": str(name), **self.strength(name).to_dict(self.level), "prob_best": self.prob_best[name]}
+                {
+                    "system": str(name),
+                    **self.strength(name).to_dict(self.level),
+                    "wins": self.wins(name).to_dict(self.level),
+                    "prob_best": self.prob_best[name],
+                }
                 for name in self.ranking
             ],
             "groups": [[str(name) for name in group] for group in self.groups],
@@ -337,22 +391,25 @@ class Preferences(DerivedAnswer):
             "warnings": list(self.warnings),
         }
 
-    def plot(self, ax: Any = None, *, most: int = 30) -> Any:
-        """Strength and interval of each system; see `Comparison.plot`."""
-        return self.comparison.plot(ax, most=most)
-
     def __repr__(self) -> str:
         lines = [f"Preferences among {len(self.ranking)} systems ({self.evaluation.answer_in_words()})"]
         width = max(len(str(name)) for name in self.ranking)
         for name in self.ranking:
-            strength = self.strength(name)
-            low, high = strength.interval(self.level)
+            wins, strength = self.wins(name), self.strength(name)
             lines.append(
-                f"  {name!s:<{width}}  strength {strength.mean:+.3f}  {self.level:.0%} interval {low:+.3f} to "
-                f"{high:+.3f}  best with probability {self.prob_best[name]:.2f}"
+                f"  {name!s:<{width}}  wins {number(wins.mean)}, {self.level:.0%} interval "
+                f"{interval(*wins.interval(self.level))} against an average opponent; log-odds "
+                f"{signed(strength.mean)}; best with probability {percent(self.prob_best[name])}"
             )
+        lines += [f"  {sentence}" for sentence in self.next_steps()]
         lines += [f"  ! {sentence}" for sentence in self.warnings]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """A small table with bars, for notebooks."""
+        rows = [(name, self.wins(name).mean, *self.wins(name).interval(self.level)) for name in self.ranking]
+        title = f"Wins against an average opponent ({self.evaluation.answer_in_words()})"
+        return html_table(title, rows, notes=(*self.next_steps(), *self.warnings))
 
 
 def preferences(
@@ -450,17 +507,3 @@ def _sides(pairs: Pairs, contests: Codes) -> Codes:
 def _items_of(pairs: Pairs, contests: list[int]) -> Mapping[Hashable, Hashable]:
     """The item of each contest: contests on one item came together."""
     return {contest: pairs.items[contest] for contest in contests}
-
-
-def _connected_parts(met: Any) -> list[list[int]]:
-    """Positions of systems that are joined by contests."""
-    left, parts = set(range(len(met))), []
-    joined = met | met.T
-    while left:
-        part, edge = set(), {min(left)}
-        while edge:
-            part |= edge
-            edge = {int(k) for one in edge for k in np.flatnonzero(joined[one])} - part
-        parts.append(sorted(part))
-        left -= part
-    return parts

@@ -6,17 +6,21 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
-from typing import Any
+from os import PathLike
+from pathlib import Path
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+import scipy
 
-from trueup._base.types import Floats, Target
+from trueup._base.html import html_table
+from trueup._base.types import Booleans, Floats, Target
 from trueup._base.validation import RandomState, check_choice, check_number, numbers_of, preview, refuse_options
+from trueup._base.wording import listed, number, some
 from trueup.answers.build_answers import build_evaluation, build_named_evaluation
 from trueup.answers.comparison import Comparison
 from trueup.answers.evaluation import Evaluation
 from trueup.answers.prepare import Settings, prepare, settle_target
-from trueup.answers.rank_agreement import RankCorrelation, rank_correlations
 from trueup.answers.slices import Slices
 from trueup.core.prior import CrowdPrior
 from trueup.data.encoding import vocabulary_from
@@ -30,14 +34,84 @@ from trueup.noise import NoiseModel
 from trueup.posteriors import DrawnEstimate, Estimate
 
 _ALL = "all"
+_MOST_NAMED = 6  # groups that advice names
 _WIDTH = 0.1  # of the interval that the advice on vetting is about, as a part of what the number can be
+
+
+RankCorrelation = Literal["kendall", "spearman"]
+
+
+def rank_correlations(a: Floats, b: Floats, kind: RankCorrelation) -> Floats:
+    """Kendall's τ-b or Spearman's ρ of each row of a with that of b; nan where all of a row are equal."""
+    x, y = (_pair_signs(a), _pair_signs(b)) if kind == "kendall" else (_centred_ranks(a), _centred_ranks(b))
+    norm = np.sqrt((x**2).sum(axis=1) * (y**2).sum(axis=1))
+    return np.asarray(np.divide((x * y).sum(axis=1), norm, out=np.full(len(x), np.nan), where=norm > 0))
+
+
+def _pair_signs(values: Floats) -> Floats:
+    first, second = np.triu_indices(values.shape[1], k=1)
+    return np.asarray(np.sign(values[:, first] - values[:, second]))
+
+
+def _centred_ranks(values: Floats) -> Floats:
+    ranks = scipy.stats.rankdata(values, axis=1)
+    return np.asarray(ranks - ranks.mean(axis=1, keepdims=True))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class DerivedAnswer:
     """An answer that is read off an evaluation: it rests on what the evaluation rests on."""
 
+    _page: ClassVar[str]  # of the report
+
     evaluation: Evaluation = field(repr=False)
+
+    @property
+    def comparison(self) -> Comparison:
+        """The systems or groups side by side, as `compare` has systems."""
+        raise NotImplementedError
+
+    @property
+    def ranking(self) -> list[Any]:
+        """The systems or groups from the highest number to the lowest."""
+        return self.comparison.ranking
+
+    @property
+    def prob_best(self) -> dict[Any, float]:
+        """P(it has the highest number), of each."""
+        return self.comparison.prob_best
+
+    def difference(self, a: Any, b: Any) -> Estimate:
+        """The number of a minus that of b, on the same draws of the truth."""
+        return self.comparison.difference(a, b)
+
+    def to_frame(self, *, backend: str | None = None) -> Any:
+        """One row each, the highest first; see `Comparison.to_frame`."""
+        return self.comparison.to_frame(backend=backend)
+
+    def plot(self, ax: Any = None, *, most: int = 30) -> Any:
+        """Mean and interval of each; see `Comparison.plot`."""
+        return self.comparison.plot(ax, most=most)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, JSON-able."""
+        raise NotImplementedError
+
+    def next_steps(self) -> list[str]:
+        """What to check next, and what that brings, in words."""
+        raise NotImplementedError
+
+    def report(self, *, title: str | None = None, settings: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """All that the page of `save_html` says, for `trueup.report.save_report`; `settings` are shown as given."""
+        from trueup.report.pages import answer_report
+
+        return answer_report(self, self._page, title=title, settings=settings)
+
+    def save_html(self, path: str | PathLike[str], *, title: str | None = None) -> Path:
+        """Write a report as one HTML file; .md and .json work too."""
+        from trueup.report import save_report
+
+        return save_report(self.report(title=title), path)
 
     @property
     def basis(self) -> str:
@@ -61,6 +135,8 @@ class Shares(DerivedAnswer, Mapping[Any, Estimate]):
 
     Iteration is from the highest rate to the lowest.
     """
+
+    _page: ClassVar[str] = "rates"
 
     slicing: Slicing  # the groups
 
@@ -94,20 +170,6 @@ class Shares(DerivedAnswer, Mapping[Any, Estimate]):
         """The rate of all items."""
         return self.evaluation[self.name]
 
-    @property
-    def ranking(self) -> list[Any]:
-        """The groups from the highest rate to the lowest."""
-        return self.comparison.ranking
-
-    @property
-    def prob_best(self) -> dict[Any, float]:
-        """P(group has the highest rate)."""
-        return self.comparison.prob_best
-
-    def difference(self, a: Any, b: Any) -> Estimate:
-        """The rate of group a minus that of group b, on the same draws of the truth."""
-        return self.comparison.difference(a, b)
-
     def rank_correlation(
         self,
         other: Mapping[Any, float] | Shares | None = None,
@@ -121,7 +183,7 @@ class Shares(DerivedAnswer, Mapping[Any, Estimate]):
             raise InvalidParameter(
                 f"a rank correlation needs three groups or more, got {len(names)}; name them by `by`"
             )
-        scores = self._plain_means() if other is None else other
+        scores = self.counted if other is None else other
         lacking = [name for name in names if name not in scores]
         if lacking:
             raise InvalidParameter(
@@ -147,18 +209,16 @@ class Shares(DerivedAnswer, Mapping[Any, Estimate]):
         one = np.eye(self.evaluation.labels.n_classes)
         return np.asarray(self.evaluation.metric(self.name)(one[:, :, None] * one[:, None, :]))
 
-    def _plain_means(self) -> dict[Any, float]:
-        """What counting gives: the mean of the votes on the items of each group."""
+    @cached_property
+    def counted(self) -> dict[Any, float]:
+        """What counting gives: the mean of the votes on the items of each group that has some."""
+        found = {name: self._count(self.slicing.members(name)) for name in self.slicing.names.tolist()}
+        return {name: mean for name, mean in found.items() if mean is not None}
+
+    def _count(self, members: Booleans) -> float | None:
         labels = self.evaluation.labels
-        votes = labels.answer_counts[:, : labels.n_classes].astype(float)
-        each = votes @ self._scores
-        total = votes.sum(axis=1)
-        return {
-            name: float(each[inside].sum() / total[inside].sum())
-            for name in self.slicing.names.tolist()
-            for inside in [self.slicing.members(name) & (total > 0)]
-            if inside.any()
-        }
+        votes = labels.answer_counts[members, : labels.n_classes].sum(axis=0)
+        return float(votes @ self._scores / votes.sum()) if votes.any() else None
 
     def lower(self, *, false_discoveries: float = 0.05) -> list[Any]:
         """The groups that are lower than the rest; see `Slices.worse`."""
@@ -187,11 +247,25 @@ class Shares(DerivedAnswer, Mapping[Any, Estimate]):
         low, high = self.evaluation.metric(self.name).bounds
         return _WIDTH * (high - low)
 
-    # ------------------------------------------------------------------ out
+    def next_steps(self) -> list[str]:
+        """How many more items of which groups must be checked for intervals `vetting_width` wide, in words."""
+        core, half = self.evaluation.core, number(self.vetting_width / 2, 2)
+        more: dict[Any, int] = {}
+        for group, n in self.vettings.items():
+            n_drawn = 0 if core is None else int((core.drawn[self.slicing.members(group)] >= 0).sum())
+            more |= {group: n - n_drawn} if n > n_drawn else {}
+        if not more:
+            return []
+        if len(self) == 1:
+            return [f"Check {some(max(more.values()), 'more item')} drawn at random: about ±{half}."]
+        of_groups = [f"{n:,} of {group!r}" for group, n in more.items()]
+        shown = [
+            *of_groups[:_MOST_NAMED],
+            *([f"some of {len(of_groups) - _MOST_NAMED} others"][: len(of_groups) > _MOST_NAMED]),
+        ]
+        return [f"Check more items drawn at random, {listed(shown)}: about ±{half} for each."]
 
-    def to_frame(self, *, backend: str | None = None) -> Any:
-        """One row a group, the highest first; see `Comparison.to_frame`."""
-        return self.comparison.to_frame(backend=backend)
+    # ------------------------------------------------------------------ out
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, JSON-able."""
@@ -203,13 +277,18 @@ class Shares(DerivedAnswer, Mapping[Any, Estimate]):
             "target": self.evaluation.target,
             "basis": self.basis,
             "level": self.level,
+            "n_items": self.evaluation.n_items,
+            "n_votes": self.evaluation.labels.n_votes,
             "overall": self.overall.to_dict(self.level),
+            "counted": self._count(np.ones(self.evaluation.labels.n_items, dtype=np.bool_)),
+            "vetting_width": self.vetting_width,
             "groups": [
                 {
                     "group": str(group),
                     "n_items": sizes[group],
                     **self[group].to_dict(self.level),
                     "prob_best": self.prob_best[group],
+                    "counted": self.counted.get(group),
                     "vettings": vettings.get(group),
                 }
                 for group in self
@@ -221,10 +300,6 @@ class Shares(DerivedAnswer, Mapping[Any, Estimate]):
             "lower": [str(group) for group in self.lower()] if len(self) > 1 else [],
             "warnings": list(self.warnings),
         }
-
-    def plot(self, ax: Any = None, *, most: int = 30) -> Any:
-        """Mean and interval of each group; see `Comparison.plot`."""
-        return self.comparison.plot(ax, most=most)
 
     def __repr__(self) -> str:
         low, high = self.overall.interval(self.level)
@@ -240,8 +315,16 @@ class Shares(DerivedAnswer, Mapping[Any, Estimate]):
                     f"  {group!s:<{width}}  {self[group].mean:.4f}  {self.level:.0%} interval {low:.4f} to {high:.4f}  "
                     f"highest with probability {self.prob_best[group]:.2f}"
                 )
+        lines += [f"  {sentence}" for sentence in self.next_steps()]
         lines += [f"  ! {sentence}" for sentence in self.warnings]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """A small table with bars, for notebooks."""
+        groups = [(group, self[group].mean, *self[group].interval(self.level)) for group in self if len(self) > 1]
+        rows = [("overall", self.overall.mean, *self.overall.interval(self.level)), *groups]
+        title = f"{self.name} ({self.evaluation.answer_in_words()})"
+        return html_table(title, rows, bounds=self.overall.bounds, notes=(*self.next_steps(), *self.warnings))
 
 
 def share(
@@ -305,7 +388,7 @@ def share(
         code = labels.class_code(of, parameter="of")
         scores = np.zeros(labels.n_classes)
         scores[code] = 1.0
-        metric = mean_of(share_name(of), scores, f"how many of the items are {of!r} in truth")
+        metric = mean_of(share_name(of), scores, f"how many of the items are {share_name(of)[9:]} in truth")
     else:
         least = check_number(at_least, name="at_least")
         values = _scores_of(labels, None)
@@ -402,7 +485,7 @@ def _shares(
 
 def share_name(of: Hashable) -> str:
     """The share of a class in words."""
-    return f"share of {of!r}"
+    return f"share of {(of.item() if isinstance(of, np.generic) else of)!r}"
 
 
 def mean_of(name: str, scores: Floats, description: str) -> Metric:

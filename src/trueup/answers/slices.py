@@ -12,7 +12,7 @@ import scipy
 
 from trueup._base.types import Booleans, Floats
 from trueup._base.validation import check_number
-from trueup.answers.by_slice import BySlice, Part
+from trueup.answers.answer import BySlice, Part
 from trueup.answers.comparison import Comparison
 from trueup.answers.next_checks import NextChecks
 from trueup.answers.prepare import Task

@@ -23,7 +23,7 @@ from trueup.cli._options import Command, Option
 from trueup.exceptions import InvalidFile
 
 if TYPE_CHECKING:
-    from trueup.answers.verdicts import GateReport
+    from trueup.answers.gates import GateReport
 
 # Parameters of the library whose options are named otherwise here: by the parameter of the command.
 _NAMED_HERE = {

@@ -15,9 +15,9 @@ from trueup.exceptions import InvalidParameter
 if TYPE_CHECKING:
     from trueup.answers.comparison import Comparison
     from trueup.answers.evaluation import Evaluation
+    from trueup.answers.gates import GateReport
     from trueup.answers.preferences import Preferences
     from trueup.answers.share import Shares
-    from trueup.answers.verdicts import GateReport
 
 
 @dataclass(frozen=True)

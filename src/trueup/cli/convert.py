@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from trueup._base.cells import csv_text, safe_cell
@@ -12,7 +12,7 @@ from trueup.cli import _options as options
 from trueup.cli._command import as_command
 from trueup.cli._console import note, say, silenced
 from trueup.cli._files import read_votes, votes_export
-from trueup.exceptions import InvalidParameter
+from trueup.exceptions import InvalidLabels, InvalidParameter
 
 if TYPE_CHECKING:
     from trueup.adapters import Export
@@ -59,7 +59,7 @@ def convert(
         )
     # An export may hold gold or predictions and no votes.
     has_votes = export is None or any(label is not None for label in export.votes["label"])
-    labels = read_votes(source, how) if has_votes else None
+    labels = _read(source, how, of_one_class=to is None) if has_votes else None
     if labels is None and export is not None:
         for sentence in export.notes:
             note(sentence)
@@ -70,6 +70,18 @@ def convert(
     else:
         note(f"{source} holds no votes, so {target} is not written")
     _write_others(labels, export, others, with_text=with_text)
+
+
+def _read(source: str, how: options.VoteOptions, *, of_one_class: bool) -> Labels:
+    """The votes; tables may name one class only, beside which one is put that nobody chose."""
+    try:
+        return read_votes(source, how)
+    except InvalidLabels as error:
+        only = getattr(error.__cause__, "only_class", None) or error.only_class
+        if only is None or not of_one_class:
+            raise
+        other = str(only + 1) if isinstance(only, int) else f"not {only}"
+        return read_votes(source, replace(how, class_names=[str(only), other]))
 
 
 def _write_consensus(

@@ -33,6 +33,7 @@ from trueup.exceptions import InvalidPredictions
 if TYPE_CHECKING:
     from trueup.answers.comparison import Comparison
     from trueup.answers.evaluation import Evaluation
+    from trueup.answers.share import DerivedAnswer
     from trueup.data.aligned import System
     from trueup.data.labels import Labels
     from trueup.data.predictions import Predictions
@@ -163,6 +164,15 @@ def write_report(
         settings = {**this_call().settings, **settings}
         given: dict[str, Any] = {"comparison": comparison, "title": title, "seed": seed, "settings": settings}
         save_report(as_json(build_report(evaluations, labels=labels, with_text=with_text, **given)), path)
+        note(f"report: {path}")
+
+
+def write_answer_report(path: str | None, answer: DerivedAnswer) -> None:
+    """Write the page of rates or preferences, if one is wanted, and print where on standard error."""
+    from trueup.report import save_report
+
+    if path is not None:
+        save_report(as_json(answer.report(settings=this_call().settings)), path)
         note(f"report: {path}")
 
 
@@ -587,8 +597,8 @@ def _about_dependence(labels: Labels) -> dict[str, Any]:
     """Whether labelers err together, and how many independent ones the votes are worth."""
     import numpy as np
 
-    from trueup.answers.notes import dependence_of
-    from trueup.noise import DawidSkene, effective_labelers
+    from trueup.answers.notes import advice_on_dependence, dependence_of
+    from trueup.noise import effective_labelers
 
     if labels.n_votes > _MOST_VOTES:
         chosen = np.random.default_rng(0).random(labels.n_items) < _MOST_VOTES / labels.n_votes
@@ -597,9 +607,10 @@ def _about_dependence(labels: Labels) -> dict[str, Any]:
         independence = dependence_of(labels)
         # Where no item has two votes nothing can be said of either.
         effective = None if independence is None else effective_labelers(labels)
+    advice = {"advice": advice_on_dependence(labels, independence, None)}  # as all plain answers give it
+    about = about_independence(independence, None)
     return {
-        # For those who name a model of independent errors; the plain answer assumes none.
-        "independence": about_independence(independence, DawidSkene()),
+        "independence": None if about is None else {**about, **advice},
         "effective_labelers": None if effective is None else asdict(effective),
         "votes_looked_at": labels.n_votes,
     }

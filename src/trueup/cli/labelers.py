@@ -47,16 +47,16 @@ def labelers(
 ) -> Answer:
     """Skill, bias, volume and spam of every labeler, and what their votes are worth together."""
     from trueup._base.validation import check_choice, check_level
-    from trueup.answers.notes import about_votes
+    from trueup.answers.notes import about_votes, advice_on_dependence
     from trueup.labelers import rank
-    from trueup.noise import DEFAULT_NOISE, effective_labelers
+    from trueup.noise import effective_labelers
     from trueup.noise.registry import resolve
 
     check_choice(sort, tuple(_KEYS), name="sort")
     check_level(level)
     check_level(spam_prior, name="spam_prior")
     labels = read_votes(votes, how)
-    model = resolve(noise or DEFAULT_NOISE)
+    model = None if noise is None else resolve(noise)
     settings: dict[str, Any] = {"noise": noise, "by": by, "random_state": seed}
     with progress_bar("ranking labelers") as progress:
         ranking = rank(
@@ -84,6 +84,9 @@ def labelers(
         )
     slices = {str(name): [_record(row, level) for row in part] for name, part in ranking.by.items()}
     warnings = [*notes, *ranking.warnings]
+    dependence = about_independence(independence, model)
+    if dependence is not None:
+        dependence["advice"] = advice_on_dependence(labels, independence, model)
     body = {
         "labelers": [_record(row, level) for row in rows],
         "n_labelers": labels.n_labelers,
@@ -92,7 +95,7 @@ def labelers(
         "level": level,
         "noise": ranking.noise,
         "effective": None if effective is None else vars(effective),
-        "independence": about_independence(independence, model),
+        "independence": dependence,
         "spam_vote_share": spam_share,
         "warnings": warnings,
         **({} if by is None else {"by": slices}),
@@ -107,7 +110,7 @@ def _show(body: Mapping[str, Any]) -> None:
     columns[ends] = lambda row: (row["accuracy"]["low"], row["accuracy"]["high"])
     columns["bits a vote"] = lambda row: row["information"]["mean"]
     more: dict[Any, Any] = {
-        "bias": lambda row: f"{signed(row['bias']['mean'], 3)} {row['bias_class']}",
+        "bias": lambda row: f"class {row['bias_class']}: {signed(row['bias']['mean'], 3)}",
         "spam": lambda row: chance(row["spam_probability"]),
         "rank": lambda row: "–".join(dict.fromkeys(map(str, row["rank"]))),
     }

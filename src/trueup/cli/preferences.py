@@ -11,6 +11,7 @@ from trueup.cli._command import Answer, as_command
 from trueup.cli._console import interval_head, note, print_records, progress_bar, say, shown
 from trueup.cli._files import source_of
 from trueup.cli._gates import Gates, PairGateOptions, VerdictOptions
+from trueup.cli.judge import write_answer_report
 
 if TYPE_CHECKING:
     from trueup.answers.preferences import Preferences
@@ -31,6 +32,7 @@ def preferences(
     noise: str | None = options.opt(None, "How judges err, by this model alone, e.g. mirrored.", "MODEL"),
     target: str = options.opt("population", "Items like these, or exactly these contests: population or sample."),
     level: options.Level = 0.95,
+    report: options.Report = None,
     seed: options.Seed = 0,
 ) -> Answer:
     """Which system is preferred in truth? Win rates, a ranking and the judges' position bias, with intervals."""
@@ -57,6 +59,7 @@ def preferences(
             progress=progress,
             **options.given(noise=noise, **sampler.named),
         )
+    write_answer_report(report, answer)
     decided = gate.on(answer)
     return Answer(answer.to_dict, lambda body: _show(answer, body), warnings=answer.warnings, verdicts=decided)
 
@@ -73,11 +76,15 @@ def _show(answer: Preferences, body: Mapping[str, Any]) -> None:
     def with_sign(row: Mapping[str, Any]) -> str:
         return signed(row["mean"])
 
-    columns: dict[Any, Any] = {"system": "system", "strength": with_sign, ends: "interval", "best": "prob_best"}
+    columns: dict[Any, Any] = {"system": "system", "wins against an average opponent": lambda row: row["wins"]["mean"]}
+    columns |= {ends: lambda row: (row["wins"]["low"], row["wins"]["high"])}
+    columns |= {"log-odds": with_sign, "log-odds interval": "interval", "best": "prob_best"}
     print_records(columns, body["systems"])
     together = "; ".join(", ".join(map(shown, group)) for group in body["groups"] if len(group) > 1)
     if together:
         say(f"Too close to rank: {together}.")
+    for sentence in answer.next_steps():
+        say(shown(sentence))
     columns = {"stronger": "a", "weaker": "b", "contests": "n_contests", "win rate": "mean", ends: "interval"}
     print_records(columns, body["win_rates"])
     judges = [

@@ -13,6 +13,7 @@ from trueup.cli._command import Answer, as_command
 from trueup.cli._console import interval_head, print_records, progress_bar, say, shown
 from trueup.cli._files import class_named, read_votes
 from trueup.cli._gates import GateOptions, Gates, PairGateOptions, numbers_by_name
+from trueup.cli.judge import write_answer_report
 from trueup.exceptions import InvalidParameter
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def share(
     bins: BinOptions,
     of: str | None = options.opt(None, "The class whose share is asked for, e.g. pass.", "CLASS"),
     at_least: float | None = options.opt(None, "In place of --of: the least rating that counts.", "NUMBER"),
+    report: options.Report = None,
     seed: options.Seed = 0,
 ) -> Answer:
     """How often is the truth of some class? A rate with an interval for each group of items; no predictions needed.
@@ -59,7 +61,7 @@ def share(
 
     gate = _gates_on(of if of is not None else f"{at_least or 0:g}", gates, pair_gates)
     labels = bins.put(read_votes(votes, votes_how))
-    return _answer(ask, labels, gate, random_state=seed, **vars(asked), **sampler.named)
+    return _answer(ask, labels, gate, report, random_state=seed, **vars(asked), **sampler.named)
 
 
 @as_command
@@ -72,6 +74,7 @@ def mean_score(
     asked: options.AnswerOptions,
     bins: BinOptions,
     values: list[str] = options.opt([], "The score of a class that is no number; once for each.", "CLASS=NUMBER"),
+    report: options.Report = None,
     seed: options.Seed = 0,
 ) -> Answer:
     """How high is the true rating? A mean with an interval for each group of items; no predictions needed.
@@ -87,7 +90,7 @@ def mean_score(
 
     gate = _gates_on("mean", gates, pair_gates)
     labels = bins.put(read_votes(votes, votes_how))
-    return _answer(ask, labels, gate, random_state=seed, **vars(asked), **sampler.named)
+    return _answer(ask, labels, gate, report, random_state=seed, **vars(asked), **sampler.named)
 
 
 def _gates_on(what: str, gates: GateOptions, pair_gates: PairGateOptions) -> Gates:
@@ -99,13 +102,16 @@ def _gates_on(what: str, gates: GateOptions, pair_gates: PairGateOptions) -> Gat
     return gate
 
 
-def _answer(ask: Callable[..., Shares], labels: Labels, gate: Gates, *, by: str | None, **settings: Any) -> Answer:
+def _answer(
+    ask: Callable[..., Shares], labels: Labels, gate: Gates, report: str | None, *, by: str | None, **settings: Any
+) -> Answer:
     """The rates or means, and the verdicts on them."""
     from trueup.data.slices import slices_of
 
     gate.find([] if by is None else slices_of(labels, by).names.tolist())
     with progress_bar("reading the votes") as progress:
         shares = ask(labels, progress=progress, **options.given(by=by, **settings))
+    write_answer_report(report, shares)
     bounds = {side: {shares.name: next(iter(bound.values()))} for side, bound in gate.bounds.items()}
     verdicts = gate.on(shares, **bounds)
     return Answer(shares.to_dict, lambda body: _show(shares, body), warnings=shares.warnings, verdicts=verdicts)
@@ -135,5 +141,7 @@ def _show(shares: Shares, body: Mapping[str, Any]) -> None:
         for a, b in pairwise(shares.ranking)
     ]
     print_records({"difference": "pair", "mean": "mean", ends: "interval", "first is higher": "prob"}, beside)
+    for sentence in shares.next_steps() if len(shares) > 1 else ():
+        say(shown(sentence))
     if body["lower"]:
         say(f"Lower than the rest: {', '.join(map(shown, body['lower']))}.")

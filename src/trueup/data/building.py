@@ -329,9 +329,12 @@ def _answers(columns: Columns, classes: Sequence[Hashable] | None, special: Bool
             got = f"only {columns.names.tolist()[0]!r}" if len(columns.names) else "none"
             left_out = [v for k, v in enumerate(columns.missing) if (columns.label == -2 - k).any()]
             hint = f", or another `missing` if {left_out[0]!r} is a class and not an absent vote" if left_out else ""
-            raise InvalidLabels(
-                f"votes must name at least two classes, got {got}; pass `classes=[…]` with all there are{hint}"
+            error = InvalidLabels(
+                f"votes must name at least two classes, got {got}; pass `classes=[…]` with all there are{hint}",
+                parameter="classes",
             )
+            error.only_class = next(iter(columns.names.tolist()), None)
+            raise error
         return columns.names, columns.label.copy()
     named = check_names("classes", classes)
     if len(named) < 2:

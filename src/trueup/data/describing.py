@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
 from collections.abc import Iterable
@@ -10,11 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from trueup._base.html import html_table
 from trueup._base.types import Booleans, Codes
 from trueup._base.validation import kind_of, preview
 from trueup._base.wording import some
 from trueup.data.votes import Votes
 from trueup.exceptions import DataWarning
+
+_MOST_SHOWN = 20  # classes
 
 
 def one_line(labels: Votes) -> str:
@@ -36,6 +40,16 @@ def one_line(labels: Votes) -> str:
     if labels.item_columns:
         parts.append(some(len(labels.item_columns), "item column"))
     return f"Labels({', '.join(parts)})"
+
+
+def as_html(labels: Votes) -> str:
+    """The share of votes of each class, the commonest first, as a small table with bars."""
+    shares = labels.answer_counts.sum(axis=0)[: labels.n_classes] / max(labels.n_votes, 1)
+    names = labels.classes.tolist()
+    order = np.argsort(-shares, kind="stable")[:_MOST_SHOWN].tolist()
+    rows = [(names[k], float(shares[k]), math.nan, math.nan) for k in order]
+    more = [f"… and {labels.n_classes - len(rows)} more"] if labels.n_classes > len(rows) else []
+    return html_table(one_line(labels), rows, head=("class", "share of votes", ""), notes=(*more, *notes(labels)))
 
 
 def summary(labels: Votes) -> dict[str, Any]:

@@ -426,6 +426,9 @@ class Labels(Votes):
     def __repr__(self) -> str:
         return _describe.one_line(self)
 
+    def _repr_html_(self) -> str:
+        return _describe.as_html(self)
+
     # ------------------------------------------------------------------ other labels from these
 
     def with_gold(

@@ -50,7 +50,7 @@ class Slicing:
         without = int((self.codes == NO_SLICE).sum())
         notes = []
         if without:
-            notes.append(f"{without:,} items have no {self.column!r} and are in no slice, though in the whole.")
+            notes.append(f"{without:,} items have no {self.column!r}: they count in the whole only.")
         if self.n_slices == 1:
             only = self.names.tolist()[0]
             notes.append(f"Of {self.column!r} there is {only!r} alone, so that there is nothing to compare.")

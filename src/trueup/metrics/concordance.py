@@ -171,71 +171,24 @@ def _pairs(n: Any) -> Any:
 def discordant_mass(codes: Codes, masses: Floats, n_levels: int) -> Floats:
     """For each row the mass of the pairs whose first code is the larger; a pair counts for the product of its masses.
 
-    Codes, shape (n_rows, n_items) or (1, n_items), are compared bit by bit from the highest. At each bit, items are in
-    groups of codes that agree in all higher bits, and a pair in a group is in the wrong order if a one stands before
-    a zero. Then zeros go before ones in each group. Where groups start is the same in all rows, which hold the same
-    codes, so no row needs a look at more than its own bits.
+    Codes, shape (n_rows, n_items) or (1, n_items), are compared bit by bit. At each bit, items are in groups of codes
+    that agree in all higher bits, and a pair in a group is in the wrong order if a one stands before a zero.
     """
+    codes = np.broadcast_to(codes, masses.shape)
     if choose_engine(work=masses.size, worth=_WORTH_COMPILING) == "numba":
         from trueup.metrics import compiled_concordance as compiled
 
-        return np.asarray(compiled.discordant_mass(np.broadcast_to(codes, masses.shape), masses, n_levels))
+        return np.asarray(compiled.discordant_mass(codes, masses, n_levels))
     wrong = np.zeros(len(masses))
-    for bit, groups in _bits(np.bincount(codes[0], minlength=n_levels)):
-        is_one = (codes >> bit) & 1
-        ones = np.cumsum(is_one * masses, axis=1)
-        before = np.concatenate([np.zeros((len(masses), 1)), ones], axis=1)[:, groups.start]
-        wrong += np.einsum("ij,ij,ij->i", 1.0 - is_one, masses, ones - before)
-        if bit:
-            rank = np.cumsum(is_one, axis=1)
-            place = np.where(is_one, groups.shift_of_ones + rank, groups.shift_of_zeros - rank)
-            codes, masses = _moved(codes, place), masses if masses.strides[1] == 0 else _moved(masses, place)
+    for bit in range(int(n_levels - 1).bit_length()):
+        order = np.argsort(codes >> (bit + 1), axis=1, kind="stable")
+        ordered, mass = np.take_along_axis(codes, order, axis=1), np.take_along_axis(masses, order, axis=1)
+        is_one, group = (ordered >> bit) & 1, ordered >> (bit + 1)
+        ones = np.cumsum(is_one * mass, axis=1)
+        starts = np.diff(group, axis=1, prepend=-1) != 0
+        before = np.maximum.accumulate(np.where(starts, ones - is_one * mass, 0.0), axis=1)
+        wrong += ((1 - is_one) * mass * (ones - before)).sum(axis=1)
     return wrong
-
-
-def _moved(values: npt.NDArray[Any], place: Positions) -> npt.NDArray[Any]:
-    """Each row's values at their new places, which are the same for all rows where there is one row of them."""
-    moved = np.empty_like(values)
-    if len(place) == 1:
-        moved[:, place[0]] = values
-    else:
-        np.put_along_axis(moved, place, values, axis=1)
-    return moved
-
-
-class _Groups:
-    """Where the groups of codes that agree in all bits above one start, and how many have a zero and a one there."""
-
-    def __init__(self, starts: Positions, bit: int) -> None:
-        low, middle, high = starts[: -1 : 2 << bit], starts[1 << bit :: 2 << bit], starts[2 << bit :: 2 << bit]
-        self.zeros, self.ones = middle - low, high - middle
-        self.ones_before = np.cumsum(self.ones) - self.ones
-        self._sizes = high - low
-        self._low, self._middle = low, middle
-
-    @property
-    def start(self) -> Positions:
-        """Of each place, where its group starts."""
-        return np.repeat(self._low, self._sizes)
-
-    @property
-    def shift_of_ones(self) -> Positions:
-        """What to add to the number of ones up to and with a one to get its place after zeros went first."""
-        return np.repeat(self._middle - self.ones_before - 1, self._sizes)
-
-    @property
-    def shift_of_zeros(self) -> Positions:
-        """What to take the number of ones up to a zero from to get its place."""
-        shift = np.repeat(self.ones_before, self._sizes)
-        return shift + np.arange(len(shift))
-
-
-def _bits(sizes: Positions) -> list[tuple[int, _Groups]]:
-    """The bits of codes from the highest to the lowest, with the groups at each."""
-    n_bits = int(len(sizes) - 1).bit_length()
-    starts = np.full((1 << n_bits) + 1, sizes.sum())
-    starts[: len(sizes)] = np.cumsum(sizes) - sizes
-    return [(bit, _Groups(starts, bit)) for bit in reversed(range(n_bits))]
 
 
 @dataclass(frozen=True, eq=False)

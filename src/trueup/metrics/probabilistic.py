@@ -54,14 +54,7 @@ def brier(truths: npt.ArrayLike, probabilities: npt.ArrayLike, weights: npt.Arra
 
     As in scikit-learn: with two classes only one of them counts, so the worst value is 1; with more it is 2.
 
-    Parameters
-    ----------
-    truths, probabilities, weights
-        As for `log_loss`.
-
-    Returns
-    -------
-    array of shape (n_draws,)
+    Truths, probabilities, weights and what is returned are those of `log_loss`.
 
     Examples
     --------
@@ -92,16 +85,7 @@ def calibration_error(
     which falls with :math:`\sqrt{N / B}`. The bias is smaller where the model is far from calibrated. Do not compare
     values of lists of different length.
 
-    Parameters
-    ----------
-    truths, probabilities, weights
-        As for `log_loss`.
-    n_bins : int
-        The number of bins *B*.
-
-    Returns
-    -------
-    array of shape (n_draws,)
+    Truths, probabilities, weights and what is returned are those of `log_loss`; `n_bins` is the number of bins *B*.
 
     Examples
     --------
@@ -125,11 +109,6 @@ def calibration_floor(probabilities: npt.ArrayLike, *, n_bins: int = 15) -> floa
     .. math:: \frac1N \sum_b \sqrt{\tfrac{2}{\pi} \sum_{i \in b} \hat p_i (1 - \hat p_i)}
 
     by the normal approximation to the number of hits in a bin, for items that are independent and count alike.
-
-    Parameters
-    ----------
-    probabilities : array of shape (n_items, n_classes)
-    n_bins : int
 
     Examples
     --------
@@ -182,21 +161,9 @@ def auc_ovr(
 ) -> Floats:
     """The AUC of each class against all others, averaged over the classes that occur.
 
-    Parameters
-    ----------
-    truths : integer array of shape (n_draws, n_items)
-        The class of each item, from 0 to n_classes − 1; many draws of it at once.
-    probabilities : array of shape (n_items, n_classes)
-    weights : array of shape (n_draws, n_items), optional
-        What each item counts for in each draw.
-    average : {"macro", "weighted"}
-        All classes alike, or by their share of the items (Provost and Domingos 2000).
-
-    Returns
-    -------
-    array of shape (n_draws,)
-        nan for a draw with one class only. Where scikit-learn refuses a truth without some class, the mean is over
-        the others.
+    Truths, probabilities, weights and what is returned are those of `log_loss`. The average is "macro", all classes
+    alike, or "weighted" by their share of the items (Provost and Domingos 2000); nan for a draw with one class only.
+    Where scikit-learn refuses a truth without some class, the mean is over the others.
 
     Examples
     --------
@@ -224,20 +191,8 @@ def auc_ovo(truths: npt.ArrayLike, probabilities: npt.ArrayLike, weights: npt.Ar
     where *A(a|b)* is the chance that a random item of class *a* has a higher probability of *a* than a random item of
     class *b*, a tie counting one half. It does not depend on the shares of the classes.
 
-    Parameters
-    ----------
-    truths, probabilities, weights
-        As for `auc_ovr`.
-
-    Returns
-    -------
-    array of shape (n_draws,)
-        nan for a draw with one class only.
-
-    References
-    ----------
-    Hand and Till (2001), A simple generalisation of the area under the ROC curve for multiple class classification
-    problems, Machine Learning 45.
+    Truths, probabilities, weights and what is returned are those of `auc_ovr` (Hand and Till 2001, A simple
+    generalisation of the area under the ROC curve for multiple class classification problems, Machine Learning 45).
 
     Examples
     --------

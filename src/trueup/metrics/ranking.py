@@ -146,17 +146,8 @@ def partial_auc(
     where *A* is the area up to the false positive rate *f* (McClish 1989; ``roc_auc_score(max_fpr=)`` of
     scikit-learn).
 
-    Parameters
-    ----------
-    truths, scores, weights
-        As for `auc`.
-    max_fpr : float
-        The false positive rate up to which the curve counts, above 0 and at most 1.
-
-    Returns
-    -------
-    array of shape (n_draws,)
-        nan for a draw with one class only.
+    Truths, scores, weights and what is returned are those of `auc`; `max_fpr` is the false positive rate up to which
+    the curve counts, above 0 and at most 1.
 
     Examples
     --------
@@ -187,15 +178,7 @@ def average_precision(truths: npt.ArrayLike, scores: npt.ArrayLike, weights: npt
 
     with precision and recall above each distinct score, as in scikit-learn: items of equal score enter together.
 
-    Parameters
-    ----------
-    truths, scores, weights
-        As for `auc`.
-
-    Returns
-    -------
-    array of shape (n_draws,)
-        nan for a draw without positives, where scikit-learn says 0.
+    As for `auc`; nan for a draw without positives, where scikit-learn says 0.
 
     Examples
     --------
@@ -220,16 +203,7 @@ def precision_at_k(
     Items of equal score at the boundary count in part: the value is the mean over all ways to break the tie. With
     weights, the top k of N items are the top share k/N of the weight.
 
-    Parameters
-    ----------
-    truths, scores, weights
-        As for `auc`.
-    k : int
-        From 1 to the number of items.
-
-    Returns
-    -------
-    array of shape (n_draws,)
+    Truths, scores, weights and what is returned are those of `auc`; `k` goes from 1 to the number of items.
 
     Examples
     --------
@@ -245,17 +219,7 @@ def recall_at_k(
 ) -> Floats:
     """The share of the positives that are among the k items with the highest scores; ties as in `precision_at_k`.
 
-    Parameters
-    ----------
-    truths, scores, weights
-        As for `auc`.
-    k : int
-        From 1 to the number of items.
-
-    Returns
-    -------
-    array of shape (n_draws,)
-        nan for a draw without positives.
+    Truths, scores, weights and `k` are those of `precision_at_k`; nan for a draw without positives.
 
     Examples
     --------
@@ -276,17 +240,7 @@ def ndcg(
     Items of equal score share the mean discount of their places, as in scikit-learn. With weights, places are shares
     of the weight times *N*, and the cumulative discount is linear between whole places.
 
-    Parameters
-    ----------
-    truths, scores, weights
-        As for `auc`.
-    k : int, optional
-        How many places count, from 1 to the number of items; all by default.
-
-    Returns
-    -------
-    array of shape (n_draws,)
-        nan for a draw without positives, where scikit-learn says 0.
+    As for `auc`, of the first `k` places, all by default; nan for a draw without positives, where scikit-learn says 0.
 
     Examples
     --------

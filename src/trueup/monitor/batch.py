@@ -41,44 +41,21 @@ _COMPLETE = 0.75  # part of a batch that its checked items stand for, from which
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """What came in at one time.
+    """What came in at one time."""
 
-    Attributes
-    ----------
-    when : str
-        An instant, as ISO 8601 has it.
-    classes, judges : tuple
-        The names. Votes and gold are places among the classes.
-    item, judge, answer, times : int array of shape (n_answers,)
-        Who voted for which class of which item, and how often; items are numbered. Checked items that were drawn may
-        have no votes.
-    prediction : int array of shape (n_items,), optional
-        The class that the system names, -1 for none; None where there is no system beside the judges.
-    gold : int array of shape (n_items,)
-        The class of checked items that were drawn at random, -1 for the others.
-    chance : float array of shape (n_items,)
-        With which each of them was drawn.
-    n_chosen : int
-        Checked items that were chosen, not drawn; they say nothing sure of the others and are left out.
-    crowds : tuple
-        The judges that each stand for many.
-    earlier_chance : float
-        The smallest chance in the batches before, since the baseline began.
-    """
-
-    when: str
-    classes: tuple[Hashable, ...]
+    when: str  # an instant, as ISO 8601 has it
+    classes: tuple[Hashable, ...]  # names; votes and gold are places among the classes
     judges: tuple[Hashable, ...]
-    item: Codes
-    judge: Codes
+    item: Codes  # who voted for which class of which item, and how often, shape (n_answers,); items are numbered,
+    judge: Codes  # and checked items that were drawn may have no votes
     answer: Codes
     times: Codes
-    prediction: Codes | None
-    gold: Codes
-    chance: Floats
-    n_chosen: int
-    crowds: tuple[Hashable, ...]
-    earlier_chance: float = 1.0
+    prediction: Codes | None  # the class that the system names, -1 for none; None without a system beside the judges
+    gold: Codes  # the class of checked items that were drawn at random, -1 for the others, shape (n_items,)
+    chance: Floats  # with which each of them was drawn
+    n_chosen: int  # checked items that were chosen, not drawn; they say nothing sure of the others and are left out
+    crowds: tuple[Hashable, ...]  # the judges that each stand for many
+    earlier_chance: float = 1.0  # the smallest in the batches before, since the baseline began
 
     @property
     def n_items(self) -> int:
@@ -361,15 +338,7 @@ def _codes_among(classes: Sequence[Hashable], names: Sequence[Hashable]) -> Code
 
 
 def instant_of(when: object) -> str:
-    """A time or a number that a user names, as text that `moment` orders.
-
-    Examples
-    --------
-    >>> instant_of("2026-11-15"), instant_of(date(2026, 11, 15)), instant_of(datetime(2026, 11, 15, 8, tzinfo=UTC))
-    ('2026-11-15', '2026-11-15', '2026-11-15T08:00:00+00:00')
-    >>> instant_of("2026-W1"), instant_of(7)
-    ('2026-W1', '7')
-    """
+    """A time or a number that a user names, as text that `moment` orders."""
     text = when.isoformat() if isinstance(when, date | datetime) else when
     if isinstance(when, Integral) and not isinstance(when, bool):
         text = str(when)
@@ -387,13 +356,7 @@ def instant_of(when: object) -> str:
 
 
 def moment(text: str) -> tuple[str, datetime | int]:
-    """The kind of a label, and what orders labels of one kind: when it begins, in UTC without a time zone, or a number.
-
-    Examples
-    --------
-    >>> moment("2026-W9") < moment("2026-W10"), moment("2026-11") == moment("2026-11-01"), moment("week 12")
-    (True, True, ('week', 12))
-    """
+    """The kind of a label, and what orders those of one kind: when it begins (UTC without a zone), or a number."""
     period, numbered = _PERIOD.fullmatch(text.strip()), _NUMBERED.fullmatch(text.strip())
     if period is not None:
         year, unit, n = int(period[1]), period[2].upper(), int(period[3])

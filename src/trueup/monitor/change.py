@@ -84,13 +84,7 @@ class Change:
 
 
 def spent(n_batches: int | Counts, *, baseline: int) -> Floats:
-    """The part of the permitted false alarms that looks at up to so many batches may use; 1 in the long run.
-
-    Examples
-    --------
-    >>> [round(float(spent(n, baseline=2)), 3) for n in (2, 3, 4, 6, 50)], float(spent(4, baseline=4))
-    ([0.0, 0.007, 0.082, 0.287, 0.901], 0.0)
-    """
+    """The part of the permitted false alarms that looks at up to so many batches may use; 1 in the long run."""
     n = np.asarray(n_batches, dtype=np.float64)
     return np.where(n > baseline, np.exp(-_LOOKS / np.maximum(n - 2, 1)), 0.0)
 
@@ -161,13 +155,7 @@ def find_change(hits: Counts, sizes: Counts, *, false_alarms: float, baseline: i
 
 
 def can_find_change(hits: Counts, sizes: Counts, *, false_alarms: float, baseline: int) -> bool:
-    """Whether there would be an alarm if none, or all, of the items of the newest batch had been hits.
-
-    Examples
-    --------
-    >>> [can_find_change(np.full(n, 8), np.full(n, 10), false_alarms=0.04, baseline=2) for n in (2, 3)]
-    [False, True]
-    """
+    """Whether there would be an alarm if none, or all, of the items of the newest batch had been hits."""
     extremes = [np.append(hits[:-1], newest) for newest in (0, sizes[-1])]
     return any(find_change(one, sizes, false_alarms=false_alarms, baseline=baseline) is not None for one in extremes)
 

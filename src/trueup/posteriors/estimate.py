@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
+from trueup._base.html import html_table
 from trueup._base.optional import require
 from trueup._base.types import Floats
 from trueup._base.validation import RandomState, as_generator, check_choice, check_integer, check_level
@@ -192,6 +193,10 @@ class Estimate(ABC):
     def plot(self, ax: Any = None, level: float = 0.95) -> Any:
         """Draw the distribution, its mean and its interval; return the matplotlib axes."""
         return draw_estimate(self, ax=ax, level=check_level(level))
+
+    def _repr_html_(self) -> str:
+        """A small table with a bar, for notebooks."""
+        return html_table("Estimate", [(self.name or "value", self.mean, *self.interval())], bounds=self.bounds)
 
     def __repr__(self) -> str:
         label = f"{self.name}: " if self.name else ""

@@ -1,7 +1,13 @@
 """A page to show: an evaluation as data, and that data as HTML, Markdown or JSON."""
 
-from trueup.report.junit import render_junit, save_junit
-from trueup.report.saving import render_html, render_json, render_markdown, save_report
+from trueup.report.saving import (
+    render_html,
+    render_json,
+    render_junit,
+    render_markdown,
+    save_junit,
+    save_report,
+)
 from trueup.report.summary import build_report
 
 __all__ = ["build_report", "render_html", "render_json", "render_junit", "render_markdown", "save_junit", "save_report"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any
 
 from trueup._base.wording import decimals, interval, level_words, number
@@ -35,7 +35,7 @@ def _interval(d: Drawing, scale: Scale, y: float, row: Row) -> None:
     """A bar from low to high, a dot at the mean, a diamond where the majority vote would be."""
     if row.get("low") is not None and row.get("high") is not None:
         left, right = scale(row["low"]), scale(row["high"])
-        d.rect("bar", left, y - 5, max(right - left, 2), 10, rx=3)
+        d.rect("bar", left, y - 5, max(right - left, 0.6), 10, rx=3)
     if row.get("dirty") is not None:
         d.diamond("dirty", scale(row["dirty"]), y, 5.5)
     if row.get("mean") is not None:
@@ -48,13 +48,13 @@ def answer_strip(metric: Row) -> str | None:
     domain: tuple[float, float] | None = (low, high) if None not in (low, high) else _domain([metric])
     if domain is None or metric["mean"] is None:
         return None
-    d = Drawing(_WIDTH, 58, _spoken(metric))
-    scale = Scale(domain[0], domain[1], 8, _WIDTH - 8)
-    d.line("axis", 8, 22, _WIDTH - 8, 22)
+    d = Drawing(100, 58, _spoken(metric), is_fluid=True)
+    scale = Scale(domain[0], domain[1], 1, 99)
+    d.line("axis", 1, 22, 99, 22)
     _interval(d, scale, 22, metric)
     for x, words in scale.ticks(5):
         d.line("axis", x, 19, x, 25)
-        d.text("tick", x, 46, words, anchor="middle")
+        d.tick(x, 46, words)
     return d.render()
 
 
@@ -101,19 +101,19 @@ def interval_figure(
     shown = [row for row in rows if row["mean"] is not None]
     domain = _domain([*shown, *among, *([{"mean": 0.0}] if zero else [])], bounds) if shown else None
     if domain is None:
-        return Drawing(_WIDTH, 10, title).render()
+        return Drawing(100, 10, title, is_fluid=True).render()
     step, bottom = 42, 42 * len(shown) + 6
-    d = Drawing(_WIDTH, bottom + 24, f"{title}. {'; '.join(_spoken(row) for row in shown[:12])}.")
-    scale = Scale(*domain, 8, _WIDTH - 8)
+    d = Drawing(100, bottom + 24, f"{title}. {'; '.join(_spoken(row) for row in shown[:12])}.", is_fluid=True)
+    scale = Scale(*domain, 1, 99)
     d.axis_below(scale, bottom, top=4)
     if zero:
         d.line("zero", scale(0.0), 4, scale(0.0), bottom)
     for k, row in enumerate(shown):
         y = 14 + k * step
         words = interval(row["low"], row["high"], least=2) if row["low"] is not None else number(row["mean"])
-        d.text("name", 8, y, shorten(row.get("label") or row.get("system"), 26))
-        d.text("value", _WIDTH - 8, y, words, anchor="end")
-        d.line("axis", 8, y + 15, _WIDTH - 8, y + 15)
+        d.text("name", 1, y, shorten(row.get("label") or row.get("system"), 26))
+        d.text("value", 99, y, words, anchor="end")
+        d.line("axis", 1, y + 15, 99, y + 15)
         _interval(d, scale, y + 15, row)
     return d.render()
 
@@ -126,12 +126,12 @@ def density_figure(metric: Row) -> str | None:
     pairs = [(x, y) for x, y in zip(density["x"], density["y"], strict=True) if x is not None and y is not None]
     if not pairs:
         return None
-    width, base = 260, 112
+    base = 112
     words = f"Posterior density of {plain(metric['label'])}. {_spoken(metric)}."
-    d = Drawing(width, base + 24, words)
+    d = Drawing(100, base + 24, words, is_fluid=True)
     ends = _domain([{"mean": pairs[0][0], "low": pairs[-1][0], "dirty": metric["dirty"]}])
     assert ends is not None
-    scale = Scale(*ends, 8, width - 8)
+    scale = Scale(*ends, 2, 98)
     top = max(y for _, y in pairs) or 1.0
     height = Scale(0.0, top, base, 10)
     d.axis_below(scale, base, most=4)
@@ -143,7 +143,7 @@ def density_figure(metric: Row) -> str | None:
     if density["kind"] == "bars":
         room = (scale(pairs[-1][0]) - scale(pairs[0][0])) / max(len(pairs), 1)
         for x, y in pairs:
-            wide = min(max(room * 0.7, 1.0), 6.0)
+            wide = min(max(room * 0.7, 0.3), 2.0)
             d.rect("in" if inside(x) else "out", scale(x) - wide / 2, height(y), wide, base - height(y))
     else:
         filled = [(x, y) for x, y in pairs if inside(x)]
@@ -151,7 +151,7 @@ def density_figure(metric: Row) -> str | None:
             edge = [(filled[0][0], 0.0), *filled, (filled[-1][0], 0.0)]
             d.path("fill", [(scale(x), height(y)) for x, y in edge], closed=True)
         d.path("curve", [(scale(x), height(y)) for x, y in pairs])
-    d.line("axis", 8, base, width - 8, base)
+    d.line("axis", 2, base, 98, base)
     if metric["dirty"] is not None:
         d.line("dirty-line", scale(metric["dirty"]), 10, scale(metric["dirty"]), base)
         d.diamond("dirty", scale(metric["dirty"]), base, 5)
@@ -254,10 +254,10 @@ def _powers(least: float, most: float) -> list[tuple[float, str]]:
     return [(math.log10(v), f"{v:,}") for v in kept]
 
 
-def _f(value: float) -> str:
-    """A coordinate, to a tenth of a pixel."""
-    shown = f"{value:.1f}"
-    return shown.removesuffix(".0") if shown != "-0.0" else "0"
+def _f(value: float, is_percent: bool = False) -> str:
+    """A coordinate, to a tenth of a pixel or a hundredth of a percent."""
+    shown = f"{value:.2f}".rstrip("0").rstrip(".") if is_percent else f"{value:.1f}".removesuffix(".0")
+    return ("0" if shown == "-0" or shown == "-0.0" else shown) + "%" * is_percent
 
 
 def ticks(low: float, high: float, most: int = 5) -> list[float]:
@@ -305,19 +305,25 @@ class Scale:
 
 
 class Drawing:
-    """An SVG picture that grows shape by shape."""
+    """An SVG picture that grows shape by shape.
 
-    def __init__(self, width: float, height: float, title: str) -> None:
-        self.width, self.height, self.title = width, height, text(title)
+    A fluid one is as wide as its place: positions across are in percent of it, heights and letters in pixels.
+    """
+
+    def __init__(self, width: float, height: float, title: str, *, is_fluid: bool = False) -> None:
+        self.width, self.height, self.title, self.is_fluid = width, height, text(title), is_fluid
         self._parts: list[str] = []
 
     def _add(self, tag: str, kind: str, inside: str | None = None, **attributes: float | str) -> None:
-        shown = "".join(
-            f' {name.rstrip("_").replace("_", "-")}="{escape(value) if isinstance(value, str) else _f(value)}"'
+        end = "/>" if inside is None else f">{inside}</{tag}>"
+        self._parts.append(f'<{tag} class="{escape(kind)}"{self._written(attributes)}{end}')
+
+    def _written(self, attributes: Mapping[str, float | str]) -> str:
+        across = ("x", "x1", "x2", "cx") if self.is_fluid else ()
+        return "".join(
+            f' {name.replace("_", "-")}="{escape(value) if isinstance(value, str) else _f(value, name in across)}"'
             for name, value in attributes.items()
         )
-        end = "/>" if inside is None else f">{inside}</{tag}>"
-        self._parts.append(f'<{tag} class="{escape(kind)}"{shown}{end}')
 
     def line(self, kind: str, x1: float, y1: float, x2: float, y2: float) -> None:
         """A straight line."""
@@ -328,45 +334,122 @@ class Drawing:
     ) -> None:
         """A rectangle."""
         more = {"style": style} if style else {}
-        self._add("rect", kind, x=x, y=y, width=max(width, 0.0), height=max(height, 0.0), rx=rx, **more)
+        wide = _f(max(width, 0.0), is_percent=self.is_fluid)
+        self._add("rect", kind, x=x, y=y, width=wide, height=max(height, 0.0), rx=rx, **more)
 
     def circle(self, kind: str, x: float, y: float, r: float, *, label: str = "") -> None:
         """A dot, with a word on it for those who point at it."""
         self._add("circle", kind, f"<title>{escape(text(label))}</title>" if label else None, cx=x, cy=y, r=r)
 
     def diamond(self, kind: str, x: float, y: float, r: float) -> None:
-        """A mark that is told from a dot without colour."""
-        self.path(kind, [(x, y - r), (x + r, y), (x, y + r), (x - r, y)], closed=True)
+        """A mark that is told from a dot without colour; in a fluid picture the style turns a square."""
+        if self.is_fluid:
+            self._add("rect", kind, x=x, y=y, width="8", height="8")
+        else:
+            self.path(kind, [(x, y - r), (x + r, y), (x, y + r), (x - r, y)], closed=True)
 
     def path(self, kind: str, points: Iterable[Sequence[float]], *, closed: bool = False) -> None:
         """Straight lines through points."""
-        d = " ".join(f"{'L' if k else 'M'}{_f(p[0])} {_f(p[1])}" for k, p in enumerate(points))
-        self._add("path", kind, d=d + (" Z" if closed else ""))
+        d = " ".join(f"{'L' if k else 'M'}{_f(p[0])} {_f(p[1])}" for k, p in enumerate(points)) + " Z" * closed
+        if not self.is_fluid:
+            self._add("path", kind, d=d)
+            return
+        box = f'viewBox="0 0 100 {_f(self.height)}" width="100%" height="{_f(self.height)}" preserveAspectRatio="none"'
+        path = f'<path class="{escape(kind)}" vector-effect="non-scaling-stroke" d="{d}"/>'
+        self._parts.append(f"<svg {box}>{path}</svg>")
 
     def text(self, kind: str, x: float, y: float, words: str, *, anchor: str = "start", turn: float = 0) -> None:
         """Words; `anchor` is start, middle or end."""
         more = {"transform": f"rotate({_f(turn)} {_f(x)} {_f(y)})"} if turn else {}
         self._add("text", kind, escape(text(words)), x=x, y=y, text_anchor=anchor, **more)
 
+    def tick(self, x: float, y: float, words: str) -> None:
+        """A number at an axis, kept within the picture."""
+        if not self.is_fluid:
+            half = 3.1 * len(words)
+            x = min(max(x, half), self.width - half)
+        anchor = "start" if self.is_fluid and x < 8 else "end" if self.is_fluid and x > 92 else "middle"
+        self.text("tick", x, y, words, anchor=anchor)
+
     def axis_below(self, scale: Scale, y: float, *, top: float | None = None, most: int = 5) -> None:
         """Ticks and numbers at the bottom, with lines up to `top`."""
         for x, words in scale.ticks(most):
             if top is not None:
                 self.line("grid", x, top, x, y)
-            half = 3.1 * len(words)
-            self.text("tick", min(max(x, half), self.width - half), y + 15, words, anchor="middle")
+            self.tick(x, y + 15, words)
 
     def axis_left(self, scale: Scale, x: float, *, right: float, most: int = 5) -> None:
         """Ticks and numbers at the left, with lines to `right`."""
         for y, words in scale.ticks(most):
             self.line("grid", x, y, right, y)
-            self.text("tick", x - 6, y + 4, words, anchor="end")
+            self.text("tick", x - (1 if self.is_fluid else 6), y + 4, words, anchor="end")
 
     def render(self) -> str:
         """The picture as one element; it has its title inside and needs no id."""
         size = f'viewBox="0 0 {_f(self.width)} {_f(self.height)}" width="{_f(self.width)}" height="{_f(self.height)}"'
+        if self.is_fluid:
+            size = f'class="fluid" width="100%" height="{_f(self.height)}"'
         title = escape(self.title)
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{title}" {size}>'
             f"<title>{title}</title>{''.join(self._parts)}</svg>"
         )
+
+
+# ------------------ Batches over time.
+
+_COURSE_HEIGHT, _COURSE_BOTTOM = 230, 190
+
+
+def course_figure(report: Row) -> str:
+    """The metric of every batch with its band, the agreement with most judges, and where alarms say it changed."""
+    rows = report["course"]
+    words = f"{report['metric']} of {len(rows)} batches with its {level_words(report['level'])} band"
+    marks = [(alarm["since"], alarm["kind"]) for alarm in report["alarms"]]
+    return _course(rows, words, marks, ("mean", "low", "high"), dashed="agreement")
+
+
+def judge_figure(judge: Row, level: float) -> str:
+    """A judge's errors on vetted items with their band, and how often they differ from most."""
+    words = f"Errors of {shorten(judge['judge'], 40)} with their {level_words(level)} band"
+    return _course(judge["rows"], words, [], ("error", "low", "high"), dashed="disagreement")
+
+
+def _course(
+    rows: Sequence[Row], words: str, marks: Sequence[tuple[str, str]], names: tuple[str, str, str], *, dashed: str
+) -> str:
+    d = Drawing(100, _COURSE_HEIGHT, words, is_fluid=True)
+    shown = [row[name] for row in rows for name in (*names, dashed) if row[name] is not None]
+    low, high = (min(shown), max(shown)) if shown else (0.0, 1.0)
+    air = max(0.1 * (high - low), 0.01)
+    up = Scale(max(low - air, 0.0), min(high + air, 1.0), _COURSE_BOTTOM, 10)
+    across = Scale(0.0, max(len(rows) - 1, 1), 12, 98)
+    d.axis_left(up, 10, right=99)
+    for run in _runs_with(rows, names):
+        lefts = [across(k) for k in run]
+        mean, least, most = ([up(rows[k][name]) for k in run] for name in names)
+        if len(run) > 1:
+            d.path("fill", [*zip(lefts, most, strict=True), *reversed([*zip(lefts, least, strict=True)])], closed=True)
+            d.path("curve", zip(lefts, mean, strict=True))
+        for k, left, height in zip(run, lefts, mean, strict=True):
+            d.circle("dot", left, height, 3 if len(rows) > 40 else 4, label=str(rows[k]["when"]))
+    for run in _runs_with(rows, [dashed]):
+        d.path("dirty-line", [(across(k), up(rows[k][dashed])) for k in run])
+    times = [row["when"] for row in rows]
+    for k, (since, kind) in enumerate(dict.fromkeys(marks)):
+        if since in times:
+            x = across(times.index(since))
+            d.line("zero", x, 10, x, _COURSE_BOTTOM)
+            d.text("tick", x, 20 + 14 * (k % 4), kind, anchor="end" if x > 60 else "start")
+    for k in sorted({0, len(rows) // 2, len(rows) - 1}) if rows else ():
+        d.tick(across(k) if k else 1, _COURSE_BOTTOM + 18, str(times[k])[:10])
+    return d.render()
+
+
+def _runs_with(rows: Sequence[Row], names: Sequence[str]) -> list[list[int]]:
+    """The places of rows that have all these values, in runs without a gap."""
+
+    def has_all(k: int) -> bool:
+        return all(rows[k][name] is not None for name in names)
+
+    return [list(run) for is_there, run in groupby(range(len(rows)), key=has_all) if is_there]

@@ -41,7 +41,7 @@ def system_data(name: str, evaluation: Evaluation, *, with_pictures: bool) -> di
     dirty = majority_values(evaluation, evaluation.labels)
     metrics = []
     for wanted in evaluation.metrics:
-        metric, estimate = metric_of(evaluation, wanted), evaluation[wanted]
+        metric, estimate = evaluation.metric(wanted), evaluation[wanted]
         metrics.append(
             {
                 **estimate.to_dict(evaluation.level),
@@ -65,6 +65,7 @@ def system_data(name: str, evaluation: Evaluation, *, with_pictures: bool) -> di
         "level": evaluation.level,
         "refused": evaluation.refused,
         "basis": evaluation.basis,
+        "n_checked": evaluation.n_checked,
         "rests_on": evaluation.answer_in_words(),
         "metrics": metrics,
         "vettings": {str(n): finite(width) for n, width in evaluation.vettings.items()},
@@ -88,7 +89,7 @@ def _about_positive(evaluation: Evaluation) -> list[str]:
     return [
         metric_label(name)
         for name in evaluation.metrics
-        if depends_on_positive(metric_of(evaluation, name), name, evaluation.classes.tolist())
+        if depends_on_positive(evaluation.metric(name), name, evaluation.classes.tolist())
     ]
 
 
@@ -183,17 +184,12 @@ def majority_values(evaluation: Evaluation, labels: Labels) -> dict[str, float |
     counts = shared_counts(shares, evaluation.problem.predictions)
     found = {}
     for name in evaluation.metrics:
-        metric = metric_of(evaluation, name)
+        metric = evaluation.metric(name)
         if metric.needs == "counts":
             found[name] = finite(metric(counts))
         else:
             found[name] = _dirty_output(evaluation, labels, metric)
     return found
-
-
-def metric_of(evaluation: Evaluation, name: str) -> Metric:
-    """The metric behind a name of an evaluation."""
-    return evaluation.metric(name)
 
 
 def _dirty_output(evaluation: Evaluation, labels: Labels, metric: Metric) -> float | None:

@@ -9,20 +9,22 @@ from functools import cache
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 from trueup._base import wording
 from trueup._base.writing import write_text_safely
+from trueup.answers.gates import GateReport
 from trueup.exceptions import InvalidParameter
-from trueup.report import crops, figures, over_time, sentences
-
-_FORMAT = 1
+from trueup.report import crops, figures, sentences, tables
+from trueup.report.pages import PAGES
+from trueup.report.summary import FORMAT
 
 
 def check_format(data: Mapping[str, Any]) -> None:
     """Stop where data are of another shape than this version writes."""
-    if not isinstance(data, Mapping) or data.get("format") != _FORMAT:
+    if not isinstance(data, Mapping) or data.get("format") != FORMAT:
         got = data.get("format") if isinstance(data, Mapping) else type(data).__name__
-        raise InvalidParameter(f"data must be a report of format {_FORMAT}, got {got!r}; make it with build_report")
+        raise InvalidParameter(f"data must be a report of format {FORMAT}, got {got!r}; make it with build_report")
 
 
 # What the templates call; figures escape what they draw.
@@ -36,12 +38,25 @@ _FIGURES: tuple[Callable[..., Any], ...] = (
     figures.labeler_scatter,
     figures.metric_groups,
     figures.same_metrics,
-    over_time.course_figure,
-    over_time.judge_figure,
+    tables.biggest_confusions,
+    tables.confusion_table,
+    tables.labeler_tables,
+    tables.metric_table,
+    tables.pair_table,
+    tables.system_tables,
+    tables.vet_table,
 )
 _WORDS: tuple[Callable[..., Any], ...] = (
-    *(wording.chance, wording.decimals, wording.interval, wording.level_words, wording.number, wording.signed),
-    *(sentences.is_unnamed, sentences.listed, sentences.quoted, sentences.setting, sentences.shorten),
+    *(
+        wording.chance,
+        wording.decimals,
+        wording.interval,
+        wording.level_words,
+        wording.listed,
+        wording.number,
+        wording.signed,
+    ),
+    *(sentences.is_unnamed, sentences.quoted, sentences.setting, sentences.shorten),
 )
 
 
@@ -86,7 +101,15 @@ def render_html(data: Mapping[str, Any]) -> str:
     (True, False)
     """
     check_format(data)
-    return str(_template(f"{data.get('page', 'report')}.html.j2").render(report=data))
+    return _rendered(data, "html")
+
+
+def _rendered(data: Mapping[str, Any], form: str) -> str:
+    """A page by its template; what is no report of systems is first made into parts that all such pages have."""
+    parts = PAGES.get(data.get("page", ""))
+    if parts is None:
+        return str(_template(f"report.{form}.j2").render(report=data))
+    return str(_template(f"page.{form}.j2").render(page=parts(data)))
 
 
 _SPECIAL = re.compile(r"([\\`*_\[\]|#~$])")
@@ -129,8 +152,7 @@ def render_markdown(data: Mapping[str, Any]) -> str:
     '# A trial'
     """
     check_format(data)
-    page = _template(f"{data.get('page', 'report')}.md.j2").render(report=data)
-    return re.sub(r"\n{3,}", "\n\n", page).strip() + "\n"
+    return re.sub(r"\n{3,}", "\n\n", _rendered(data, "md")).strip() + "\n"
 
 
 def render_json(data: Mapping[str, Any]) -> str:
@@ -186,3 +208,56 @@ def save_report(data: Mapping[str, Any], path: str | PathLike[str]) -> Path:
         raise InvalidParameter(f"a report is written as .html, .md or .json, got {fspath(path)!r}; name it so")
     write_text_safely(path, render(data))
     return Path(path)
+
+
+_SUITE = "trueup"
+
+
+def render_junit(report: GateReport, *, name: str = "gates") -> str:
+    """A test case for each gate: one that failed is a failure, one that is undecided an error.
+
+    Parameters
+    ----------
+    report : GateReport
+    name : str
+        Of the suite, and the class of its cases.
+
+    Examples
+    --------
+    >>> import trueup as tu
+    >>> sim = tu.simulate.baseline(n_items=300, random_state=0)
+    >>> ev = tu.evaluate(sim.predictions, sim.labels, noise="dawid-skene", n_draws=200, n_warmup=100)
+    >>> text = render_junit(tu.gate(ev, at_least={"accuracy": 0.999}))
+    >>> 'tests="1" failures="1" errors="0"' in text, "<failure" in text
+    (True, True)
+    """
+    verdicts = [result.verdict for result in report.results]
+    counts = {
+        "tests": str(len(verdicts)),
+        "failures": str(verdicts.count("failed")),
+        "errors": str(verdicts.count("undecided")),
+    }
+    suites = ElementTree.Element("testsuites", {"name": _SUITE, **counts, "time": "0"})
+    suite = ElementTree.SubElement(suites, "testsuite", {"name": _allowed(name), **counts, "skipped": "0", "time": "0"})
+    for result in report.results:
+        about = {"classname": f"{_SUITE}.{_allowed(name)}", "name": _allowed(str(result.gate)), "time": "0"}
+        case = ElementTree.SubElement(suite, "testcase", about)
+        sentence = _allowed(result.sentence)
+        if result.verdict == "passed":
+            ElementTree.SubElement(case, "system-out").text = sentence
+        else:
+            kind = "failure" if result.verdict == "failed" else "error"
+            problem = ElementTree.SubElement(case, kind, {"message": sentence, "type": result.verdict})
+            problem.text = sentence
+    ElementTree.indent(suites)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(suites, encoding="unicode")}\n'
+
+
+def save_junit(report: GateReport, path: str | PathLike[str], *, name: str = "gates") -> None:
+    """Write gates as JUnit XML, whole or not at all; see `render_junit`."""
+    write_text_safely(path, render_junit(report, name=name))
+
+
+def _allowed(text: str) -> str:
+    """Text with escapes for what XML cannot hold: control characters and halves of characters."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trueup._base.wording import chance, decimals, interval, level_words, number
+from trueup._base.wording import chance, decimals, interval, level_words, listed, number, some
 
 
 def title_for(names: Sequence[str], *, compared: bool) -> str:
@@ -22,7 +22,7 @@ def positive_words(found: Mapping[str, tuple[str, Sequence[str]]]) -> list[str]:
     sentences = []
     for positive in classes:
         mine = {system: labels for system, (of, labels) in found.items() if of == positive}
-        labels = list(dict.fromkeys(label for some in mine.values() for label in some))
+        labels = list(dict.fromkeys(label for found_labels in mine.values() for label in found_labels))
         names = [quoted(system, 40) if system else "the comparison" for system in mine]
         who = "" if len(classes) == 1 else f" of {listed(names)}"
         words = listed(labels)
@@ -40,45 +40,58 @@ def judged_words(n_judged: int, n_items: int) -> str | None:
     return f"Judged on {n_judged:,} of {n_items:,} items, those with a prediction."
 
 
-def answer(metric: Mapping[str, Any], basis: str, *, refused: bool = False) -> dict[str, str]:
-    """The first metric of a system in words: ``claim``, ``value`` and ``rest`` make one sentence.
+def answer(
+    metric: Mapping[str, Any],
+    rests_on: str,
+    *,
+    n_checked: int,
+    is_named: bool = False,
+    refused: bool = False,
+) -> dict[str, Any]:
+    """The first metric of a system in words: ``claim``, ``value`` and ``rest`` make one sentence, ``sentences`` follow.
 
     Parameters
     ----------
     metric : mapping
-    basis : str
+    rests_on : str
         What the number rests on.
+    n_checked : int
+    is_named : bool
+        Whether the answer is that of a noise model or method that was named.
     refused : bool
         Whether it has no interval since checked items contradict the votes.
     """
     label = metric["label"]
     label = label[:1].upper() + label[1:]
-    low, high, level = metric["low"], metric["high"], level_words(metric["level"])
+    low, high = metric["low"], metric["high"]
     if metric["mean"] is None:
-        return {"claim": f"{label} is", "value": "undefined", "rest": "on these items."}
+        return {"claim": f"{label} is", "value": "undefined", "rest": "on these items.", "sentences": []}
+    checked = f"{some(n_checked, 'item')} {'was' if n_checked == 1 else 'were'} checked."
+    checked = checked if n_checked else "No item was checked: this rests on votes alone."
+    if is_named:
+        checked = f"This rests on {rests_on}."
+    sentences = [checked, *dirty_remark(metric)]
     if low is None or high is None:
-        why = f"by this method, which cannot say how sure that is. It rests on {basis}."
+        why = "by this method, which cannot say how sure that is."
         if refused:
             why = "by votes that checked items contradict, so there is no interval."
-        return {"claim": f"{label} is", "value": number(metric["mean"]), "rest": why}
-    rest = f"({level}), which rests on {basis}."
-    places = decimals(low, high, least=2)
+        return {"claim": f"{label} is", "value": number(metric["mean"]), "rest": why, "sentences": sentences}
+    rest, places = f"({level_words(metric['level'])}).", decimals(low, high, least=2)
     if number(low, places) == number(high, places):
-        return {"claim": f"{label} is", "value": number(low, places), "rest": rest}
-    return {"claim": f"{label} is between", "value": interval(low, high, least=2, joint=" and "), "rest": rest}
+        return {"claim": f"{label} is", "value": number(low, places), "rest": rest, "sentences": sentences}
+    value = interval(low, high, least=2, joint=" and ")
+    return {"claim": f"{label} is between", "value": value, "rest": rest, "sentences": sentences}
 
 
-def dirty_remark(metric: Mapping[str, Any]) -> str | None:
+def dirty_remark(metric: Mapping[str, Any]) -> list[str]:
     """What taking the majority vote for the truth would have said of the same metric."""
     dirty, low, high = metric["dirty"], metric["low"], metric["high"]
     if dirty is None or metric["mean"] is None:
-        return None
-    said = f"Taking the majority vote for the truth would have said {number(dirty, decimals(low, high, least=2))}"
-    if low is None or high is None:
-        return f"{said}."
-    if low <= dirty <= high:
-        return f"{said}, which this interval does not rule out."
-    return f"{said}, which lies {'below' if dirty < low else 'above'} this interval."
+        return []
+    said = f"The majority vote would have said {number(dirty, decimals(low, high, least=2))}"
+    if low is None or high is None or low <= dirty <= high:
+        return [f"{said}."]
+    return [f"{said}, which lies {'below' if dirty < low else 'above'} this interval."]
 
 
 def verdict(comparison: Mapping[str, Any] | None) -> list[str]:
@@ -166,11 +179,6 @@ def quoted(value: Any, most: int = 60) -> str:
     return f"“{shorten(value, most)}”"
 
 
-def listed(names: Sequence[str]) -> str:
-    """Names in a sentence: "a, b and c"."""
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-
-
 def is_unnamed(names: Sequence[str]) -> bool:
     """Whether there is one system only, and nobody gave it a name."""
     return len(names) == 1 and names[0] in _DEFAULT_SYSTEMS
@@ -194,5 +202,5 @@ def setting(value: Any) -> str:
 def metric_label(name: Any) -> str:
     """A metric's name for people: ``recall:cat`` is "recall of cat"."""
     key, _, of = plain(name).partition(":")
-    label = _SHORT_NAMES.get(key) or re.sub(r"\bf1\b", "F1", key.replace("_", " "))
+    label = _SHORT_NAMES.get(key) or re.sub(r"\b(f1|ap|ap\d+)\b", lambda m: m[0].upper(), key.replace("_", " "))
     return f"{label} of {of}" if of else label

@@ -2,75 +2,45 @@
 
 from __future__ import annotations
 
+import platform
+import warnings
 from collections.abc import Mapping
+from importlib import metadata
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+
+from trueup._base.types import Codes, Floats
 from trueup._base.validation import RandomState
+from trueup._base.wording import chance
 from trueup.answers.comparison import Comparison
 from trueup.answers.evaluation import Evaluation
+from trueup.answers.notes import advice_on_dependence
+from trueup.answers.prepare import Settings
+from trueup.core.prior import CrowdPrior
 from trueup.data.labels import Labels
 from trueup.data.scanning import LabelScan
-from trueup.exceptions import InvalidParameter
-from trueup.noise import IndependenceCheck
+from trueup.estimators.problem import class_posterior
+from trueup.estimators.truth import is_drawn
+from trueup.exceptions import InvalidParameter, TrueupError, TrueupWarning
+from trueup.labelers import RankedLabeler, rank
+from trueup.metrics import Metric, get_metric
+from trueup.noise import DawidSkene, IndependenceCheck, NoiseModel, effective_labelers
 from trueup.report.measures import depends_on_positive, finite, system_data
 from trueup.report.sentences import (
     answer,
-    dirty_remark,
     is_unnamed,
     judged_words,
     metric_label,
     plain,
     plain_warnings,
     positive_words,
+    quoted,
     text,
     title_for,
     verdict,
 )
-
-if TYPE_CHECKING:
-    from trueup.answers.comparison import Comparison
-
-
-import platform
-from importlib import metadata
-from typing import TYPE_CHECKING
-
-import numpy as np
-
-if TYPE_CHECKING:
-    from trueup.answers.comparison import Comparison
-    from trueup.answers.evaluation import Evaluation
-    from trueup.answers.prepare import Settings
-
-
-from typing import TYPE_CHECKING
-
-from trueup._base.types import Codes, Floats
-from trueup._base.wording import chance
-from trueup.estimators.problem import class_posterior
-from trueup.metrics import Metric, get_metric
-from trueup.report.measures import metric_of
-from trueup.report.sentences import quoted
-
-if TYPE_CHECKING:
-    from trueup.answers.comparison import Comparison
-    from trueup.answers.evaluation import Evaluation
-    from trueup.data.labels import Labels
-
-
-import warnings
-from typing import TYPE_CHECKING
-
-from trueup.core.prior import CrowdPrior
-from trueup.estimators.truth import is_drawn
-from trueup.exceptions import TrueupError, TrueupWarning
-from trueup.labelers import RankedLabeler, rank
-from trueup.noise import DawidSkene, NoiseModel, effective_labelers
-
-if TYPE_CHECKING:
-    from trueup.data.labels import Labels
-
 
 # ------------------ The people behind the votes: skill, bias, volume and spam of each; and whether they err together.
 
@@ -195,7 +165,7 @@ def dependence_data(
         "effective": None if panel is None else finite(panel.effective),
         "correlation": None if panel is None else finite(panel.correlation),
         "panel_sentence": None if panel is None else panel.sentence,
-        "advice": _advice(check, model),
+        "advice": _advice(labels, check, model),
     }
 
 
@@ -206,16 +176,15 @@ def _quick_model(labels: Labels) -> DawidSkene | None:
     return DawidSkene().fit(labels)
 
 
-def _advice(check: IndependenceCheck | None, model: NoiseModel | None) -> list[str]:
+def _advice(labels: Labels, check: IndependenceCheck | None, model: NoiseModel | None) -> list[str]:
     """What to do about it, the most useful first."""
     if check is None:
-        return [("The check was not made; leave `check_dependence` on to have it made.")]
+        return ["The check was not made; leave `check_dependence` on to have it made."]
     if not check.dependent:
-        return ["Nothing needs to be done. The check misses weak dependence, so a few vetted items are still worth it."]
+        more = "" if labels.gold else " The check misses weak dependence, so a few checked items are still worth it."
+        return [f"Nothing needs to be done.{more}"]
     return [
-        *([] if model is None else [check.advice(model)]),
-        "Vet some items, first those listed below: an expert's answer is the only evidence that does not share the "
-        "labelers' mistakes.",
+        f"{advice_on_dependence(labels, check, model)}",
         "More votes of the same kind of labelers help little; votes of labelers who err differently help more.",
     ]
 
@@ -272,7 +241,7 @@ def vet_next_data(
 
 def _evaluated(labels: Labels, system: tuple[str, Evaluation]) -> tuple[str, Floats, Floats, dict[str, Codes]] | None:
     name, evaluation = system
-    metrics = [metric_of(evaluation, wanted) for wanted in evaluation.metrics]
+    metrics = [evaluation.metric(wanted) for wanted in evaluation.metrics]
     counted = [metric for metric in metrics if metric.needs == "counts"]
     few = len(evaluation.classes) <= _MOST_CLASSES_OF_VET_NEXT
     metric = counted[0] if counted and few else get_metric("accuracy", evaluation.classes.tolist())
@@ -280,7 +249,10 @@ def _evaluated(labels: Labels, system: tuple[str, Evaluation]) -> tuple[str, Flo
     truth = evaluation.solution.truth if evaluation.core is None else evaluation.core.truth.posterior
     if truth is None:
         truth = class_posterior(evaluation.problem, evaluation.solution.confusion)
-    return metric_label(metric.name), truth, _slopes(metric, truth, codes), {name: codes}
+    about, first = metric_label(metric.name), metric_label(next(iter(evaluation.metrics), metric.name))
+    if not counted and metrics:  # of scores: how far an item moves it is known of the accuracy alone
+        about = f"{first}, by what each item counts for in the accuracy"
+    return about, truth, _slopes(metric, truth, codes), {name: codes}
 
 
 def _compared(
@@ -375,7 +347,7 @@ def reproduction_data(
     """
     first = next(iter(evaluations.values()), None)
     main: Any = first if first is not None else comparison
-    about = {text(key): _plain(value) for key, value in (settings or {}).items()}
+    about = {text(key): plain_data(value) for key, value in (settings or {}).items()}
     command = about.pop("command", None)
     shown = main.seed if seed is None else seed
     return {
@@ -383,7 +355,7 @@ def reproduction_data(
         "noise": text(main.noise),
         "target": main.target,
         "level": main.level,
-        "seed": _plain(shown),
+        "seed": plain_data(shown),
         "settings": about,
         "python": platform.python_version(),
         "versions": _versions(),
@@ -394,7 +366,7 @@ def reproduction_data(
     }
 
 
-def _plain(value: Any) -> Any:
+def plain_data(value: Any) -> Any:
     """A setting as JSON has it."""
     if value is None or isinstance(value, bool):
         return value
@@ -403,10 +375,10 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float | np.floating):
         return float(value) if np.isfinite(value) else str(value)
     if isinstance(value, Mapping):
-        return {text(key): _plain(v) for key, v in value.items()}
+        return {text(key): plain_data(v) for key, v in value.items()}
     if isinstance(value, list | tuple | set | frozenset | np.ndarray):
         values = sorted(value, key=str) if isinstance(value, set | frozenset) else list(value)
-        return [_plain(v) for v in values]
+        return [plain_data(v) for v in values]
     return text(value)
 
 
@@ -426,7 +398,7 @@ def python_snippet(evaluations: Mapping[str, Evaluation], comparison: Comparison
     Labels and predictions are those that were handed over: a report does not know where they came from.
     """
     lines = ["import trueup as tu", "", f"# {_handed_over(evaluations, comparison, unnamed)}"]
-    calls = {name: _arguments(evaluation.settings) for name, evaluation in evaluations.items()}
+    calls = {name: arguments(evaluation.settings) for name, evaluation in evaluations.items()}
     alike = len({tuple(call) for call in calls.values()}) == 1
     if unnamed:
         call = next(iter(calls.values()))
@@ -441,7 +413,7 @@ def python_snippet(evaluations: Mapping[str, Evaluation], comparison: Comparison
             lines += [f"evaluations[{text(name)!r}] = tu.evaluate(", f"    systems[{text(name)!r}],", *call, ")"]
         lines.append("print(evaluations)")
     if comparison is not None:
-        lines += ["comparison = tu.compare(", "    systems,", *_arguments(comparison.settings), ")"]
+        lines += ["comparison = tu.compare(", "    systems,", *arguments(comparison.settings), ")"]
         lines.append("print(comparison)")
     return "\n".join(lines)
 
@@ -461,7 +433,7 @@ def _has_the_same(evaluations: Mapping[str, Evaluation], comparison: Comparison 
     return comparison is None or {text(s) for s in comparison.systems.tolist()} == {text(s) for s in evaluations}
 
 
-def _arguments(settings: Settings) -> list[str]:
+def arguments(settings: Settings) -> list[str]:
     """The labels and the arguments that differ from the defaults, a line each."""
     lines = ["    labels,"]
     for name, value in settings.changed().items():
@@ -608,16 +580,15 @@ def build_report(
     systems = []
     for place, (name, evaluation) in enumerate(named.items()):
         data = system_data(name, evaluation, with_pictures=place < _WITH_PICTURES)
-        leading = data["metrics"][0]
-        judged = judged_words(evaluation.n_items, labels.n_items)
-        systems.append(
-            {
-                **data,
-                "answer": answer(leading, data["rests_on"], refused=data["refused"]),
-                "remark": dirty_remark(leading),
-                "judged": judged,
-            }
+        first = answer(
+            data["metrics"][0],
+            data["rests_on"],
+            n_checked=evaluation.n_checked,
+            is_named=evaluation.core is None,
+            refused=data["refused"],
         )
+        judged = judged_words(evaluation.n_items, labels.n_items)
+        systems.append({**data, "answer": first, "judged": judged})
     compared = None if comparison is None else comparison_data(comparison)
     positive = None if comparison is None else positive_of(comparison)
     found = {text(name): evaluation.warnings for name, evaluation in named.items()}
