@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -17,7 +17,7 @@ from trueup._base.wording import number, percent, some
 from trueup.data.frames import make_frame
 from trueup.data.labels import Labels
 from trueup.data.slices import slices_of, weights_of
-from trueup.exceptions import InvalidLabels, InvalidParameter, Sentence, quoted
+from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.posteriors import Estimate
 from trueup.posteriors.estimate import new_axes
 from trueup.reliability.experts import Judges, judges_of
@@ -91,7 +91,7 @@ class PairAgreement(Mapping[tuple[Any, Any], Estimate]):
     ----------
     labelers : tuple
         The names, in the order of the matrices.
-    items : array of shape (n_labelers, n_labelers)
+    n_items : array of shape (n_labelers, n_labelers)
         Items that both voted on.
     percent, kappa, std : arrays of shape (n_labelers, n_labelers)
         How often they say the same, Cohen's kappa (weighted where the scale is not nominal) and its standard error;
@@ -101,7 +101,7 @@ class PairAgreement(Mapping[tuple[Any, Any], Estimate]):
     """
 
     labelers: tuple[Any, ...]
-    items: Floats = field(repr=False)
+    n_items: Floats = field(repr=False)
     percent: Floats = field(repr=False)
     kappa: Floats = field(repr=False)
     std: Floats = field(repr=False)
@@ -111,16 +111,16 @@ class PairAgreement(Mapping[tuple[Any, Any], Estimate]):
         places = []
         for name in pair:
             if name not in self.labelers:
-                raise InvalidParameter(f"there is no labeler {quoted(name)}{did_you_mean(name, self.labelers)}")
+                raise InvalidParameter(f"there is no labeler {name!r}{did_you_mean(name, self.labelers)}")
             places.append(self.labelers.index(name))
         a, b = places
         if a == b or not np.isfinite(self.kappa[a, b]):
             raise InvalidParameter(
-                f"{pair[0]!r} and {pair[1]!r} have no kappa, since they are one, share {self.items[a, b]:g} items, or "
-                "say one class alone; take another pair"
+                f"{pair[0]!r} and {pair[1]!r} have no kappa: they are one, share {self.n_items[a, b]:g} items, or say "
+                "one class alone; take another pair"
             )
-        std = max(float(self.std[a, b]), 0.5 / self.items[a, b])
-        return _estimate(self.kappa[a, b], std, self.items[a, b] - 1, name=f"kappa of {pair[0]} and {pair[1]}")
+        std = max(float(self.std[a, b]), 0.5 / self.n_items[a, b])
+        return _estimate(self.kappa[a, b], std, self.n_items[a, b] - 1, name=f"kappa of {pair[0]} and {pair[1]}")
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
         for a, b in zip(*np.nonzero(np.triu(np.isfinite(self.kappa), 1)), strict=True):
@@ -132,9 +132,9 @@ class PairAgreement(Mapping[tuple[Any, Any], Estimate]):
     def rows(self) -> list[dict[str, Any]]:
         """One row for each two that share an item, those that agree most first."""
         rows = []
-        for a, b in zip(*np.nonzero(np.triu(self.items, 1)), strict=True):
+        for a, b in zip(*np.nonzero(np.triu(self.n_items, 1)), strict=True):
             two = self.labelers[a], self.labelers[b]
-            row = {"a": two[0], "b": two[1], "n_items": int(self.items[a, b]), "percent": float(self.percent[a, b])}
+            row = {"a": two[0], "b": two[1], "n_items": int(self.n_items[a, b]), "percent": float(self.percent[a, b])}
             has = bool(np.isfinite(self.kappa[a, b]))
             low, high = self[two].interval(self.level) if has else (None, None)
             rows.append(row | {"kappa": float(self.kappa[a, b]) if has else None, "low": low, "high": high})
@@ -193,7 +193,7 @@ class Agreement(Mapping[str, Estimate]):
         check_choice(name, tuple(COEFFICIENTS), name="coefficient")
         needs = '"interval" or "ratio"' if name in _RATINGS else '"ordinal", "interval" or "ratio"'
         raise InvalidParameter(
-            f"{name!r} is not of a scale that is {self.scale}; pass ⟨scale⟩, one of {needs}", parameter="scale"
+            f"{name!r} is not of a scale that is {self.scale}; pass `scale`, one of {needs}", parameter="scale"
         )
 
     def __contains__(self, name: object) -> bool:
@@ -224,7 +224,7 @@ class Agreement(Mapping[str, Estimate]):
         return judges_of(self.labels, self.experts, level=self.level)
 
     def disputed(self, n: int = 10) -> list[DisputedItem]:
-        """The items that labelers disagree on most, the most disputed first; those without disagreement are left out."""
+        """The items that labelers disagree on most, the most disputed first; none that they all agree on."""
         check_integer(n, name="n", low=1)
         added = np.zeros(self._rows.n_items)
         first = 0
@@ -235,7 +235,7 @@ class Agreement(Mapping[str, Estimate]):
             np.add.at(counts, part.item, share)
             gaps = squared_differences(self.scale, classes, self._values, self._said)
             own = np.bincount(part.item, ((share @ gaps) * share).sum(axis=1), part.n_items)
-            every = ((counts @ gaps) * counts).sum(axis=1) - own
+            every: Floats = ((counts @ gaps) * counts).sum(axis=1) - own
             added[first : first + part.n_items] = np.where(m > 1, every / np.maximum(m - 1, 1), 0.0)
             first += part.n_items
         order = np.argsort(-added, kind="stable")[:n]
@@ -243,8 +243,8 @@ class Agreement(Mapping[str, Estimate]):
         found = []
         for at in order[added[order] > 1e-12].tolist():
             rows = slice(*np.searchsorted(self._rows.item, [at, at + 1]))
-            counts = np.asarray(self._rows.shares[rows].sum(axis=0)).ravel()
-            votes = {names[k]: float(counts[k]) for k in np.flatnonzero(counts).tolist()}
+            said = np.asarray(self._rows.shares[rows].sum(axis=0)).ravel()
+            votes = {names[k]: float(said[k]) for k in np.flatnonzero(said).tolist()}
             found.append(DisputedItem(self.labels.items[[at]].tolist()[0], float(added[at]), votes))
         return found
 
@@ -252,7 +252,7 @@ class Agreement(Mapping[str, Estimate]):
     def _said(self) -> Floats:
         """How often each class was said of items with two votes."""
         kept = self._rows.votes_per_item[self._rows.item] >= 2
-        return np.asarray(self._rows.shares[np.flatnonzero(kept)].sum(axis=0)).ravel()
+        return np.asarray(self._rows.shares[np.flatnonzero(kept)].sum(axis=0), dtype=float).ravel()
 
     @property
     def chance(self) -> float:
@@ -277,8 +277,8 @@ class Agreement(Mapping[str, Estimate]):
         words = [f"Two labelers say the same of an item {percent(same.mean)} of the time ({low} to {high})"]
         if "alpha" in self:
             words[0] += (
-                f", where chance alone gives {percent(self.chance)}; alpha = {number(self['alpha'].mean, 2)} is what they "
-                "have of the way from chance to full agreement."
+                f", where chance alone gives {percent(self.chance)}; alpha = {number(self['alpha'].mean, 2)} is what "
+                "they have of the way from chance to full agreement."
                 if self.scale == "nominal"
                 else f"; by distance on the {self.scale} scale alpha is {number(self['alpha'].mean, 2)}."
             )
@@ -433,7 +433,7 @@ def agreement(
     """
     if not isinstance(labels, Labels):
         raise InvalidLabels(
-            f"⟨labels⟩ must be trueup.Labels, got {type(labels).__name__}; make them with read_labels",
+            f"`labels` must be trueup.Labels, got {type(labels).__name__}; make them with read_labels",
             parameter="labels",
         )
     check_choice(scale, SCALES, name="scale")
@@ -460,14 +460,8 @@ def agreement(
     lacking = [name for name in slicing.names.tolist() if name not in enough]
     notes = list(slicing.notes())
     if lacking:
-        notes.append(Sentence(f"No item of {', '.join(map(repr, lacking))} has two votes; these slices are left out."))
-    return _with(whole, by=parts, notes=(*whole.notes, *notes))
-
-
-def _with(answer: Agreement, **changes: Any) -> Agreement:
-    from dataclasses import replace
-
-    return replace(answer, **changes)
+        notes.append(f"No item of {', '.join(map(repr, lacking))} has two votes; these slices are left out.")
+    return replace(whole, by=parts, notes=(*whole.notes, *notes))
 
 
 def _agreement(
@@ -485,8 +479,8 @@ def _agreement(
     if not (votes > 1).any():
         what = "one labeler voted" if labels.n_labelers == 1 and rows.is_named else _NO_PAIR
         raise InvalidLabels(
-            f"agreement needs items with votes of two labelers, got {some(int((votes > 0).sum()), 'item')} with at most "
-            f"one: {what}; add votes of others on the same items",
+            f"agreement needs items with votes of two labelers, got {some(int((votes > 0).sum()), 'item')} with one at "
+            f"most: {what}; add votes of others on the same items",
             parameter="labels",
         )
     paired = votes[rows.item] > 1
@@ -549,15 +543,13 @@ def _agreement(
         if share > _DOMINANT and found["ac1"].mean - found["alpha"].mean > 0.2:
             top = labels.classes.tolist()[int(same.argmax())]
             notes.append(
-                Sentence(
-                    f"{percent(share)} of the votes are for {quoted(top)}, so chance alone gives much agreement: alpha "
-                    f"({number(found['alpha'].mean, 2)}) says how well labelers find the other classes, AC1 "
-                    f"({number(found['ac1'].mean, 2)}) and percent agreement hardly do."
-                )
+                f"{percent(share)} of the votes are for {top!r}, so chance alone gives much agreement: alpha "
+                f"({number(found['alpha'].mean, 2)}) says how well labelers find the other classes, AC1 "
+                f"({number(found['ac1'].mean, 2)}) and percent agreement hardly do."
             )
     for name in left_out:
         if name in COEFFICIENTS:
-            notes.append(Sentence(f"{name} is left out: {left_out[name]}."))
+            notes.append(f"{name} is left out: {left_out[name]}.")
     return Agreement(
         labels,
         scale,
@@ -658,20 +650,16 @@ def _notes_about(labels: Labels, rows: VoteRows, n_labelers: int, *, asked: Labe
     notes: list[str] = []
     few = int((votes < 2).sum())
     if few:
-        notes.append(
-            Sentence(f"{few:,} of {some(len(votes), 'item')} have fewer than two votes and say nothing of agreement.")
-        )
+        notes.append(f"{few:,} of {some(len(votes), 'item')} have fewer than two votes and say nothing of agreement.")
     if labels.has_repeats:
-        notes.append(Sentence("Several votes of a labeler on an item share one vote."))
+        notes.append("Several votes of a labeler on an item share one vote.")
     if asked == "random" and not rows.is_named:
-        notes.append(Sentence("Labelers are not named, so intervals are about other items and these labelers."))
+        notes.append("Labelers are not named, so intervals are about other items and these labelers.")
     elif asked == "random" and n_labelers == 2:
-        notes.append(Sentence("Two labelers do not say how much others differ; intervals are about these two."))
+        notes.append("Two labelers do not say how much others differ; intervals are about these two.")
     elif asked == "random" and n_labelers < _FEW:
         notes.append(
-            Sentence(
-                f"{n_labelers} labelers say little of how much others differ, so the intervals are wide; pass "
-                "⟨labelers=fixed⟩ for these labelers alone."
-            )
+            f"{n_labelers} labelers say little of how much others differ, so the intervals are wide; pass "
+            "`labelers=fixed` for these labelers alone."
         )
     return notes

@@ -1,7 +1,7 @@
 """Judges against experts: agreement, sensitivity and specificity, beside how well an expert agrees with another.
 
-Experts err too. Where two and more of them answered, sensitivity and specificity are those against the class that no one
-saw: Dawid and Skene's model of the experts and one judge, fitted by maximum likelihood.
+Experts err too. Where two and more of them answered, sensitivity and specificity are those against the class that no
+one saw: Dawid and Skene's model of the experts and one judge, fitted by maximum likelihood.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from trueup._base.validation import did_you_mean
 from trueup._base.wording import number, percent, some
 from trueup.data.frames import make_frame
 from trueup.data.labels import Labels
-from trueup.exceptions import InvalidLabels, InvalidParameter, Sentence, quoted, silenced_warnings
+from trueup.exceptions import InvalidLabels, InvalidParameter, silenced_warnings
 from trueup.noise import DawidSkene
 from trueup.posteriors import Estimate
 from trueup.reliability.intervals import CoefficientEstimate
@@ -92,7 +92,7 @@ class Judges(Mapping[Any, JudgeAgreement]):
         for row in self.rows:
             if row.judge == judge:
                 return row
-        raise InvalidParameter(f"there is no judge {quoted(judge)}{did_you_mean(judge, list(self))}")
+        raise InvalidParameter(f"there is no judge {judge!r}{did_you_mean(judge, list(self))}")
 
     def __iter__(self) -> Iterator[Any]:
         return (row.judge for row in self.rows)
@@ -150,7 +150,7 @@ def judges_of(labels: Labels, experts: tuple[Any, ...], *, level: float) -> Judg
     """Each labeler that is no expert against the experts, or against gold where none are named."""
     if not experts and not labels.gold:
         raise InvalidLabels(
-            "judges are held against experts or gold, got neither; name ⟨experts⟩, or add gold with ⟨labels.with_gold⟩",
+            "judges are held against experts or gold, got neither; name `experts`, or add gold with `labels.with_gold`",
             parameter="experts",
         )
     rows = vote_rows(labels)
@@ -167,17 +167,15 @@ def judges_of(labels: Labels, experts: tuple[Any, ...], *, level: float) -> Judg
     with_model = len(experts) > 1 and len(judges) <= _MOST_MODELS
     if experts and not with_model:
         notes.append(
-            Sentence(
-                "One expert does not say how often experts err, so judges are held against their answers as they are."
-                if len(experts) == 1
-                else f"The errors of experts are modelled for {_MOST_MODELS} judges at most; select some labelers."
-            )
+            "One expert does not say how often experts err, so judges are held against their answers as they are."
+            if len(experts) == 1
+            else f"The errors of experts are modelled for {_MOST_MODELS} judges at most; select some labelers."
         )
     found = []
     for name in judges:
         shared = (said.sum(axis=(0, 2)) > 0) & (dense[name].sum(axis=1) > 0)
         if shared.sum() < 2:
-            notes.append(Sentence(f"{quoted(name)} shares no two items with {'an expert' if experts else 'gold'}."))
+            notes.append(f"{name!r} shares no two items with {'an expert' if experts else 'gold'}.")
             continue
         found.append(
             _judge(labels, name, said[:, shared], dense[name][shared], np.flatnonzero(shared), experts, with_model)
@@ -252,7 +250,7 @@ def _ceiling(said: Floats) -> dict[str, Estimate]:
 
 
 def _tables(said: Floats, own: Floats, group: Codes) -> Floats:
-    """How often experts and judge say which classes: of all items, and without each group; (1 + groups, experts, C, C)."""
+    """How often experts and judge say which classes, of all and without each group; (1 + groups, experts, C, C)."""
     of_groups = np.stack(
         [np.einsum("eik,il->ekl", said[:, group == g], own[group == g]) for g in range(int(group.max()) + 1)]
     )
@@ -282,9 +280,9 @@ def _rates(tables: Floats) -> Floats:
 
 
 def _estimates(tables: Floats, measure: Measure, names: Any, n_items: int) -> dict[Any, Estimate]:
-    """Each measure of all items, with its spread over the tables without a group each; one without value is left out."""
+    """Each measure of all items that has a value, with its spread over the tables without a group each."""
     values = measure(tables)
-    found = {}
+    found: dict[Any, Estimate] = {}
     for k, name in enumerate(names):
         value, without = float(values[0, k]), values[1:, k]
         if not np.isfinite(value):

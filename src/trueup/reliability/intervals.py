@@ -115,7 +115,7 @@ def noise_of_items(item: Codes, labeler: Codes, effect: Floats) -> Floats:
     rest = effect - effect.mean(axis=0)
     for code, times in ((item, per_item), (labeler, per_labeler)):  # exact where no vote is missing
         rest -= (sums_by(code, rest, len(times)) / np.maximum(times, 1)[:, None])[code]
-    return ((n_labelers - 1) / n_labelers) ** 2 * n / free * (rest**2).sum(axis=0)
+    return np.asarray(((n_labelers - 1) / n_labelers) ** 2 * n / free * (rest**2).sum(axis=0))
 
 
 def slopes_of(sums: Sums, total: Floats) -> Floats:
@@ -128,7 +128,7 @@ def slopes_of(sums: Sums, total: Floats) -> Floats:
         moved[at, start + at] = step[start + at]
         up, down = sums.coefficients(total + moved), sums.coefficients(total - moved)
         slopes.append((up - down) / (2 * step[start + at, None]))
-    return np.nan_to_num(np.concatenate(slopes))
+    return np.asarray(np.nan_to_num(np.concatenate(slopes)))
 
 
 def sums_by(code: Codes, values: Floats, n: int) -> Floats:

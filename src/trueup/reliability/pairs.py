@@ -49,7 +49,7 @@ class PairTables:
     @cached_property
     def mass(self) -> Floats:
         """The weight of the items that both voted on; 0 on the diagonal."""
-        mass = self.table.sum(axis=(1, 3))
+        mass: Floats = self.table.sum(axis=(1, 3))
         np.fill_diagonal(mass, 0.0)
         return mass
 
@@ -89,7 +89,8 @@ class PairTables:
         by_chance = of_one[:, :, :, None] + of_other.transpose(0, 2, 1)[:, None, :, :] - 2 * chance[:, None, :, None]
         gain = weights[None, :, None, :] - agreed[:, None, :, None]
         scale = ratio(1.0, rest * self.mass)[:, None, :, None]
-        return np.nan_to_num((gain - ratio(1 - agreed, rest)[:, None, :, None] * by_chance) * scale)
+        missed = ratio(1 - agreed, rest)[:, None, :, None]
+        return np.asarray(np.nan_to_num((gain - missed * by_chance) * scale))
 
     def spread(self, weights: Floats, *, pooled: bool = False) -> tuple[Floats, Floats]:
         """The coefficient of every two and its variance over items."""
@@ -108,16 +109,16 @@ class PairTables:
         one, other = self.margins * n[:, None, :], self.margins.transpose(2, 1, 0) * n[:, None, :]
         agreed = self.agreement(weights) * n
         for k in range(n_classes):
-            for l in range(n_classes):
+            for m in range(n_classes):
                 first, second = one.copy(), other.copy()
                 first[:, k] -= 1
-                second[:, l] -= 1
+                second[:, m] -= 1
                 if pooled:
                     first = second = (first + second) / 2
-                agreement = ratio(agreed - weights[k, l], n - 1)
+                agreement = ratio(agreed - weights[k, m], n - 1)
                 chance = ratio(np.einsum("akb,kl,alb->ab", first, weights, second, optimize=True), (n - 1) ** 2)
                 without = ratio(agreement - chance, 1 - chance)
-                mean_without += ratio(self.table[:, k, :, l], n) * np.where(np.isfinite(without), without, value)
+                mean_without += ratio(self.table[:, k, :, m], n) * np.where(np.isfinite(without), without, value)
         return np.where(self.items > 2, np.nan_to_num((n - 1) * (mean_without - value)), 0.0)
 
     def mean(self, weights: Floats, *, pooled: bool, with_labelers: bool) -> Spread:

@@ -19,7 +19,7 @@ from scipy import sparse
 from trueup._base.types import Codes, Floats
 from trueup.reliability.tables import Scale, VoteRows, squared_differences
 
-Sums = dict[str, slice]
+_NUMBERS = {"items", "agree", "voted", "pairable", "squares", "labelers", "near"}  # sums that are not one a class
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class AgreementSums:
         if scale != "nominal":
             sizes |= {"apart": n * n if scale == "ordinal" else 1}
         ends = np.cumsum([0, *sizes.values()])
-        self.slots: Sums = {name: slice(a, b) for name, a, b in zip(sizes, ends, ends[1:], strict=False)}
+        self.slots: dict[str, slice] = {name: slice(a, b) for name, a, b in zip(sizes, ends, ends[1:], strict=False)}
         self.n_sums = int(ends[-1])
         self.gaps = None if scale in ("nominal", "ordinal") else squared_differences(scale, n, values)
 
@@ -190,9 +190,7 @@ class AgreementSums:
 
         def of(name: str) -> Any:
             value = sums[..., self.slots[name]]
-            return (
-                value[..., 0] if value.shape[-1] == 1 and name not in ("shares", "said", "same", "margins") else value
-            )
+            return value[..., 0] if name in _NUMBERS else value
 
         percent = ratio(of("agree"), of("items"))
         shares = ratio(of("shares"), of("voted")[..., None])
@@ -218,19 +216,19 @@ class AgreementSums:
             observed = pairable - of("same").sum(axis=-1)
             expected = pairable**2 - (said**2).sum(axis=-1)
         elif self.gaps is not None:
-            observed = of("apart")
+            observed = of("apart")[..., 0]
             expected = ((said @ self.gaps) * said).sum(axis=-1)
         else:
             gaps = squared_differences("ordinal", self.rows.n_classes, self.values, said)
             observed = (of("apart") * gaps.reshape(*gaps.shape[:-2], -1)).sum(axis=-1)
             expected = np.einsum("...k,...kl,...l->...", said, gaps, said)
-        return 1 - ratio(observed * (pairable - 1), expected)
+        return np.asarray(1 - ratio(observed * (pairable - 1), expected))
 
 
 def ratio(above: Any, below: Any) -> Floats:
     """The quotient; nan where there is nothing below."""
     above, below = np.broadcast_arrays(np.asarray(above, dtype=float), np.asarray(below, dtype=float))
-    return np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 1e-12)
+    return np.asarray(np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 1e-12))
 
 
 def beyond_chance(agreement: Any, chance: Any) -> Floats:

@@ -100,8 +100,9 @@ def vote_rows(labels: Labels, weights: Floats | None = None) -> VoteRows:
     crowd = labels.is_crowd[labeler]
     if crowd.any():
         repeat = np.where(crowd, times, 1)
-        item, labeler, answer, times, crowd = (np.repeat(a, repeat) for a in (item, labeler, answer, times, crowd))
-        times = np.where(crowd, 1, times)
+        item, labeler, answer = (np.repeat(codes, repeat) for codes in (item, labeler, answer))
+        times = np.repeat(np.where(crowd, 1, times), repeat)
+        crowd = np.repeat(crowd, repeat)
     is_new = (np.diff(item, prepend=-1) != 0) | (np.diff(labeler, prepend=-1) != 0) | crowd
     row = np.cumsum(is_new) - 1
     first = np.flatnonzero(is_new)
@@ -127,7 +128,7 @@ def class_values(labels: Labels, scale: Scale, values: Mapping[Hashable, float] 
     if values is not None and set(names) - set(values):
         lacking = [name for name in names if name not in values]
         raise InvalidParameter(
-            f"⟨values⟩ must have a number for each class, got none for {preview(lacking)}; add them", parameter="values"
+            f"`values` must have a number for each class, got none for {preview(lacking)}; add them", parameter="values"
         )
     numbers = numbers_of(names) if values is None else tuple(float(values[name]) for name in names)
     if scale == "nominal":
@@ -139,18 +140,18 @@ def class_values(labels: Labels, scale: Scale, values: Mapping[Hashable, float] 
             return np.arange(len(names), dtype=float)
         raise InvalidLabels(
             f"an ordinal scale needs classes in order, got {preview(names)} in the order of the alphabet; name them in "
-            "their order with ⟨classes=…⟩ when the votes are read, or pass ⟨values⟩",
+            "their order with `classes=…` when the votes are read, or pass `values`",
             parameter="scale",
         )
     if numbers is None:
         raise InvalidLabels(
-            f"the scale {scale!r} needs classes that are numbers, got {preview(names)}; pass ⟨values⟩ with a number for "
-            "each class, or take another ⟨scale⟩",
+            f"the scale {scale!r} needs classes that are numbers, got {preview(names)}; pass `values` with one a "
+            "class, or take another `scale`",
             parameter="scale",
         )
     if scale == "ratio" and min(numbers) < 0:
         raise InvalidLabels(
-            f"a ratio scale begins at 0, got the class {min(numbers):g}; take ⟨scale=interval⟩", parameter="scale"
+            f"a ratio scale begins at 0, got the class {min(numbers):g}; take `scale=interval`", parameter="scale"
         )
     return np.array(numbers)
 
