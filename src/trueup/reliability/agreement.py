@@ -119,7 +119,7 @@ class PairAgreement(Mapping[tuple[Any, Any], Estimate]):
                 f"{pair[0]!r} and {pair[1]!r} have no kappa: they are one, share {self.n_items[a, b]:g} items, or say "
                 "one class alone; take another pair"
             )
-        std = max(float(self.std[a, b]), 0.5 / self.n_items[a, b])
+        std = max(float(np.nan_to_num(self.std[a, b])), 0.5 / self.n_items[a, b])
         return _estimate(self.kappa[a, b], std, self.n_items[a, b] - 1, name=f"kappa of {pair[0]} and {pair[1]}")
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
@@ -609,7 +609,7 @@ def _put_kendall(
             rows.weights,
             True,
         )
-        spread, _ = kendall(dense, values, with_labelers=random)
+        spread = kendall(dense, values, with_labelers=random)
     if spread is None or not np.isfinite(spread.value[0]):
         left_out["kendall_w"] = "it needs three items that all labelers voted on, with more than one class"
         return

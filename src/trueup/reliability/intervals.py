@@ -76,6 +76,7 @@ def jackknife(sums: Sums, *, with_labelers: bool) -> Spread:
     effects = []
     for part, changes in kept or sums.parts():
         gap = sums.coefficients(total - changes.items[part.votes_per_item > 0]) - value
+        gap = np.where(np.isfinite(gap), gap, 0.0)  # the only item with a pair, or with another class
         n_items += len(gap)
         items, squares = items + gap.sum(axis=0), squares + (gap**2).sum(axis=0)
         if with_labelers:

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from trueup._base.types import Booleans, Floats
+from trueup._base.types import Codes, Floats
 from trueup.reliability.intervals import Spread, noise_of_items, two_way
 from trueup.reliability.sums import ratio
 from trueup.reliability.tables import VoteRows
@@ -186,15 +186,15 @@ def _of_rows(rows: VoteRows, effects: Floats) -> Floats:
 # ------------------ Kendall's W
 
 
-def kendall(rows: VoteRows, values: Floats, *, with_labelers: bool) -> tuple[Spread, Booleans]:
-    """The mean rank correlation that W is made of, of the items that all labelers voted on, and these items.
+def kendall(rows: VoteRows, values: Floats, *, with_labelers: bool) -> Spread:
+    """The mean rank correlation that W is made of, of the items that all labelers voted on.
 
     W = (1 + (m − 1) r) / m, with r the sum of the covariances of ranks of two labelers over that of their variances.
     """
     complete = rows.votes_per_item == rows.n_labelers
     m = rows.n_labelers
     if complete.sum() < 3:
-        return Spread(*np.full((3, 1), np.nan)), complete
+        return Spread(*np.full((3, 1), np.nan))
     chosen = rows.on_items(complete)
     ratings = np.asarray(chosen.shares @ values).ravel()[np.argsort(chosen.item * m + chosen.labeler, kind="stable")]
     _, codes = np.unique(ratings, return_inverse=True)
@@ -203,6 +203,8 @@ def kendall(rows: VoteRows, values: Floats, *, with_labelers: bool) -> tuple[Spr
     n_values = int(codes.max()) + 1
     counts = np.stack([np.bincount(table[:, r], minlength=n_values) for r in range(m)]).astype(float)
     value, without = _rank_correlation(table, counts)
+    if not np.isfinite(value):
+        return Spread(*np.full((3, 1), np.nan))
     group = np.arange(n) % _MOST_GROUPS  # items come in no order
     n_groups = int(group.max()) + 1
     gaps, cells = np.empty(n_groups), np.empty((n_groups, m))
@@ -217,10 +219,10 @@ def kendall(rows: VoteRows, values: Floats, *, with_labelers: bool) -> tuple[Spr
         item, labeler = np.divmod(np.arange(n_groups * m), m)
         noise = noise_of_items(item, labeler, np.nan_to_num(both).reshape(-1, 1))
         spread = two_way(spread.value, spread.variance, n_groups, (without - value)[:, None], noise)
-    return spread, complete
+    return spread
 
 
-def _rank_correlation(table: np.ndarray, counts: Floats) -> tuple[float, Floats]:
+def _rank_correlation(table: Codes, counts: Floats) -> tuple[float, Floats]:
     """The mean rank correlation of all labelers, and that without each of them; mean ranks of ties."""
     ranks = np.cumsum(counts, axis=1) - counts / 2 - counts.sum(axis=1, keepdims=True) / 2  # about their mean
     own = np.take_along_axis(ranks.T, table, axis=0)
