@@ -18,7 +18,7 @@ from trueup._base.types import Codes, Floats
 from trueup.posteriors import Estimate
 from trueup.reliability.tables import VoteRows
 
-_KEPT = 2e7  # numbers of changes that are kept from one pass to the next: 320 MB
+_KEPT = 4e7  # numbers of changes that are kept from one pass to the next: 320 MB
 _AT_ONCE = 256  # sums that slopes are worked out along at once
 _STEP = 1e-5  # relative step of the slopes; central differences are then good to about ten digits
 
