@@ -53,7 +53,12 @@ def agreement(
 def _show(body: Mapping[str, Any]) -> None:
     """The tables for people."""
     ends = interval_head(body["level"])
-    columns: dict[Any, Any] = {"coefficient": "name", ("what it is", "left"): "meaning", "mean": "mean", ends: "interval"}
+    columns: dict[Any, Any] = {
+        "coefficient": "name",
+        ("what it is", "left"): "meaning",
+        "mean": "mean",
+        ends: "interval",
+    }
     for name, part in [(None, body), *body["by"].items()]:
         print_records(columns, list(part["coefficients"].values()), title=name)
     pairs = body["pairs"]
