@@ -23,6 +23,7 @@ TOP_LEVEL = [
     "__version__",
     "active",
     "adapters",
+    "agreement",
     "auc",
     "calibrate",
     "cleaning",

@@ -32,6 +32,7 @@ LEVELS = {
     "simulate": 4,
     "answers": 6,
     "training": 6,
+    "reliability": 7,
     "sessions": 7,
     "storage": 8,
     "active": 9,
@@ -49,6 +50,8 @@ LEVELS = {
 # Edges to the same or a higher level that are allowed all the same: (importer, imported).
 EXTRA_EDGES: set[tuple[str, str]] = {
     ("answers", "report"),  # save_html, imported where it is called
+    ("reliability", "report"),  # the same
+    ("data", "reliability"),  # labels.agreement(), imported where it is called
 }
 # Edges to a lower level that are not allowed: a metric and an answer know no votes and no files.
 FORBIDDEN_EDGES = {("posteriors", "data"), ("metrics", "data")}

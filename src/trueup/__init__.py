@@ -8,6 +8,7 @@ The parts, each loaded on first use so that ``import trueup`` stays quick:
 - `evaluate`: how good a classifier is, with an interval
 - `share`, `mean_score`: how often groups of items are of a class in truth, without predictions
 - `read_pairs`, `preferences`: which of several systems judges of pairs prefer in truth
+- `agreement`: how far labelers agree, and judges with experts
 - `compare`, `auc`: which of several systems is better, and how sure that is
 - `gate`: whether a release may go out: passed, failed or undecided
 - `ActiveTest`: which items an expert should vet, and what follows from their answers
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from trueup.data.reading import read_items, write_labels
     from trueup.labelers.planning import plan
     from trueup.monitor import Monitor
+    from trueup.reliability.agreement import agreement
     from trueup.serve.client import connect
     from trueup.training import scorer
 
@@ -85,6 +87,7 @@ __all__ = [
     "__version__",
     "active",
     "adapters",
+    "agreement",
     "auc",
     "calibrate",
     "cleaning",
@@ -139,6 +142,7 @@ _HOME_OF = {
     "evaluate": "trueup.answers.evaluate",
     "gate": "trueup.answers.gates",
     "mean_score": "trueup.answers.share",
+    "agreement": "trueup.reliability.agreement",
     "plan": "trueup.labelers.planning",
     "preferences": "trueup.answers.preferences",
     "read_export": "trueup.adapters.readers",

@@ -45,6 +45,7 @@ def test_the_figures_are_those_of_the_session(make_vetting):
     assert re.search(r"as of \d+ s ago", page)
     assert "<polyline" in page
     assert re.search(r'<th scope="row"><bdi>ann</bdi></th><td>25</td>', page)
+    assert "with an expert most" in page  # each labeler is held against the 25 answers
 
 
 def test_experts_are_compared_where_both_answered(vetting):

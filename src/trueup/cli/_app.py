@@ -63,7 +63,7 @@ _JUDGE, _LABELERS, _TOOLS, _TRY, _OTHERS = _PANELS = (
 _MODULES = {
     _JUDGE: "auc=judge check=judge compare=judge detect evaluate=judge mean-score=share metrics=lists monitor "
     "preferences share",
-    _LABELERS: "labelers plan rates serve storage vet",
+    _LABELERS: "agreement labelers plan rates serve storage vet",
     _TOOLS: "convert formats=lists",
     _TRY: "demo simulate",
 }

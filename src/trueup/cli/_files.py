@@ -18,9 +18,9 @@ from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPrediction
 
 if TYPE_CHECKING:
     from trueup.adapters import Export
+    from trueup.data.aligned import System
     from trueup.data.labels import Labels
     from trueup.data.predictions import Predictions
-    from trueup.data.systems import System
 
 
 STANDARD_INPUT = "-"

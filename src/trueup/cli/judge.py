@@ -494,6 +494,8 @@ def check(
     fail_if_dependent: options.FailIfDependent = False,
 ) -> Answer:
     """Validate the files and say what is in them; exit code 2 if `trueup evaluate` would refuse them."""
+    from trueup.report.agreement import agreement_data
+
     labels = read_votes(votes, votes_how)
     systems, problems = [], []
     if predictions is not None:
@@ -507,8 +509,10 @@ def check(
     findings = []
     if fail_if_dependent and found is not None and found["dependent"]:
         findings = [f"{found['sentence']} {found['advice']}"]
-    notes = [*labels.notes(), *_about_gold(labels)]
-    body = {"votes": labels.summary(), "notes": notes, "systems": systems, **about, "problems": problems}
+    agreed = agreement_data(labels)
+    notes = [*labels.notes(), *_about_gold(labels), *([] if agreed is None else [agreed["sentence"]])]
+    body = {"votes": labels.summary(), "notes": notes, "systems": systems, "agreement": agreed, **about}
+    body["problems"] = problems
 
     return Answer(body, lambda body: _show(labels, body), findings=findings, problems=problems)
 

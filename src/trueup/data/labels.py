@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import fields as dataclass_fields
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -51,6 +51,9 @@ from trueup.data.votes import (
     with_classes,
 )
 from trueup.exceptions import DataWarning, InvalidLabels, InvalidParameter
+
+if TYPE_CHECKING:
+    from trueup.reliability.agreement import Agreement
 
 # ------------------ Votes in data sets made for training: rows as those of Hugging Face, and matrices of labeling
 
@@ -595,6 +598,12 @@ class Labels(Votes):
     def binned(self, n_bins: int = 10, *, low: float | None = None, high: float | None = None) -> Labels:
         """Numbers as classes put into bins of equal width, by default of all there are, each named by its middle."""
         return binned(self, n_bins, low, high)
+
+    def agreement(self, **options: Any) -> Agreement:
+        """How far the labelers agree; see `trueup.agreement`, which has the options."""
+        from trueup.reliability.agreement import agreement
+
+        return agreement(self, **options)
 
     def as_systems(self, *, min_votes: int = 1) -> Predictions:
         """The labelers as systems, for `trueup.compare`; those with fewer votes are left out."""

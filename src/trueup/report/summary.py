@@ -27,6 +27,7 @@ from trueup.exceptions import InvalidParameter, TrueupError, TrueupWarning
 from trueup.labelers import RankedLabeler, rank
 from trueup.metrics import Metric, get_metric
 from trueup.noise import DawidSkene, IndependenceCheck, NoiseModel, effective_labelers
+from trueup.report.agreement import agreement_data
 from trueup.report.measures import depends_on_positive, finite, system_data
 from trueup.report.sentences import (
     answer,
@@ -655,8 +656,9 @@ def _from_votes(
 ) -> dict[str, Any]:
     """Who the labelers are, and whether they err together; nothing of a scan, whose votes are not in memory."""
     if isinstance(labels, LabelScan):
-        return {"labelers": None, "dependence": None}
+        return {"labelers": None, "dependence": None, "agreement": None}
     return {
+        "agreement": agreement_data(labels),
         "labelers": labeler_data(labels, level=main.level, seed=seed, **_noise_of_labelers(main)),
         "dependence": dependence_data(labels, check, model=main.model),
     }

@@ -20,6 +20,7 @@ from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Re
 from trueup._base.cells import csv_text, safe_cell
 from trueup.exceptions import TrueupError
 from trueup.serve.card_service import LONGEST_COMMENT, AssignedCard, NoSuchCard, Reply
+from trueup.serve.expert_agreement import agreement_of_experts
 from trueup.serve.guard import LIFETIMES, Person
 from trueup.serve.rendering import Owner, SignedIn, Viewer, caller_of, pages_of, sees_estimate, services_of, who_asks
 from trueup.serve.services import Services
@@ -147,9 +148,18 @@ def overview(request: Request, person: Viewer) -> Response:
 def _overview(request: Request, person: Person, *, message: str = "", secret: str = "") -> Response:
     services = services_of(request)
     context = page_context(services, person)
-    people = _people(services) if person.role == "owner" else []
+    is_owner = person.role == "owner"
+    people = _people(services) if is_owner else []
+    agreement = agreement_of_experts(services.labels, services.journal) if is_owner else None
     return pages_of(request).page(
-        "owner.html", person, page="owner", message=message, secret=secret, people=people, **context
+        "owner.html",
+        person,
+        page="owner",
+        message=message,
+        secret=secret,
+        people=people,
+        agreement=agreement,
+        **context,
     )
 
 

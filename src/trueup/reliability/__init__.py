@@ -1,0 +1,15 @@
+"""Do labelers agree, and judges with experts? Read `sums` first, then `intervals`, `pairs` and `agreement`."""
+
+from trueup.reliability.agreement import Agreement, DisputedItem, PairAgreement, agreement
+from trueup.reliability.experts import JudgeAgreement, Judges
+from trueup.reliability.intervals import CoefficientEstimate
+
+__all__ = [
+    "Agreement",
+    "CoefficientEstimate",
+    "DisputedItem",
+    "JudgeAgreement",
+    "Judges",
+    "PairAgreement",
+    "agreement",
+]

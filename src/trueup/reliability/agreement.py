@@ -1,0 +1,665 @@
+"""Do labelers agree? All common coefficients with intervals, the pairs, the classes and the items behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from trueup._base.types import Booleans, Floats
+from trueup._base.validation import check_choice, check_integer, check_level, did_you_mean
+from trueup._base.wording import number, percent, some
+from trueup.data.frames import make_frame
+from trueup.data.labels import Labels
+from trueup.data.slices import slices_of, weights_of
+from trueup.exceptions import InvalidLabels, InvalidParameter
+from trueup.posteriors import Estimate
+from trueup.posteriors.estimate import new_axes
+from trueup.reliability.experts import Judges, judges_of
+from trueup.reliability.intervals import CoefficientEstimate, Spread, jackknife
+from trueup.reliability.pairs import MOST_COLUMNS, PairTables, kendall
+from trueup.reliability.sums import AgreementSums, RatingSums
+from trueup.reliability.tables import (
+    SCALES,
+    Scale,
+    VoteRows,
+    agreement_weights,
+    class_values,
+    squared_differences,
+    vote_rows,
+)
+
+LabelersAre = Literal["random", "fixed"]
+Weighting = Literal["quadratic", "linear"]
+
+COEFFICIENTS = {
+    "percent": "how often two labelers say the same of an item",
+    "cohen": "Cohen's kappa, the mean over pairs",
+    "cohen_weighted": "Cohen's weighted kappa, the mean over pairs",
+    "scott": "Scott's pi, the mean over pairs",
+    "fleiss": "Fleiss' kappa",
+    "conger": "Conger's kappa",
+    "alpha": "Krippendorff's alpha",
+    "ac1": "Gwet's AC1",
+    "ac2": "Gwet's AC2",
+    "brennan_prediger": "Brennan and Prediger's kappa",
+    "icc1": "ICC(1): one vote, labelers differ from item to item",
+    "icc_a1": "ICC(A,1): one vote, absolute agreement",
+    "icc_c1": "ICC(C,1): one vote, consistency",
+    "icc1k": "ICC(1,k): the mean of the votes on an item",
+    "icc_ak": "ICC(A,k): the mean, absolute agreement",
+    "icc_ck": "ICC(C,k): the mean, consistency",
+    "kendall_w": "Kendall's W",
+}
+_ORDERED = {"cohen_weighted", "ac2", "kendall_w"}
+_RATINGS = {"icc1", "icc_a1", "icc_c1", "icc1k", "icc_ak", "icc_ck"}
+_AC2 = {"ordinal": "ordinal", "interval": "quadratic", "ratio": "ratio"}
+_FEW = 5  # with fewer labelers intervals were measured to hold a little less often
+_DOMINANT = 0.8  # share of one class from which chance alone gives much agreement
+_NO_PAIR = "no item has votes of two labelers, so there is no agreement"
+
+
+@dataclass(frozen=True)
+class DisputedItem:
+    """An item that labelers disagree on.
+
+    Attributes
+    ----------
+    item : Hashable
+    disagreement : float
+        How much the item adds to the observed disagreement of Krippendorff's alpha; an even split counts the more, the
+        more votes there are.
+    votes : dict
+        How many labelers gave each class.
+    """
+
+    item: Hashable
+    disagreement: float
+    votes: dict[Any, float]
+
+
+@dataclass(frozen=True, eq=False)
+class PairAgreement(Mapping[tuple[Any, Any], Estimate]):
+    """Cohen's kappa of every two labelers; ``pairs["ann", "bob"]`` is an `Estimate`, over items alone.
+
+    Attributes
+    ----------
+    labelers : tuple
+        The names, in the order of the matrices.
+    n_items : array of shape (n_labelers, n_labelers)
+        Items that both voted on.
+    percent, kappa, std : arrays of shape (n_labelers, n_labelers)
+        How often they say the same, Cohen's kappa (weighted where the scale is not nominal) and its standard error;
+        nan where two share no item or each says one class alone.
+    level : float
+        Of the intervals in `to_frame`.
+    """
+
+    labelers: tuple[Any, ...]
+    n_items: Floats = field(repr=False)
+    percent: Floats = field(repr=False)
+    kappa: Floats = field(repr=False)
+    std: Floats = field(repr=False)
+    level: float
+
+    def __getitem__(self, pair: tuple[Any, Any]) -> Estimate:
+        places = []
+        for name in pair:
+            if name not in self.labelers:
+                raise InvalidParameter(f"there is no labeler {name!r}{did_you_mean(name, self.labelers)}")
+            places.append(self.labelers.index(name))
+        a, b = places
+        if a == b or not np.isfinite(self.kappa[a, b]):
+            raise InvalidParameter(
+                f"{pair[0]!r} and {pair[1]!r} have no kappa: they are one, share {self.n_items[a, b]:g} items, or say "
+                "one class alone; take another pair"
+            )
+        std = max(float(np.nan_to_num(self.std[a, b])), 0.5 / self.n_items[a, b])
+        return _estimate(self.kappa[a, b], std, self.n_items[a, b] - 1, name=f"kappa of {pair[0]} and {pair[1]}")
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        for a, b in zip(*np.nonzero(np.triu(np.isfinite(self.kappa), 1)), strict=True):
+            yield self.labelers[a], self.labelers[b]
+
+    def __len__(self) -> int:
+        return int(np.triu(np.isfinite(self.kappa), 1).sum())
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each two that share an item, those that agree most first."""
+        rows = []
+        for a, b in zip(*np.nonzero(np.triu(self.n_items, 1)), strict=True):
+            two = self.labelers[a], self.labelers[b]
+            row = {"a": two[0], "b": two[1], "n_items": int(self.n_items[a, b]), "percent": float(self.percent[a, b])}
+            has = bool(np.isfinite(self.kappa[a, b]))
+            low, high = self[two].interval(self.level) if has else (None, None)
+            rows.append(row | {"kappa": float(self.kappa[a, b]) if has else None, "low": low, "high": high})
+        return sorted(rows, key=lambda row: (row["kappa"] is None, -(row["kappa"] or 0.0)))
+
+    def to_frame(self, *, backend: str | None = None) -> Any:
+        """One row for each two that share an item: a, b, n_items, percent, kappa, low, high."""
+        rows = self.rows()
+        names = ("a", "b", "n_items", "percent", "kappa", "low", "high")
+        return make_frame({name: [row[name] for row in rows] for name in names}, backend=backend)
+
+
+@dataclass(frozen=True, eq=False)
+class Agreement(Mapping[str, Estimate]):
+    """Coefficients of agreement by name, each an `Estimate`.
+
+    Attributes
+    ----------
+    labels : Labels
+    scale : {"nominal", "ordinal", "interval", "ratio"}
+    labelers : {"random", "fixed"}
+        Whether labelers are a sample, too; "fixed" also where "random" was asked for and there are only two.
+    level : float
+        Of the intervals that are shown.
+    coefficients : dict from name to Estimate
+    by_class : dict from class to Estimate
+        If a labeler says this class, how often another says it, too.
+    left_out : dict from name to str
+        Why a coefficient has no value.
+    notes : tuple of str
+        What a reader should know before using the numbers.
+    by : mapping from slice to Agreement
+        Empty where no slices were asked for.
+    """
+
+    labels: Labels = field(repr=False)
+    scale: Scale
+    labelers: LabelersAre
+    level: float
+    coefficients: Mapping[str, Estimate]
+    by_class: Mapping[Any, Estimate] = field(repr=False)
+    left_out: Mapping[str, str] = field(repr=False)
+    notes: tuple[str, ...] = field(repr=False)
+    by: Mapping[Any, Agreement] = field(repr=False)
+    experts: tuple[Any, ...] = field(repr=False)
+    _rows: VoteRows = field(repr=False)
+    _tables: PairTables | None = field(repr=False)
+    _values: Floats | None = field(repr=False)
+    _pair_weights: Floats = field(repr=False)
+
+    def __getitem__(self, name: str) -> Estimate:
+        if name in self.coefficients:
+            return self.coefficients[name]
+        if name in self.left_out:
+            raise InvalidParameter(f"{name!r} has no value here: {self.left_out[name]}")
+        check_choice(name, tuple(COEFFICIENTS), name="coefficient")
+        needs = '"interval" or "ratio"' if name in _RATINGS else '"ordinal", "interval" or "ratio"'
+        raise InvalidParameter(
+            f"{name!r} is not of a scale that is {self.scale}; pass `scale`, one of {needs}", parameter="scale"
+        )
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.coefficients
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.coefficients)
+
+    def __len__(self) -> int:
+        return len(self.coefficients)
+
+    @cached_property
+    def pairs(self) -> PairAgreement:
+        """Every two labelers."""
+        names = tuple(self.labels.labelers.tolist())
+        if self._tables is None:
+            none = np.full((len(names), len(names)), np.nan)
+            return PairAgreement(names, np.zeros_like(none), none, none, none, self.level)
+        kappa, variance = self._tables.spread(self._pair_weights)
+        same = self._tables.agreement(np.eye(self.labels.n_classes))
+        np.fill_diagonal(kappa, np.nan)
+        items = self._tables.items - np.diag(np.diag(self._tables.items))
+        return PairAgreement(names, items, same, kappa, np.sqrt(variance), self.level)
+
+    @cached_property
+    def judges(self) -> Judges:
+        """Each judge against the experts, or against gold where no experts were named; see `Judges`."""
+        return judges_of(self.labels, self.experts, level=self.level)
+
+    def disputed(self, n: int = 10) -> list[DisputedItem]:
+        """The items that labelers disagree on most, the most disputed first; none that they all agree on."""
+        check_integer(n, name="n", low=1)
+        added = np.zeros(self._rows.n_items)
+        first = 0
+        classes = self.labels.n_classes
+        for part in self._rows.parts(classes):
+            share, m = part.shares.toarray(), part.votes_per_item
+            counts = np.zeros((part.n_items, classes))
+            np.add.at(counts, part.item, share)
+            gaps = squared_differences(self.scale, classes, self._values, self._said)
+            own = np.bincount(part.item, ((share @ gaps) * share).sum(axis=1), part.n_items)
+            every: Floats = ((counts @ gaps) * counts).sum(axis=1) - own
+            added[first : first + part.n_items] = np.where(m > 1, every / np.maximum(m - 1, 1), 0.0)
+            first += part.n_items
+        order = np.argsort(-added, kind="stable")[:n]
+        names = self.labels.classes.tolist()
+        found = []
+        for at in order[added[order] > 1e-12].tolist():
+            rows = slice(*np.searchsorted(self._rows.item, [at, at + 1]))
+            said = np.asarray(self._rows.shares[rows].sum(axis=0)).ravel()
+            votes = {names[k]: float(said[k]) for k in np.flatnonzero(said).tolist()}
+            found.append(DisputedItem(self.labels.items[[at]].tolist()[0], float(added[at]), votes))
+        return found
+
+    @cached_property
+    def _said(self) -> Floats:
+        """How often each class was said of items with two votes."""
+        kept = self._rows.votes_per_item[self._rows.item] >= 2
+        return np.asarray(self._rows.shares[np.flatnonzero(kept)].sum(axis=0), dtype=float).ravel()
+
+    @property
+    def chance(self) -> float:
+        """How often two votes would be the same if votes were dealt out anew among all items."""
+        return float(((self._said / self._said.sum()) ** 2).sum())
+
+    @property
+    def accuracy_if_independent(self) -> float | None:
+        """How often a vote would be right if errors were independent and even over classes; None where none fits.
+
+        Labelers who err together agree as much and are right less often: agreement is not accuracy.
+        """
+        rest = 1 / max(self.labels.n_classes - 1, 1)
+        inside = rest**2 - (1 + rest) * (rest - self["percent"].mean)
+        return None if inside < 0 else float((rest + np.sqrt(inside)) / (1 + rest))
+
+    @property
+    def sentence(self) -> str:
+        """What is high and what is low, in a few words."""
+        same = self["percent"]
+        low, high = (percent(end) for end in same.interval(self.level))
+        words = [f"Two labelers say the same of an item {percent(same.mean)} of the time ({low} to {high})"]
+        if "alpha" in self:
+            words[0] += (
+                f", where chance alone gives {percent(self.chance)}; alpha = {number(self['alpha'].mean, 2)} is what "
+                "they have of the way from chance to full agreement."
+                if self.scale == "nominal"
+                else f"; by distance on the {self.scale} scale alpha is {number(self['alpha'].mean, 2)}."
+            )
+        else:
+            words[0] += "."
+        if len(self.by_class) > 1:
+            ordered = sorted(self.by_class, key=lambda name: -self.by_class[name].mean)
+            most, least = ordered[0], ordered[-1]
+            words.append(
+                f"If one says {most!r}, another does {percent(self.by_class[most].mean)} of the time, and of {least!r} "
+                f"{percent(self.by_class[least].mean)}."
+            )
+        right = self.accuracy_if_independent
+        if right is not None:
+            words.append(
+                f"If they erred independently, votes would be right about {percent(right)} of the time; if they err "
+                "together, less often."
+            )
+        return " ".join(words)
+
+    # ------------------------------------------------------------------ out
+
+    def to_frame(self, *, backend: str | None = None) -> Any:
+        """One row a coefficient: coefficient, meaning, mean, low, high; slices in a column before, where asked for."""
+        columns: dict[str, list[Any]] = {
+            name: [] for name in ("slice", "coefficient", "meaning", "mean", "low", "high")
+        }
+        for name, part in [("all", self), *self.by.items()]:
+            for key, estimate in part.items():
+                row = (name, key, COEFFICIENTS[key], estimate.mean, *estimate.interval(self.level))
+                for column, value in zip(columns.values(), row, strict=True):
+                    column.append(value)
+        if not self.by:
+            del columns["slice"]
+        return make_frame(columns, backend=backend)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, JSON-able."""
+        return {
+            "scale": self.scale,
+            "labelers": self.labelers,
+            "level": self.level,
+            "n_items": self._rows.n_items,
+            "n_labelers": self.labels.n_labelers,
+            "n_pairable": int((self._rows.votes_per_item >= 2).sum()),
+            "coefficients": {
+                name: {"meaning": COEFFICIENTS[name], **estimate.to_dict(self.level)} for name, estimate in self.items()
+            },
+            "left_out": dict(self.left_out),
+            "by_class": [{"class": str(k), **e.to_dict(self.level)} for k, e in self.by_class.items()],
+            "pairs": [row | {"a": str(row["a"]), "b": str(row["b"])} for row in self.pairs.rows()],
+            "disputed": [
+                {"item": str(d.item), "disagreement": d.disagreement, "votes": {str(k): v for k, v in d.votes.items()}}
+                for d in self.disputed()
+            ],
+            "judges": self.judges.to_dict() if self.experts or self.labels.gold else None,
+            "by": {str(name): part.to_dict() for name, part in self.by.items()},
+            "sentence": self.sentence,
+            "notes": list(self.notes),
+        }
+
+    def plot(self, ax: Any = None) -> Any:
+        """Each coefficient with its interval; returns the Axes."""
+        ax = new_axes(ax, purpose="Agreement.plot()", figsize=(6, 0.3 * len(self) + 1))
+        for place, estimate in enumerate(self.values()):
+            ax.plot(estimate.interval(self.level), [-place, -place], color="tab:blue", linewidth=3, alpha=0.5)
+            ax.plot(estimate.mean, -place, "o", color="tab:blue")
+        ax.set_yticks(-np.arange(len(self)), list(self))
+        ax.set_xlabel(f"agreement, with {self.level:.0%} interval")
+        ax.grid(axis="x", alpha=0.3)
+        return ax
+
+    def save_html(self, path: str | PathLike[str]) -> Path:
+        """Write a page with all of it; Markdown or JSON by the suffix of the path."""
+        from trueup.report import save_report
+        from trueup.report.agreement import agreement_report
+
+        return save_report(agreement_report(self), path)
+
+    def __repr__(self) -> str:
+        how = "items and labelers as samples" if self.labelers == "random" else "items as samples, labelers fixed"
+        lines = [
+            f"Agreement of {some(self.labels.n_labelers, 'labeler')} on {some(self._rows.n_items, 'item')} ({how})"
+        ]
+        width = max(map(len, self))
+        for name, estimate in self.items():
+            low, high = estimate.interval(self.level)
+            lines.append(f"  {name:<{width}}  {estimate.mean:.3f}  {self.level:.0%} interval {low:.3f} to {high:.3f}")
+        lines += [f"  {self.sentence}", *(f"  ! {note}" for note in self.notes)]
+        return "\n".join(lines)
+
+
+def agreement(
+    labels: Labels,
+    *,
+    scale: Scale = "nominal",
+    labelers: LabelersAre = "random",
+    values: Mapping[Hashable, float] | None = None,
+    weighting: Weighting = "quadratic",
+    weights: str | Mapping[Hashable, float] | None = None,
+    by: str | Mapping[Hashable, Hashable] | None = None,
+    experts: list[Hashable] | tuple[Hashable, ...] = (),
+    level: float = 0.95,
+) -> Agreement:
+    """How far labelers agree: every common coefficient, with intervals.
+
+    With the agreement p of two votes on an item and c what chance gives, most coefficients are (p − c) / (1 − c). They
+    differ in c: the shares of classes of all votes (Scott, Fleiss, alpha), of each labeler (Cohen, Conger), the number
+    of classes alone (Brennan and Prediger), or less than that where one class is frequent (AC1). Means over pairs
+    (Cohen, Scott) weigh each pair by the items that it shares. Several votes of a labeler on an item share one vote.
+
+    Intervals are by a jackknife over items and labelers with Student's quantiles on the scale of log odds: they are
+    about other items and other labelers like these, or with ``labelers="fixed"`` about other items alone.
+
+    Parameters
+    ----------
+    labels : Labels
+        Votes may be missing. Items with one vote or none say nothing of agreement.
+    scale : {"nominal", "ordinal", "interval", "ratio"}
+        How far apart classes are. Beyond "nominal" there are "cohen_weighted", "ac2" and "kendall_w", and on "interval"
+        and "ratio" the intraclass correlations; "alpha" follows the scale.
+    labelers : {"random", "fixed"}
+        Whether labelers are a sample of those who might have voted.
+    values : mapping from class to number, optional
+        By default classes are their own numbers, and on an ordinal scale in the order they were named in.
+    weighting : {"quadratic", "linear"}
+        Of "cohen_weighted" and the pairs where the scale is not nominal.
+    weights : str or mapping from item to number, optional
+        What each item counts for: a column of the items, or a mapping. Intraclass correlations and "kendall_w" take all
+        items alike.
+    by : str or mapping from item to slice, optional
+        The same within slices of the items, as `Agreement.by`.
+    experts : sequence of labelers, optional
+        Labelers that the others are held against in `Agreement.judges`; by default these are held against gold.
+    level : float
+        Of the intervals that are shown.
+
+    References
+    ----------
+    Gwet (2014), "Handbook of Inter-Rater Reliability"; Krippendorff (2011), "Computing Krippendorff's alpha
+    reliability"; McGraw and Wong (1996), "Forming inferences about some intraclass correlation coefficients".
+
+    Examples
+    --------
+    >>> import trueup as tu
+    >>> votes = [[0, 0, 0], [1, 1, 1], [0, 0, 1], [1, 1, 1], [0, 0, 0], [1, 0, 1]]
+    >>> a = tu.agreement(tu.Labels.from_matrix(votes))
+    >>> round(a["percent"].mean, 3), round(a["alpha"].mean, 3)
+    (0.778, 0.58)
+    >>> [one.item for one in a.disputed()]
+    [2, 5]
+    """
+    if not isinstance(labels, Labels):
+        raise InvalidLabels(
+            f"`labels` must be trueup.Labels, got {type(labels).__name__}; make them with read_labels",
+            parameter="labels",
+        )
+    check_choice(scale, SCALES, name="scale")
+    check_choice(labelers, ("random", "fixed"), name="labelers")
+    check_choice(weighting, ("quadratic", "linear"), name="weighting")
+    check_level(level)
+    numbers = class_values(labels, scale, values)
+    rows = vote_rows(labels, None if weights is None else weights_of(labels, weights))
+    chosen = tuple(labels.labelers[labels.labeler_codes(experts)].tolist()) if experts else ()
+
+    def on(kept: Booleans | None) -> Agreement:
+        part = rows if kept is None else rows.on_items(kept)
+        some_labels = labels if kept is None else labels.select(items=labels.items[kept])
+        return _agreement(some_labels, part, scale, labelers, numbers, weighting, chosen, level)
+
+    whole = on(None)
+    if by is None:
+        return whole
+    slicing = slices_of(labels, by)
+    enough = {
+        name for name in slicing.names.tolist() if (rows.on_items(slicing.members(name)).votes_per_item > 1).any()
+    }
+    parts = {name: part for name in slicing.names.tolist() if name in enough for part in [on(slicing.members(name))]}
+    lacking = [name for name in slicing.names.tolist() if name not in enough]
+    notes = list(slicing.notes())
+    if lacking:
+        notes.append(f"No item of {', '.join(map(repr, lacking))} has two votes; these slices are left out.")
+    return replace(whole, by=parts, notes=(*whole.notes, *notes))
+
+
+def _agreement(
+    labels: Labels,
+    rows: VoteRows,
+    scale: Scale,
+    labelers: LabelersAre,
+    values: Floats | None,
+    weighting: Weighting,
+    experts: tuple[Any, ...],
+    level: float,
+) -> Agreement:
+    """The agreement on some items."""
+    votes = rows.votes_per_item
+    if not (votes > 1).any():
+        what = "one labeler voted" if labels.n_labelers == 1 and rows.is_named else _NO_PAIR
+        raise InvalidLabels(
+            f"agreement needs items with votes of two labelers, got {some(int((votes > 0).sum()), 'item')} with one at "
+            f"most: {what}; add votes of others on the same items",
+            parameter="labels",
+        )
+    paired = votes[rows.item] > 1
+    n_labelers = len(np.unique(rows.labeler[paired]))
+    random = labelers == "random" and rows.is_named and n_labelers > 2
+    notes = _notes_about(labels, rows, n_labelers, asked=labelers)
+    ordered = scale != "nominal" and values is not None
+    ac2 = agreement_weights(_AC2[scale], values) if ordered and values is not None else None
+    sums = AgreementSums(rows, scale, values if ordered else None, ac2)
+    spread = jackknife(sums, with_labelers=random)
+    n_items = int((votes > 1).sum())
+    found: dict[str, Estimate] = {}
+    left_out: dict[str, str] = {}
+    same = np.asarray(rows.shares.sum(axis=0)).ravel()
+    room, even = 1 - float(((same / same.sum()) ** 2).sum()), 1 - 1 / max(labels.n_classes, 2)
+
+    def put(name: str, value: float, variance: float, df: float, bias: float = 0.0) -> None:
+        if not np.isfinite(value):
+            left_out[name] = "all votes are for one class, so chance alone gives full agreement"
+            return
+        left = {"percent": 1.0, "ac1": even, "brennan_prediger": even}.get(name, max(room, 1e-9))  # by chance
+        least = 0.5 / n_items / left
+        found[name] = _spread_estimate(name, value, variance, df, bias, least)
+
+    n_named = len(sums.names)
+    for k, name in enumerate(sums.names):
+        put(name, spread.value[k], spread.variance[k], spread.df[k])
+    by_class = {
+        name: _spread_estimate(f"agreement on {name}", *_of(spread, n_named + k), 0.0, 0.5 / n_items, low=0.0)
+        for k, name in enumerate(labels.classes.tolist())
+        if np.isfinite(spread.value[n_named + k])
+    }
+    pair_weights = agreement_weights(weighting, values) if ordered and values is not None else np.eye(labels.n_classes)
+    tables = None
+    reason = None
+    if not rows.is_named:
+        reason = "votes of an anonymous crowd do not say which are of one labeler"
+        left_out["conger"] = reason
+    elif labels.n_labelers * labels.n_classes > MOST_COLUMNS:
+        reason = (
+            f"there are too many labelers and classes for a table of all pairs; select at most {MOST_COLUMNS} columns"
+        )
+    else:
+        tables = PairTables.of(rows)
+    for name, pooled in (("cohen", False), ("cohen_weighted", False), ("scott", True)):
+        if name == "cohen_weighted" and not ordered:
+            continue
+        if tables is None:
+            left_out[name] = str(reason)
+            continue
+        of_classes = pair_weights if name == "cohen_weighted" else np.eye(labels.n_classes)
+        mean = tables.mean(of_classes, pooled=pooled, with_labelers=random)
+        put(name, *_of(mean, 0), float(np.atleast_1d(mean.bias)[0]))
+    if ordered and values is not None:
+        if scale in ("interval", "ratio"):
+            _put_ratings(rows, values, found, left_out, random=random)
+        _put_kendall(rows, values, found, left_out, random=random)
+    if "alpha" in found and "ac1" in found:
+        share = same.max() / same.sum()
+        if share > _DOMINANT and found["ac1"].mean - found["alpha"].mean > 0.2:
+            top = labels.classes.tolist()[int(same.argmax())]
+            notes.append(
+                f"{percent(share)} of the votes are for {top!r}, so chance alone gives much agreement: alpha "
+                f"({number(found['alpha'].mean, 2)}) says how well labelers find the other classes, AC1 "
+                f"({number(found['ac1'].mean, 2)}) and percent agreement hardly do."
+            )
+    for name in left_out:
+        if name in COEFFICIENTS:
+            notes.append(f"{name} is left out: {left_out[name]}.")
+    return Agreement(
+        labels,
+        scale,
+        "random" if random else "fixed",
+        level,
+        {name: found[name] for name in COEFFICIENTS if name in found},
+        by_class,
+        left_out,
+        tuple(dict.fromkeys(notes)),
+        {},
+        experts,
+        rows,
+        tables,
+        values if ordered else None,
+        pair_weights,
+    )
+
+
+def _put_ratings(
+    rows: VoteRows, values: Floats, found: dict[str, Estimate], left_out: dict[str, str], *, random: bool
+) -> None:
+    """The intraclass correlations, and those of the mean of the votes on an item by Spearman and Brown's formula."""
+    votes = rows.votes_per_item
+    k = float(1 / np.mean(1 / votes[votes > 1]))  # the harmonic mean, since errors of a mean shrink with 1 / votes
+    sums = RatingSums(rows, values)
+    spread = jackknife(sums, with_labelers=random)
+    for place, (name, of_mean) in enumerate(zip(sums.names, ("icc1k", "icc_ak", "icc_ck"), strict=True)):
+        value, variance, df = _of(spread, place)
+        if not rows.is_named and name != "icc1":
+            left_out[name] = left_out[of_mean] = "votes of an anonymous crowd do not say which are of one labeler"
+        elif not np.isfinite(value):
+            left_out[name] = left_out[of_mean] = "ratings do not vary, or no labeler rated items that others did, too"
+        else:
+            least = 1e-3 / max(len(votes), 1)
+            found[name] = _spread_estimate(name, value, variance, df, 0.0, least)
+            below = 1 + (k - 1) * value
+            if below <= 0:
+                left_out[of_mean] = f"the correlation of single votes is too low ({value:.2f}) for one of their mean"
+                continue
+            mean = k * value / below
+            found[of_mean] = _spread_estimate(of_mean, mean, variance * (k / below**2) ** 2, df, 0.0, least)
+
+
+def _put_kendall(
+    rows: VoteRows, values: Floats, found: dict[str, Estimate], left_out: dict[str, str], *, random: bool
+) -> None:
+    """Kendall's W, of the items that all labelers rated."""
+    present = np.unique(rows.labeler)
+    spread = None
+    if rows.is_named and len(present) > 1:
+        dense = VoteRows(
+            rows.item,
+            np.searchsorted(present, rows.labeler),
+            rows.shares,
+            rows.n_items,
+            len(present),
+            rows.weights,
+            True,
+        )
+        spread = kendall(dense, values, with_labelers=random)
+    if spread is None or not np.isfinite(spread.value[0]):
+        left_out["kendall_w"] = "it needs three items that all labelers voted on, with more than one class"
+        return
+    m = len(present)
+    value, variance, df = _of(spread, 0)
+    w = (1 + (m - 1) * value) / m
+    part = (m - 1) / m
+    found["kendall_w"] = _spread_estimate("kendall_w", w, variance * part**2, df, 0.0, 1e-3 / rows.n_items, low=0.0)
+
+
+def _of(spread: Spread, place: int) -> tuple[float, float, float]:
+    return float(spread.value[place]), float(spread.variance[place]), float(spread.df[place])
+
+
+def _estimate(value: float, std: float, df: float, *, name: str, bias: float = 0.0, low: float = -1.0) -> Estimate:
+    low = low if value > low or low == 0.0 else value - 0.5  # no coefficient but alpha and an ICC is ever below −1
+    bias = float(np.clip(bias, -std / 2, std / 2))
+    return CoefficientEstimate(value, std, max(df, 1.0), bias=bias, bounds=(low, 1.0), name=name)
+
+
+def _spread_estimate(
+    name: str, value: float, variance: float, df: float, bias: float, least: float, *, low: float = -1.0
+) -> Estimate:
+    """An estimate; where nothing varies, as if half an item did."""
+    low = 0.0 if name == "percent" else low
+    if variance > 1e-16:
+        return _estimate(value, float(np.sqrt(variance)), df, name=name, low=low, bias=bias)
+    inwards = least if value > (1 + low) / 2 else -least
+    at_end = value > 1 - 1e-9 or value < low + 1e-9
+    return CoefficientEstimate(
+        value, least, max(df, 30.0), bias=inwards if at_end else 0.0, bounds=(low, 1.0), name=name
+    )
+
+
+def _notes_about(labels: Labels, rows: VoteRows, n_labelers: int, *, asked: LabelersAre) -> list[str]:
+    """What is to be said of the votes."""
+    votes = rows.votes_per_item
+    notes: list[str] = []
+    few = int((votes < 2).sum())
+    if few:
+        notes.append(f"{few:,} of {some(len(votes), 'item')} have fewer than two votes and say nothing of agreement.")
+    if labels.has_repeats:
+        notes.append("Several votes of a labeler on an item share one vote.")
+    if asked == "random" and not rows.is_named:
+        notes.append("Labelers are not named, so intervals are about other items and these labelers.")
+    elif asked == "random" and n_labelers == 2:
+        notes.append("Two labelers do not say how much others differ; intervals are about these two.")
+    elif asked == "random" and n_labelers < _FEW:
+        notes.append(
+            f"{n_labelers} labelers say little of how much others differ, so the intervals are wide; pass "
+            "`labelers=fixed` for these labelers alone."
+        )
+    return notes

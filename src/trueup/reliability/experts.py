@@ -1,0 +1,303 @@
+"""Judges against experts: agreement, sensitivity and specificity, beside how well an expert agrees with another.
+
+Experts err too. Where two and more of them answered, sensitivity and specificity are those against the class that no
+one saw: Dawid and Skene's model of the experts and one judge, fitted by maximum likelihood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from trueup._base.types import Codes, Floats
+from trueup._base.validation import did_you_mean
+from trueup._base.wording import number, percent, some
+from trueup.data.frames import make_frame
+from trueup.data.labels import Labels
+from trueup.exceptions import InvalidLabels, InvalidParameter, silenced_warnings
+from trueup.noise import DawidSkene
+from trueup.posteriors import Estimate
+from trueup.reliability.intervals import CoefficientEstimate
+from trueup.reliability.sums import beyond_chance, ratio
+from trueup.reliability.tables import vote_rows
+
+_GROUPS = 40  # of items, each left out once
+_MOST_MODELS = 40  # judges whose experts' errors are modelled: two seconds
+
+Measure = Callable[[Floats], Floats]  # of tables (..., experts, class of the expert or truth, class of the judge)
+
+
+@dataclass(frozen=True)
+class JudgeAgreement:
+    """One judge against the experts, or against gold.
+
+    Attributes
+    ----------
+    judge : Hashable
+    n_items : int
+        Items of its votes that an expert voted on, too.
+    percent, kappa, ac1 : Estimate
+        Agreement with an expert, the mean over experts.
+    sensitivity, specificity : dict from class to Estimate
+        How often it finds the class where it is the truth, and does not say it where it is not.
+    corrected : Estimate or None
+        Cohen's kappa of judge and truth; None where experts' errors could not be modelled.
+    """
+
+    judge: Any
+    n_items: int
+    percent: Estimate
+    kappa: Estimate | None
+    ac1: Estimate
+    sensitivity: Mapping[Any, Estimate] = field(repr=False)
+    specificity: Mapping[Any, Estimate] = field(repr=False)
+    corrected: Estimate | None = None
+
+    def estimates(self) -> Iterator[tuple[str, Any, Estimate]]:
+        """Measure, class and estimate."""
+        for name in ("percent", "kappa", "ac1", "corrected"):
+            if getattr(self, name) is not None:
+                yield name, None, getattr(self, name)
+        for name in ("sensitivity", "specificity"):
+            for of_class, estimate in getattr(self, name).items():
+                yield name, of_class, estimate
+
+
+@dataclass(frozen=True, eq=False)
+class Judges(Mapping[Any, JudgeAgreement]):
+    """All judges by name, those that agree most with the experts first.
+
+    Attributes
+    ----------
+    rows : tuple of JudgeAgreement
+    experts : tuple
+        The experts; empty where judges are held against gold.
+    ceiling : dict from measure to Estimate
+        How well an expert agrees with another: "percent", "kappa", "ac1"; empty without two experts.
+    level : float
+    notes : tuple of str
+    """
+
+    rows: tuple[JudgeAgreement, ...]
+    experts: tuple[Any, ...]
+    ceiling: Mapping[str, Estimate]
+    level: float
+    notes: tuple[str, ...] = ()
+
+    def __getitem__(self, judge: Any) -> JudgeAgreement:
+        for row in self.rows:
+            if row.judge == judge:
+                return row
+        raise InvalidParameter(f"there is no judge {judge!r}{did_you_mean(judge, list(self))}")
+
+    def __iter__(self) -> Iterator[Any]:
+        return (row.judge for row in self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def sentence(self) -> str:
+        """The best judge beside the ceiling."""
+        best = self.rows[0]
+        against = "an expert" if self.experts else "gold"
+        words = f"{best.judge} agrees with {against} most, {percent(best.percent.mean)} of the time"
+        if not self.ceiling:
+            return words + "."
+        return words + f"; an expert agrees with another {percent(self.ceiling['percent'].mean)} of the time."
+
+    def to_frame(self, *, backend: str | None = None) -> Any:
+        """One row a judge, measure and class: judge, measure, class, n_items, mean, low, high."""
+        rows = self._table()
+        names = ("judge", "measure", "class", "n_items", "mean", "low", "high")
+        return make_frame({name: [row[name] for row in rows] for name in names}, backend=backend)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, JSON-able."""
+        return {
+            "experts": [str(name) for name in self.experts],
+            "ceiling": {name: estimate.to_dict(self.level) for name, estimate in self.ceiling.items()},
+            "judges": [
+                row | {"judge": str(row["judge"]), "class": None if row["class"] is None else str(row["class"])}
+                for row in self._table()
+            ],
+            "sentence": self.sentence,
+            "notes": list(self.notes),
+        }
+
+    def _table(self) -> list[dict[str, Any]]:
+        rows = []
+        for row in self.rows:
+            for measure, of_class, estimate in row.estimates():
+                low, high = estimate.interval(self.level)
+                about = {"judge": row.judge, "measure": measure, "class": of_class, "n_items": row.n_items}
+                rows.append(about | {"mean": estimate.mean, "low": low, "high": high})
+        return rows
+
+    def __repr__(self) -> str:
+        lines = [f"Judges against {'experts' if self.experts else 'gold'}: {self.sentence}"]
+        for row in self.rows[:20]:
+            kappa = "" if row.kappa is None else f", kappa {number(row.kappa.mean, 2)}"
+            lines.append(f"  {row.judge}: {percent(row.percent.mean)}{kappa}, {some(row.n_items, 'item')}")
+        return "\n".join([*lines, *(f"  ! {note}" for note in self.notes)])
+
+
+def judges_of(labels: Labels, experts: tuple[Any, ...], *, level: float) -> Judges:
+    """Each labeler that is no expert against the experts, or against gold where none are named."""
+    if not experts and not labels.gold:
+        raise InvalidLabels(
+            "judges are held against experts or gold, got neither; name `experts`, or add gold with `labels.with_gold`",
+            parameter="experts",
+        )
+    rows = vote_rows(labels)
+    n, n_classes = labels.n_items, labels.n_classes
+    dense = {
+        name: _dense(rows.item, rows.labeler, rows.shares, at, n) for at, name in enumerate(labels.labelers.tolist())
+    }
+    if experts:
+        said = np.stack([dense[name] for name in experts])
+    else:
+        said = np.where(labels.gold_codes[:, None] >= 0, np.eye(n_classes)[labels.gold_codes], 0.0)[None]
+    notes: list[str] = []
+    judges = [name for name in dense if name not in experts]
+    with_model = len(experts) > 1 and len(judges) <= _MOST_MODELS
+    if experts and not with_model:
+        notes.append(
+            "One expert does not say how often experts err, so judges are held against their answers as they are."
+            if len(experts) == 1
+            else f"The errors of experts are modelled for {_MOST_MODELS} judges at most; select some labelers."
+        )
+    found = []
+    for name in judges:
+        shared = (said.sum(axis=(0, 2)) > 0) & (dense[name].sum(axis=1) > 0)
+        if shared.sum() < 2:
+            notes.append(f"{name!r} shares no two items with {'an expert' if experts else 'gold'}.")
+            continue
+        found.append(
+            _judge(labels, name, said[:, shared], dense[name][shared], np.flatnonzero(shared), experts, with_model)
+        )
+    if not found:
+        raise InvalidLabels(
+            "no labeler voted on two items that experts or gold have, too; add votes on these items", parameter="labels"
+        )
+    ceiling = _ceiling(said) if len(experts) > 1 else {}
+    found.sort(key=lambda row: -row.percent.mean)
+    return Judges(tuple(found), experts, ceiling, level, tuple(notes))
+
+
+def _dense(item: Codes, labeler: Codes, shares: Any, at: int, n_items: int) -> Floats:
+    """The shares of one labeler by item; zeros where it did not vote."""
+    rows = np.flatnonzero(labeler == at)
+    table = np.zeros((n_items, shares.shape[1]))
+    np.add.at(table, item[rows], shares[rows].toarray())
+    total = table.sum(axis=1, keepdims=True)
+    return np.asarray(table / np.where(total > 0, total, 1.0))
+
+
+def _judge(
+    labels: Labels, name: Any, said: Floats, own: Floats, at: Codes, experts: tuple[Any, ...], with_model: bool
+) -> JudgeAgreement:
+    """One judge on the items that it shares with experts."""
+    classes = labels.classes.tolist()
+    group = np.arange(len(at)) % _GROUPS
+    tables = _tables(said, own, group)
+    measures = _estimates(tables, _agreements, ("percent", "kappa", "ac1"), len(at))
+    truth_tables, corrected = tables.sum(axis=-3, keepdims=True), None
+    if with_model:
+        part = labels.select(items=labels.items[at], labelers=[*experts, name])
+        fitted = [_fit(part.select(items=part.items[group != g]), name) for g in range(int(group.max()) + 1)]
+        truth_tables = np.stack([_fit(part, name), *fitted])[:, None]
+        corrected = _estimates(truth_tables, _agreements, ("percent", "kappa", "ac1"), len(at)).get("kappa")
+    names = [("sensitivity", k) for k in range(len(classes))] + [("specificity", k) for k in range(len(classes))]
+    rates = _estimates(truth_tables, _rates, names, len(at))
+    by_class = {
+        what: {classes[k]: rates[what, k] for k in range(len(classes)) if (what, k) in rates}
+        for what in ("sensitivity", "specificity")
+    }
+    return JudgeAgreement(
+        name,
+        len(at),
+        measures["percent"],
+        measures.get("kappa"),
+        measures["ac1"],
+        by_class["sensitivity"],
+        by_class["specificity"],
+        corrected,
+    )
+
+
+def _fit(part: Labels, judge: Any) -> Floats:
+    """How often truth and judge are of which classes, by the model; shape (n_classes, n_classes)."""
+    with silenced_warnings():
+        model = DawidSkene(pooling=0.0).fit(part)
+    place = part.labelers.tolist().index(judge)
+    table = model.prior_[:, None] * model.confusion_[place][:, : part.n_classes]
+    return np.asarray(table / table.sum())
+
+
+def _ceiling(said: Floats) -> dict[str, Estimate]:
+    """How well an expert agrees with another, the mean over pairs."""
+    shared = (said.sum(axis=2) > 0).sum(axis=0) > 1
+    if shared.sum() < 2:
+        return {}
+    said, group = said[:, shared], np.arange(int(shared.sum())) % _GROUPS
+    pairs = [_tables(said[[a]], said[b], group) for a, b in combinations(range(len(said)), 2)]
+    return _estimates(np.concatenate(pairs, axis=1), _agreements, ("percent", "kappa", "ac1"), int(shared.sum()))
+
+
+def _tables(said: Floats, own: Floats, group: Codes) -> Floats:
+    """How often experts and judge say which classes, of all and without each group; (1 + groups, experts, C, C)."""
+    of_groups = np.stack(
+        [np.einsum("eik,il->ekl", said[:, group == g], own[group == g]) for g in range(int(group.max()) + 1)]
+    )
+    total = of_groups.sum(axis=0)
+    return np.concatenate([total[None], total - of_groups])
+
+
+def _agreements(tables: Floats) -> Floats:
+    """Percent agreement, Cohen's kappa and AC1, the mean over experts who share items with the judge."""
+    mass = tables.sum(axis=(-2, -1))
+    shares = ratio(tables, mass[..., None, None])
+    same = np.trace(shares, axis1=-2, axis2=-1)
+    one, other = shares.sum(axis=-1), shares.sum(axis=-2)
+    middle = (one + other) / 2
+    chance = (middle * (1 - middle)).sum(axis=-1) / max(tables.shape[-1] - 1, 1)
+    all_three = np.stack([same, beyond_chance(same, (one * other).sum(axis=-1)), beyond_chance(same, chance)], axis=-1)
+    weight = np.where(np.isfinite(all_three), mass[..., None], 0.0)
+    return ratio((np.nan_to_num(all_three) * weight).sum(axis=-2), weight.sum(axis=-2))
+
+
+def _rates(tables: Floats) -> Floats:
+    """Sensitivity and then specificity for each class."""
+    table = tables.sum(axis=-3)
+    right = np.diagonal(table, axis1=-2, axis2=-1)
+    truth, answered, total = table.sum(axis=-1), table.sum(axis=-2), table.sum(axis=(-2, -1))[..., None]
+    return np.concatenate([ratio(right, truth), ratio(total - truth - answered + right, total - truth)], axis=-1)
+
+
+def _estimates(tables: Floats, measure: Measure, names: Any, n_items: int) -> dict[Any, Estimate]:
+    """Each measure of all items that has a value, with its spread over the tables without a group each."""
+    values = measure(tables)
+    found: dict[Any, Estimate] = {}
+    for k, name in enumerate(names):
+        value, without = float(values[0, k]), values[1:, k]
+        if not np.isfinite(value):
+            continue
+        without = without[np.isfinite(without)]
+        n = max(len(without), 2)
+        variance = (n - 1) / n * float(((without - without.mean()) ** 2).sum()) if len(without) else 0.0
+        low = -1.0 if name in ("kappa", "ac1") else 0.0
+        std = max(variance**0.5, 0.5 / n_items)
+        bias = 0.5 / n_items if value > 1 - 1e-9 else 0.0
+        found[name] = CoefficientEstimate(
+            value, std, n - 1, bias=bias, bounds=(min(low, value), 1.0), name=_words(name)
+        )
+    return found
+
+
+def _words(name: Any) -> str:
+    return name if isinstance(name, str) else name[0]

@@ -1,0 +1,352 @@
+"""Coefficients of agreement as functions of a few sums over items, and what these sums are without an item or labeler.
+
+So a jackknife over all items and all labelers costs about as much as the coefficients themselves.
+
+Notation, with n_ik votes for class k among m_i on item i: Q_i is the number of ordered pairs of votes of different
+labelers on i that agree, and a_i = Q_i / m_i(m_i − 1) the agreement on i.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from trueup._base.types import Codes, Floats
+from trueup.reliability.tables import Scale, VoteRows, squared_differences
+
+_NUMBERS = {"items", "agree", "voted", "pairable", "squares", "labelers", "near"}  # sums that are not one a class
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What the sums of a part are made of.
+
+    Attributes
+    ----------
+    items : array of shape (n_items, n_sums)
+        What each item adds.
+    rows : array of shape (n_rows, n_sums)
+        By how much the sums change when a row goes.
+    """
+
+    items: Floats
+    rows: Floats
+
+
+class AgreementSums:
+    """The sums behind the coefficients of classes.
+
+    Parameters
+    ----------
+    rows : VoteRows
+    scale : {"nominal", "ordinal", "interval", "ratio"}
+    values : array of shape (n_classes,), optional
+        The numbers of the classes.
+    weights : array of shape (n_classes, n_classes), optional
+        How far two classes agree, for the weighted coefficient.
+    """
+
+    def __init__(self, rows: VoteRows, scale: Scale, values: Floats | None, weights: Floats | None) -> None:
+        self.rows, self.scale, self.values, self.weights = rows, scale, values, weights
+        n = rows.n_classes
+        sizes = {"items": 1, "agree": 1, "voted": 1, "shares": n, "pairable": 1, "said": n, "same": n}
+        if rows.is_named:
+            sizes |= {"margins": n, "squares": 1, "labelers": 1}
+        if weights is not None:
+            sizes |= {"near": 1}
+        if scale != "nominal":
+            sizes |= {"apart": n * n if scale == "ordinal" else 1}
+        ends = np.cumsum([0, *sizes.values()])
+        self.slots: dict[str, slice] = {name: slice(a, b) for name, a, b in zip(sizes, ends, ends[1:], strict=False)}
+        self.n_sums = int(ends[-1])
+        self.gaps = None if scale in ("nominal", "ordinal") else squared_differences(scale, n, values)
+
+    @cached_property
+    def labeler_shares(self) -> tuple[Floats, Floats]:
+        """The weight of the votes of each labeler, and the share of each class among them."""
+        mass = self.rows.weights[self.rows.item]
+        n_rows = len(mass)
+        by_labeler = sparse.csr_array(
+            (mass, (self.rows.labeler, np.arange(n_rows))), shape=(self.rows.n_labelers, n_rows)
+        )
+        sums = (by_labeler @ self.rows.shares).toarray()
+        total = sums.sum(axis=1)
+        return total, sums / np.where(total > 0, total, 1.0)[:, None]
+
+    def parts(self) -> Iterator[tuple[VoteRows, Changes]]:
+        """The changes of the sums, part by part."""
+        for part in self.rows.parts(self.n_sums):
+            yield part, self._changes(part)
+
+    def without_labeler(self, total: Floats, row_changes: Floats) -> Floats:
+        """The sums without each labeler, given the sums of the changes by its rows; shape (n_labelers, n_sums)."""
+        left = total + row_changes
+        if "margins" in self.slots:
+            mass, shares = self.labeler_shares
+            left[:, self.slots["margins"]] = total[self.slots["margins"]] - shares
+            left[:, self.slots["squares"]] = total[self.slots["squares"]] - (shares**2).sum(axis=1, keepdims=True)
+            left[:, self.slots["labelers"]] = total[self.slots["labelers"]] - (mass > 0)[:, None]
+        return left
+
+    def total(self, items: Floats) -> Floats:
+        """The sums of all, from what all items add; those over labelers are no sums over items."""
+        total = items.copy()
+        if "margins" in self.slots:
+            mass, shares = self.labeler_shares
+            total[self.slots["margins"]] = shares.sum(axis=0)
+            total[self.slots["squares"]] = (shares**2).sum()
+            total[self.slots["labelers"]] = (mass > 0).sum()
+        return total
+
+    def _changes(self, part: VoteRows) -> Changes:
+        share = part.shares.toarray()
+        item = part.item
+        counts = _sum_rows(share, item, part.n_items)
+        m = np.bincount(item, minlength=part.n_items).astype(float)
+        weight = part.weights
+        is_pair, is_two, is_one = m >= 2, m[item] == 2, m[item] == 1
+        items, rows = np.zeros((part.n_items, self.n_sums)), np.zeros((len(item), self.n_sums))
+        of_pair, of_three = np.maximum(m - 1, 1), np.maximum(m - 2, 1)
+
+        def put(name: str, by_item: Floats, without_row: Floats) -> None:
+            """What items add, and what the item of each row adds without this row."""
+            at = self.slots[name]
+            items[:, at] = _column(by_item)
+            rows[:, at] = _column(without_row) - items[item, at]
+
+        def pairs(cross: Floats) -> tuple[Floats, Floats]:
+            """Pairs of an item, and those of the item of each row without this row."""
+            by_item = _sum_rows(cross, item, part.n_items)
+            return by_item, by_item[item] - 2 * cross
+
+        cross = counts[item] * share - share**2  # the others that say the same as a row, by class
+        same, same_without = pairs(cross)
+        agree, agree_without = same.sum(axis=1), same_without.sum(axis=1)
+        left = ~is_two & ~is_one  # rows without which their item still has a pair
+        put("items", is_pair.astype(float), left.astype(float))
+        put("agree", agree / (np.maximum(m, 1) * of_pair), agree_without / (of_pair * of_three)[item] * left)
+        put("voted", (m > 0).astype(float), (~is_one).astype(float))
+        put("shares", counts / np.maximum(m, 1)[:, None], (counts[item] - share) / of_pair[item][:, None])
+        put("pairable", m * is_pair, (m[item] - 1) * left)
+        put("said", counts * is_pair[:, None], (counts[item] - share) * left[:, None])
+        put("same", same / of_pair[:, None], same_without * (left / of_three[item])[:, None])
+        if self.weights is not None:
+            near, near_without = pairs(_cross(counts[item], share, self.weights))
+            put("near", near / (np.maximum(m, 1) * of_pair), near_without / (of_pair * of_three)[item] * left)
+        if self.scale == "ordinal":
+            both = (counts[item] - share)[:, :, None] * share[:, None, :]
+            both = ((both + both.swapaxes(1, 2)) / 2).reshape(len(item), -1)
+            apart, apart_without = pairs(both)
+            put("apart", apart / of_pair[:, None], apart_without * (left / of_three[item])[:, None])
+        elif self.gaps is not None:
+            apart, apart_without = pairs(_cross(counts[item], share, self.gaps))
+            put("apart", apart / of_pair, apart_without * left / of_three[item])
+        items, rows = items * weight[:, None], rows * weight[item][:, None]
+        if "margins" in self.slots:
+            self._put_margins(part, share, items, rows)
+        return Changes(items, rows)
+
+    def _put_margins(self, part: VoteRows, share: Floats, items: Floats, rows: Floats) -> None:
+        """The sums over labelers of their shares of classes, and of the squares of these."""
+        mass, shares = self.labeler_shares
+        weight = part.weights[part.item]
+        mean, rest = shares[part.labeler], mass[part.labeler] - weight
+        is_last = rest <= 1e-9 * weight
+        after = (mass[part.labeler, None] * mean - weight[:, None] * share) / np.where(is_last, 1.0, rest)[:, None]
+        after[is_last] = 0.0
+        rows[:, self.slots["margins"]] = after - mean
+        rows[:, self.slots["squares"]] = ((after**2).sum(axis=1) - (mean**2).sum(axis=1))[:, None]
+        rows[:, self.slots["labelers"]] = -is_last[:, None].astype(float)
+        for name in ("margins", "squares", "labelers"):
+            at = self.slots[name]
+            items[:, at] = -_sum_rows(rows[:, at], part.item, part.n_items)
+
+    # ------------------------------------------------------------------ the coefficients
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The coefficients, in the order of `coefficients`."""
+        named = ("conger",) if self.rows.is_named else ()
+        weighted = ("ac2",) if self.weights is not None else ()
+        return ("percent", "fleiss", *named, "alpha", "ac1", *weighted, "brennan_prediger")
+
+    def coefficients(self, sums: Floats) -> Floats:
+        """The coefficients and after them the agreement on each class; nan where one has no value.
+
+        Parameters
+        ----------
+        sums : array of shape (..., n_sums)
+
+        Returns
+        -------
+        array of shape (..., n_coefficients + n_classes)
+        """
+        n = self.rows.n_classes
+
+        def of(name: str) -> Any:
+            value = sums[..., self.slots[name]]
+            return value[..., 0] if name in _NUMBERS else value
+
+        percent = ratio(of("agree"), of("items"))
+        shares = ratio(of("shares"), of("voted")[..., None])
+        spread = 1 - (shares**2).sum(axis=-1)
+        found = {"percent": percent, "fleiss": beyond_chance(percent, 1 - spread)}
+        if self.rows.is_named:
+            pairs = of("labelers") * (of("labelers") - 1)
+            chance = ratio((of("margins") ** 2).sum(axis=-1) - of("squares"), pairs)
+            found["conger"] = beyond_chance(percent, chance)
+        found["alpha"] = self._alpha(of)
+        of_all = 1 / max(n - 1, 1) if n > 1 else np.nan
+        found["ac1"] = beyond_chance(percent, spread * of_all)
+        if self.weights is not None:
+            near = ratio(of("near"), of("items"))
+            found["ac2"] = beyond_chance(near, self.weights.sum() * spread * of_all / n)
+        found["brennan_prediger"] = beyond_chance(percent, np.full(np.shape(percent), 1 / n))
+        by_class = ratio(of("same"), of("said"))
+        return np.concatenate([np.stack([found[name] for name in self.names], axis=-1), by_class], axis=-1)
+
+    def _alpha(self, of: Callable[[str], Any]) -> Floats:
+        said, pairable = of("said"), of("pairable")
+        if self.scale == "nominal":
+            observed = pairable - of("same").sum(axis=-1)
+            expected = pairable**2 - (said**2).sum(axis=-1)
+        elif self.gaps is not None:
+            observed = of("apart")[..., 0]
+            expected = ((said @ self.gaps) * said).sum(axis=-1)
+        else:
+            gaps = squared_differences("ordinal", self.rows.n_classes, self.values, said)
+            observed = (of("apart") * gaps.reshape(*gaps.shape[:-2], -1)).sum(axis=-1)
+            expected = np.einsum("...k,...kl,...l->...", said, gaps, said)
+        return np.asarray(1 - ratio(observed * (pairable - 1), expected))
+
+
+def ratio(above: Any, below: Any) -> Floats:
+    """The quotient; nan where there is nothing below."""
+    above, below = np.broadcast_arrays(np.asarray(above, dtype=float), np.asarray(below, dtype=float))
+    return np.asarray(np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 1e-12))
+
+
+def beyond_chance(agreement: Any, chance: Any) -> Floats:
+    """The share of what chance leaves; nan where chance leaves nothing."""
+    return ratio(agreement - chance, 1 - chance)
+
+
+def _column(values: Floats) -> Floats:
+    return values[:, None] if values.ndim == 1 else values
+
+
+def _sum_rows(values: Floats, item: Codes, n_items: int) -> Floats:
+    """Sums over the rows of each item, which are in order."""
+    sums = np.zeros((n_items, *values.shape[1:]))
+    if len(item):
+        starts = np.flatnonzero(np.diff(item, prepend=-1))
+        sums[item[starts]] = np.add.reduceat(values, starts, axis=0)
+    return sums
+
+
+def _cross(counts: Floats, share: Floats, weights: Floats) -> Floats:
+    """How far each row agrees with all others of its item."""
+    return np.asarray((((counts - share) @ weights) * share).sum(axis=1))
+
+
+class RatingSums:
+    """The sums behind intraclass correlations: variances of items, labelers and the rest, by the method of moments.
+
+    Henderson's first method, which is the analysis of variance where no vote is missing. Only items with two votes and
+    more count.
+    """
+
+    names = ("icc1", "icc_a1", "icc_c1")
+    n_sums = 9
+
+    def __init__(self, rows: VoteRows, values: Floats) -> None:
+        self.rows = rows.on_items(rows.votes_per_item >= 2)
+        weights = self.rows.weights[self.rows.item]
+        self.rating = np.asarray(self.rows.shares @ values).ravel()
+        self.rating = self.rating - np.average(self.rating, weights=weights)  # the sums keep their digits
+        self._n = np.bincount(self.rows.labeler, minlength=rows.n_labelers).astype(float)
+        self._sum = np.bincount(self.rows.labeler, self.rating, rows.n_labelers)
+
+    def parts(self) -> Iterator[tuple[VoteRows, Changes]]:
+        """The changes of the sums, all at once."""
+        item, y = self.rows.item, self.rating
+        m, total = np.bincount(item).astype(float), np.bincount(item, y)
+        squares = np.bincount(item, y * y)
+        ones = np.ones(len(m))
+        # n votes, n items, labelers, Σy, Σy², Σ of item totals squared over their number, the same of labelers,
+        # Σ of numbers squared of items and of labelers; the last two of labelers change row by row
+        n, s = self._n[self.rows.labeler], self._sum[self.rows.labeler]
+        left = np.where(n > 1, (s - y) ** 2 / np.maximum(n - 1, 1), 0.0)
+        labeler_rows = np.column_stack([-(n == 1).astype(float), left - s * s / n, 1 - 2 * n])
+        by_item = -_sum_rows(labeler_rows, item, len(m))
+        items = np.column_stack(
+            [m, ones, by_item[:, 0], total, squares, total**2 / m, by_item[:, 1], m**2, by_item[:, 2]]
+        )
+        mi, ti = m[item], total[item]
+        gone = mi == 1
+        rows = np.column_stack(
+            [
+                -np.ones(len(y)),
+                -gone.astype(float),
+                labeler_rows[:, 0],
+                -y,
+                -y * y,
+                np.where(gone, 0.0, (ti - y) ** 2 / np.maximum(mi - 1, 1)) - ti**2 / mi,
+                labeler_rows[:, 1],
+                1 - 2 * mi,
+                labeler_rows[:, 2],
+            ]
+        )
+        yield self.rows, Changes(items, rows)
+
+    def total(self, items: Floats) -> Floats:
+        """The sums of all."""
+        total = items.copy()
+        voted = self._n > 0
+        total[2], total[8] = voted.sum(), (self._n**2).sum()
+        total[6] = (self._sum[voted] ** 2 / self._n[voted]).sum()
+        return total
+
+    def without_labeler(self, total: Floats, row_changes: Floats) -> Floats:
+        """The sums without each labeler."""
+        left = total + row_changes
+        left[:, 2] = total[2] - (self._n > 0)
+        left[:, 6] = total[6] - self._sum**2 / np.maximum(self._n, 1)
+        left[:, 8] = total[8] - self._n**2
+        return left
+
+    def coefficients(self, sums: Floats) -> Floats:
+        """ICC(1), ICC(A,1) and ICC(C,1); shape (..., 3)."""
+        n, a, b, total, squares, by_item, by_labeler, item_squares, labeler_squares = np.moveaxis(sums, -1, 0)
+        mean = ratio(total**2, n)
+        between, within = by_item - mean, squares - by_item
+        k = ratio(n - ratio(item_squares, n), a - 1)  # votes an item
+        noise = ratio(within, n - a)
+        items = ratio(between - (a - 1) * noise, (a - 1) * k)
+        one_way = ratio(items, items + noise)
+        # E of: between items, between labelers, the rest; unknown: variances of items, labelers and the rest
+        ka, kb = ratio(item_squares, n), ratio(labeler_squares, n)
+        between_labelers = by_labeler - mean
+        rest = squares - by_item - by_labeler + mean
+        system = np.stack(
+            [
+                np.stack([n - ka, a - kb, a - 1], axis=-1),
+                np.stack([b - ka, n - kb, b - 1], axis=-1),
+                np.stack([ka - b, kb - a, n - a - b + 1], axis=-1),
+            ],
+            axis=-2,
+        )
+        known = np.stack([between, between_labelers, rest], axis=-1)
+        sound = np.isfinite(system).all(axis=(-1, -2)) & (np.abs(np.linalg.det(np.nan_to_num(system))) > 1e-9)
+        safe = np.where(sound[..., None, None], system, np.eye(3))
+        of_item, of_labeler, of_rest = np.moveaxis(np.linalg.solve(safe, known[..., None])[..., 0], -1, 0)
+        absolute = ratio(of_item, of_item + of_labeler + of_rest)
+        consistent = ratio(of_item, of_item + of_rest)
+        found = np.stack([one_way, absolute, consistent], axis=-1)
+        found[..., 1:][~sound] = np.nan
+        return found

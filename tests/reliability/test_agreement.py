@@ -1,0 +1,258 @@
+"""Agreement: intervals, missing votes, repeats, weights, slices, and what is said where a coefficient has no value."""
+
+import json
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+import trueup as tu
+from benchmarks.agreement import coverage_of, ours, random_tables
+from trueup.exceptions import InvalidLabels, InvalidParameter
+from trueup.reliability.intervals import jackknife
+from trueup.reliability.sums import AgreementSums, RatingSums
+from trueup.reliability.tables import SCALES, VoteRows, agreement_weights, vote_rows
+
+
+def panel(n_items=80, n_labelers=5, missing=0.2, seed=0, n_classes=3):
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, n_classes, n_items)[:, None]
+    votes = np.where(rng.random((n_items, n_labelers)) < 0.7, truth, rng.integers(0, n_classes, (n_items, n_labelers)))
+    votes[rng.random(votes.shape) < missing] = -1
+    votes[:, 0] = np.where((votes < 0).all(axis=1), 0, votes[:, 0])
+    return tu.Labels.from_matrix(votes, missing=-1, classes=list(range(n_classes)))
+
+
+# ------------------ the same as other packages, whose values were computed in an environment of their own
+
+PEERS = {
+    0: {
+        "irrCAC fleiss": 0.32617886178862,
+        "irrCAC conger": 0.33333333333333,
+        "irrCAC ac1": 0.43680347920631,
+        "irrCAC ac2 ordinal": 0.61384431772974,
+        "irrCAC ac2 ratio": 0.60787519239271,
+        "krippendorff alpha ordinal": 0.42601326844759746,
+        "statsmodels cohen": 0.33735279797526335,
+        "statsmodels cohen_weighted linear": 0.3830670071351902,
+        "statsmodels cohen_weighted quadratic": 0.41849517009179954,
+        "pingouin icc1": 0.3959052219921784,
+        "pingouin icc_a1": 0.4012767897856816,
+        "pingouin icc_ck": 0.7402733964248158,
+    },
+    3: {  # with missing votes
+        "irrCAC percent": 0.55,
+        "irrCAC fleiss": 0.38105926739577,
+        "irrCAC conger": 0.38162751677852,
+        "irrCAC ac1": 0.40605856922442,
+        "irrCAC ac2 interval": 0.20338270736665,
+        "irrCAC brennan_prediger": 0.4,
+        "krippendorff alpha nominal": 0.40468373823593784,
+        "krippendorff alpha ordinal": 0.20405441607674324,
+        "krippendorff alpha interval": 0.21029637501475962,
+        "krippendorff alpha ratio": 0.2157904220839253,
+    },
+}
+
+
+@pytest.mark.parametrize("place", PEERS)
+def test_other_packages_say_the_same(place):
+    case = random_tables(4)[place]
+    names = {name.partition(" ")[2]: value for name, value in PEERS[place].items()}
+    assert ours(case, list(names)) == pytest.approx(names, abs=1e-9)
+
+
+# ------------------ sums without an item, a labeler or a vote are those of the votes that are left
+
+
+def without(rows, kept):
+    at = np.flatnonzero(kept)
+    fields = (rows.n_items, rows.n_labelers, rows.weights, rows.is_named)
+    return VoteRows(rows.item[at], rows.labeler[at], rows.shares[at], *fields)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_what_is_left_is_counted_as_if_the_rest_had_never_been(scale):
+    rng = np.random.default_rng(1)
+    labels = panel(n_items=25, missing=0.5)
+    rows = vote_rows(labels, rng.random(labels.n_items) + 0.5)
+    values = np.arange(3.0)
+    weights = agreement_weights("quadratic", values)
+
+    def sums_of(rows):
+        sums = AgreementSums(rows, scale, values, weights)
+        return sums, sums.total(sum(changes.items.sum(axis=0) for _, changes in sums.parts()))
+
+    sums, total = sums_of(rows)
+    ((_, changes),) = sums.parts()
+    for item in range(rows.n_items):
+        np.testing.assert_allclose(total - changes.items[item], sums_of(without(rows, rows.item != item))[1], atol=1e-9)
+    for row in range(len(rows.item)):
+        left = without(rows, np.arange(len(rows.item)) != row)
+        np.testing.assert_allclose(total + changes.rows[row], sums_of(left)[1], atol=1e-9)
+    by_labeler = np.array([changes.rows[rows.labeler == k].sum(axis=0) for k in range(rows.n_labelers)])
+    for labeler, left in enumerate(sums.without_labeler(total, by_labeler)):
+        there = sums_of(without(rows, rows.labeler != labeler))[1]
+        np.testing.assert_allclose(left, there, atol=1e-9)
+
+
+def test_ratings_without_an_item_or_a_labeler():
+    labels = panel(n_items=20, missing=0.0)
+    rows = vote_rows(labels)
+    sums = RatingSums(rows, np.arange(3.0))
+    ((_, changes),) = sums.parts()
+    total = sums.total(changes.items.sum(axis=0))
+    for item in (0, 7):
+        other = RatingSums(rows.on_items(np.arange(20) != item), np.arange(3.0))
+        values = other.coefficients(other.total(next(iter(other.parts()))[1].items.sum(axis=0)))
+        np.testing.assert_allclose(sums.coefficients(total - changes.items[item]), values, atol=1e-9)
+    by_labeler = np.array([changes.rows[rows.labeler == k].sum(axis=0) for k in range(5)])
+    left = sums.without_labeler(total, by_labeler)
+    other = RatingSums(without(rows, rows.labeler != 2), np.arange(3.0))
+    values = other.coefficients(other.total(next(iter(other.parts()))[1].items.sum(axis=0)))
+    np.testing.assert_allclose(sums.coefficients(left[2]), values, atol=1e-9)
+
+
+def test_the_order_of_items_and_the_names_of_labelers_do_not_matter():
+    frame = panel().to_frame(backend="pandas")
+    one = tu.agreement(tu.Labels.from_frame(frame))
+    frame["item"], frame["labeler"] = -frame["item"], frame["labeler"].map(lambda k: f"z{9 - k}")
+    other = tu.agreement(tu.Labels.from_frame(frame.sample(frac=1, random_state=0)))
+    for name in one:
+        assert other[name].mean == pytest.approx(one[name].mean, abs=1e-12)
+        assert other[name].interval() == pytest.approx(one[name].interval(), abs=1e-9)
+
+
+def test_parts_of_the_votes_add_up(monkeypatch):
+    whole = jackknife(AgreementSums(vote_rows(panel()), "nominal", None, None), with_labelers=True)
+    monkeypatch.setattr("trueup.reliability.tables._CELLS", 200)
+    monkeypatch.setattr("trueup.reliability.intervals._KEPT", 0)
+    parts = jackknife(AgreementSums(vote_rows(panel()), "nominal", None, None), with_labelers=True)
+    np.testing.assert_allclose(parts.value, whole.value)
+    np.testing.assert_allclose(parts.variance, whole.variance)
+
+
+# ------------------ the parts of an answer
+
+
+def test_pairs_are_cohens_kappa_of_two():
+    labels = panel()
+    a = tu.agreement(labels)
+    mean = []
+    for pair in combinations(range(5), 2):
+        two = tu.agreement(labels.select(labelers=pair))
+        assert a.pairs[pair].mean == pytest.approx(two["cohen"].mean, abs=1e-12)
+        mean.append((two["cohen"].mean, a.pairs.n_items[pair]))
+    values, weights = zip(*mean, strict=True)
+    assert a["cohen"].mean == pytest.approx(np.average(values, weights=weights), abs=1e-12)
+    assert len(a.pairs) == 10
+    assert a.pairs.to_frame(backend="pandas").shape == (10, 7)
+    with pytest.raises(InvalidParameter):
+        a.pairs[0, 0]
+
+
+def test_classes_are_agreed_on_as_often_as_counted():
+    labels = tu.Labels.from_matrix([["a", "a"], ["a", "b"], ["b", "b"], ["c", "a"]])
+    a = tu.agreement(labels)
+    assert {name: round(one.mean, 6) for name, one in a.by_class.items()} == {
+        "a": pytest.approx(2 / 4),
+        "b": pytest.approx(2 / 3, abs=1e-6),
+        "c": 0.0,
+    }
+    assert [d.item for d in a.disputed(1)] == [1]
+    assert a.disputed(1)[0].votes == {"a": 1.0, "b": 1.0}
+
+
+def test_repeats_share_a_vote_and_weights_count():
+    columns = {"item": [0, 0, 0, 1, 1], "labeler": ["x", "x", "y", "x", "y"], "label": ["a", "b", "a", "b", "b"]}
+    with pytest.warns(tu.exceptions.DataWarning):
+        labels = tu.Labels.from_frame(columns)
+    a = tu.agreement(labels)
+    assert a["percent"].mean == pytest.approx(0.75)
+    weighted = tu.agreement(tu.Labels.from_matrix([[0, 1], [1, 1]]), weights={0: 3.0, 1: 1.0})
+    assert weighted["percent"].mean == pytest.approx(0.25)
+
+
+def test_slices_have_their_own_answer():
+    labels = panel().with_items({"item": list(range(80)), "topic": ["law", "art"] * 40}, item="item")
+    a = tu.agreement(labels, by="topic")
+    alone = tu.agreement(labels.select(items=list(range(0, 80, 2))))
+    assert list(a.by) == ["law", "art"]
+    assert a.by["law"]["alpha"].interval() == pytest.approx(alone["alpha"].interval())
+    assert set(a.to_frame(backend="pandas")["slice"]) == {"all", "law", "art"}
+
+
+def test_an_answer_can_be_written(tmp_path):
+    a = panel().agreement(scale="interval")
+    data = json.loads(json.dumps(a.to_dict(), allow_nan=False))
+    assert data["coefficients"]["alpha"]["mean"] == a["alpha"].mean
+    for name in ("page.html", "page.md", "page.json"):
+        assert a.save_html(tmp_path / name).stat().st_size > 1000
+    assert "alpha" in repr(a)
+    assert "%" in a.sentence
+
+
+def test_fixed_labelers_are_surer_and_two_are_always_fixed():
+    labels = panel(n_labelers=6)
+    random, fixed = tu.agreement(labels)["alpha"], tu.agreement(labels, labelers="fixed")["alpha"]
+    assert random.mean == fixed.mean
+    assert np.diff(fixed.interval()) < np.diff(random.interval())
+    assert tu.agreement(labels.select(labelers=[0, 1])).labelers == "fixed"
+    assert len(tu.agreement(labels.select(labelers=[0, 1, 2])).notes) > len(tu.agreement(labels).notes)
+
+
+# ------------------ votes that say little
+
+
+def test_what_cannot_be_said_is_said():
+    with pytest.raises(InvalidLabels):
+        tu.agreement(tu.Labels.from_matrix([[0], [1]]))
+    with pytest.raises(InvalidLabels):
+        tu.agreement(tu.Labels.from_matrix([[0, -1], [-1, 1]], missing=-1))
+    with pytest.raises(InvalidLabels) as refused:
+        tu.agreement(tu.Labels.from_matrix([["x", "y", "z"], ["x", "z", "y"]]), scale="ordinal")
+    assert refused.value.parameter == "scale"
+    with pytest.raises(InvalidLabels) as refused:
+        tu.agreement(tu.Labels.from_matrix([["x", "y"], ["x", "y"]]), scale="interval")
+    assert refused.value.parameter == "scale"
+    with pytest.raises(InvalidParameter) as refused:
+        tu.agreement(panel())["icc1"]
+    assert refused.value.parameter == "scale"
+    with pytest.raises(InvalidParameter) as refused:
+        tu.agreement(panel(), values={0: 1.0}, scale="ordinal")
+    assert refused.value.parameter == "values"
+    named = tu.Labels.from_matrix([["low", "high"], ["mid", "mid"]], classes=["low", "mid", "high"])
+    assert "alpha" in tu.agreement(named, scale="ordinal")
+
+
+@pytest.mark.parametrize("votes", [[[0, 0, 0]] * 4, [[0, 1, 1]] * 4, [[0, 0], [1, 1]], [[0, 1], [1, 0]], [[0, 1]]])
+@pytest.mark.parametrize("scale", SCALES)
+def test_no_number_is_nan_without_a_word(votes, scale):
+    a = tu.agreement(tu.Labels.from_matrix(votes, classes=[0, 1]), scale=scale)
+    for estimate in (*a.values(), *a.by_class.values()):
+        low, high = estimate.interval()
+        assert low <= estimate.mean <= high
+    for name in a.left_out:
+        assert any(name in note for note in a.notes)
+        with pytest.raises(InvalidParameter):
+            a[name]
+    json.dumps(a.to_dict(), allow_nan=False)
+
+
+def test_of_an_anonymous_crowd_the_pairs_are_not_known():
+    a = tu.agreement(tu.Labels.from_counts([[3, 1], [0, 2], [2, 2]]))
+    assert {"cohen", "conger", "scott"} <= a.left_out.keys()
+    assert a["fleiss"].mean == pytest.approx(0.2)
+
+
+# ------------------ intervals
+
+
+@pytest.mark.parametrize(
+    "case", [(60, 10, 20, 0.2, "fixed"), pytest.param((200, 10, 8, 0.0, "random"), marks=pytest.mark.slow)]
+)
+def test_intervals_hold_and_would_not_if_they_were_narrower(case):
+    # of 150 runs between 135 and 149 hold with a probability of .999 at 95%, and on average 131 with 0.8 of the width
+    plain, narrow = coverage_of(*case, runs=150, widths=(1.0, 0.8))
+    assert all(135 / 150 <= share <= 149 / 150 for share in plain.values()), plain
+    assert np.mean(list(narrow.values())) < 135 / 150, narrow
