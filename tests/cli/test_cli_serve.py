@@ -158,7 +158,8 @@ def test_guidelines_without_a_class_are_refused_before_anything_is_worked_out(fi
     (files / "guide.md").write_text("# In general\nLook twice.\n")
     refused = run_main("serve", "votes.csv", "predictions.csv", "--guidelines", "guide.md", "--port", "0")
     assert refused.code == 2
-    assert_one_sentence(refused)
+    assert refused.err.splitlines()[-1].startswith("error: the guidelines")
+    assert not list(files.glob("*.vetting.db"))
 
 
 def test_a_file_of_settings_is_read_with_paths_from_its_folder(files):
