@@ -81,7 +81,7 @@ def test_errors_say_what_to_do(without):
     without("torch", "distributed")
     with pytest.raises(MissingExtra, match=r"`engine='torch'` needs torch, .*: pip install 'trueup\[torch\]'"):
         choose_engine("torch", offers=ENGINES)
-    with pytest.raises(MissingExtra, match=r"engine='dask' needs distributed, .*: pip install 'trueup\[dask\]'"):
+    with pytest.raises(MissingExtra, match=r"`engine='dask'` needs distributed, .*: pip install 'trueup\[dask\]'"):
         choose_engine("dask", offers=ENGINES)
 
 

@@ -155,9 +155,9 @@ def test_gold_turns_a_contrary_crowd_around():
 
 def test_an_iteration_that_stops_early_says_so():
     labels = simulate.dawid_skene(n_items=200, random_state=0).labels
-    with pytest.warns(ConvergenceWarning, match="raise max_iter"):
+    with pytest.warns(ConvergenceWarning, match="raise `max_iter`"):
         assert not noise.DawidSkene(max_iter=2).fit(labels).converged_
-    with pytest.warns(ConvergenceWarning, match="raise max_iter"):
+    with pytest.warns(ConvergenceWarning, match="raise `max_iter`"):
         noise.OneCoin(max_iter=1).fit(labels)
 
 

@@ -13,7 +13,6 @@ from trueup.report.sentences import plain
 if TYPE_CHECKING:
     from trueup.reliability import Agreement
 
-_MOST_PAIRS = 40
 _MOST_VOTES = 200_000  # of a report that is about something else
 
 
@@ -32,9 +31,7 @@ def agreement_report(answer: Agreement) -> dict[str, Any]:
         **data,
         "verdict": [plain(data["sentence"])],
         "notes": [plain(note) for note in data["notes"]],
-        "n_pairs": len(data["pairs"]),
-        "pairs": data["pairs"][:_MOST_PAIRS],
-        "rests": answer.labels.n_votes,
+        "n_votes": answer.labels.n_votes,
     }
 
 

@@ -298,4 +298,78 @@ def preferences(report: Row) -> dict[str, Any]:
     return _answer_page(report, [said, *more], facts, parts)
 
 
-PAGES = {"over_time": over_time, "rates": rates, "preferences": preferences}
+# ------------------ Agreement of labelers.
+
+
+def agreement(report: Row) -> dict[str, Any]:
+    """The page of agreement: coefficients, classes, pairs, judges and disputed items."""
+    level = level_words(report["level"])
+
+    def ends(row: Row) -> tuple[str, str]:
+        return (number(row["mean"]), interval(row["low"], row["high"]))
+
+    def of_coefficients(caption: str, part: Row) -> Row:
+        rows = [(row["meaning"], *ends(row)) for row in part["coefficients"].values()]
+        return table(caption, ("Coefficient", "Mean", f"{level} interval"), rows)
+
+    coefficients = [of_coefficients("All items", report)]
+    coefficients += [of_coefficients(shorten(name), part) for name, part in report["by"].items()]
+    classes = [(shorten(row["class"]), *ends(row)) for row in report["by_class"]]
+    parts = [
+        _part("coefficients", "Coefficients", "", [], *coefficients),
+        _part(
+            "classes",
+            "Classes",
+            "If a labeler says this class, how often another says it, too.",
+            [],
+            table("Agreement on each class", ("Class", "Mean", f"{level} interval"), classes),
+        ),
+    ]
+    pairs = [
+        (
+            shorten(row["a"], 40),
+            shorten(row["b"], 40),
+            f"{row['n_items']:,}",
+            number(row["percent"]),
+            *(("–", "") if row["kappa"] is None else (number(row["kappa"]), interval(row["low"], row["high"]))),
+        )
+        for row in report["pairs"][:_MOST_ROWS]
+    ]
+    if pairs:
+        head = ("Labeler", "With", "Items", "Same", "Kappa", f"{level} interval")
+        about = f"Those that agree most first; {some(len(report['pairs']), 'pair')} in all."
+        parts.append(_part("pairs", "Pairs", about, [], table("Every two labelers", head, pairs, n_words=2)))
+    if report["judges"]:
+        judges = report["judges"]
+        head = ("Judge", "Measure", "Class", "Mean", f"{level} interval")
+        of_judges = [(shorten(r["judge"]), r["measure"], r["class"] or "", *ends(r)) for r in judges["judges"]]
+        against = "experts" if judges["experts"] else "gold"
+        of_each = table("Each judge", head, of_judges, n_words=3)
+        parts.append(_part("judges", f"Judges against {against}", judges["sentence"], [], of_each))
+    disputed = [
+        (shorten(row["item"]), ", ".join(f"{shorten(name)} {n:g}" for name, n in row["votes"].items()))
+        for row in report["disputed"]
+    ]
+    if disputed:
+        lead = "Those on which labelers disagree most."
+        parts.append(
+            _part("disputed", "Items", lead, [], table("Disputed items", ("Item", "Votes"), disputed, n_words=2))
+        )
+    these = "other labelers like these" if report["labelers"] == "random" else "these labelers"
+    return {
+        "title": report["title"],
+        "verdict": report["verdict"],
+        "next_steps": [],
+        "facts": [
+            (f"{report['n_items']:,}", "items"),
+            (f"{report['n_pairable']:,}", "with two votes and more"),
+            (f"{report['n_labelers']:,}", "labelers"),
+        ],
+        "remarks": [f"Intervals are about other items and {these}."],
+        "notes": report["notes"],
+        "parts": parts,
+        "how_to": None,
+    }
+
+
+PAGES = {"over_time": over_time, "rates": rates, "preferences": preferences, "agreement": agreement}
