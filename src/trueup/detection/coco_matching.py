@@ -7,14 +7,12 @@ chosen by several (crowds), and neither count as found nor against the detector.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from trueup._base.engines import choose_engine
 from trueup._base.types import Booleans, Floats, Positions
 from trueup.detection import loops
 from trueup.detection.shapes import Shapes, align, group_by, mask_overlaps, paired_box_overlaps
@@ -128,44 +126,23 @@ def scores_of(matches: Matches, found: Shapes) -> CocoScores:
     # By falling score; of equal ones the first image first, as COCO has it.
     order = np.lexsort((-score, category))
     starts = np.searchsorted(category[order], np.arange(n_categories + 1))
-    if choose_engine(work=len(order), worth=WORTH_COMPILING) == "numba":
-        from trueup.detection import compiled_loops
-
-        limits = np.array(LIMITS)
-        counts = matches.n_objects, RECALL_POINTS, limits, _TINY
-        compiled_loops.fill_scores(matches.outcome, order, starts, matches.rank, *counts, precision, recall)
-        return CocoScores(precision, recall, matches.thresholds, matches.areas, found.categories)
-    for k in range(n_categories):
-        members = order[starts[k] : starts[k + 1]]
-        n_objects = matches.n_objects[:, k]
-        outcome = matches.outcome[:, :, members]
-        for area in np.flatnonzero(n_objects):
-            precision[area, :, k] = mean_precision(outcome[area], int(n_objects[area]))
-            for limit, most in enumerate(LIMITS):
-                right = (outcome[area] == 1) & (matches.rank[members] < most)
-                recall[limit, area, :, k] = right.sum(axis=1) / n_objects[area]
+    fill_scores(matches.outcome, order, starts, matches.rank, matches.n_objects, precision, recall)
     return CocoScores(precision, recall, matches.thresholds, matches.areas, found.categories)
 
 
-def mean_precision(outcome: npt.NDArray[np.int8], n_objects: int) -> Floats:
-    """Mean precision over the points of recall, for rows of outcomes by falling score."""
-    is_right, is_ignored = outcome == 1, outcome < 0
-    places = np.flatnonzero(is_right.any(axis=0))  # precision rises nowhere else
-    n_rows, n = len(outcome), len(places)
-    right = np.cumsum(is_right[:, places], axis=1)
-    counted = np.broadcast_to(places + 1, right.shape)
-    if is_ignored.any():
-        counted = counted - np.cumsum(is_ignored, axis=1)[:, places]
-    precision = right / (counted + _TINY)
-    precision = np.maximum.accumulate(precision[:, ::-1], axis=1)[:, ::-1]
-    # Points of recall that take the same number of right ones are looked up once; which detection brings that number is
-    # a search among integers, of all rows at once.
-    reached = np.searchsorted(np.arange(n_objects + 1) / n_objects, RECALL_POINTS)
-    needed, n_points = np.unique(np.minimum(reached, n + 1), return_counts=True)
-    base = np.arange(n_rows)[:, None]
-    at = np.searchsorted((right + base * (n + 2)).ravel(), needed + base * (n + 2)) - base * n
-    padded = np.concatenate([precision, np.zeros((n_rows, 1))], axis=1)
-    return np.asarray(np.take_along_axis(padded, at, axis=1) @ n_points / len(RECALL_POINTS))
+def fill_scores(
+    outcome: npt.NDArray[np.int8],
+    order: Positions,
+    starts: Positions,
+    rank: Positions,
+    n_objects: Positions,
+    precision: Floats,
+    recall: Floats,
+) -> None:
+    """Fill precision, and recall at as many of `LIMITS` as it has rows; see `loops.fill_scores`."""
+    limits = np.array(LIMITS[: len(recall)], dtype=np.int64)
+    kernel = loops.loop(loops.fill_scores, work=len(order), worth=WORTH_COMPILING)
+    kernel(outcome, order, starts, rank, n_objects, RECALL_POINTS, limits, _TINY, precision, recall)
 
 
 THRESHOLDS = np.linspace(0.5, 0.95, 10)
@@ -301,7 +278,7 @@ def outcomes_of(
     outside = (size[None] < low[:, None]) | (size[None] > high[:, None])
     least = np.minimum(thresholds, 1 - 1e-10)
     outcomes = np.zeros((len(overlaps), len(areas), len(thresholds), len(pairs.order)), dtype=np.int8)
-    kernel = _kernel(len(overlaps) * len(pairs.order))
+    kernel = loops.loop(loops.match_groups, work=len(overlaps) * len(pairs.order), worth=WORTH_COMPILING)
     for values, outcome in zip(overlaps, outcomes, strict=True):
         kernel(
             pairs.firsts,
@@ -361,11 +338,3 @@ def overlaps_of(pairs: Pairs, found: Shapes, objects: Shapes) -> Floats:
         )
         values[begin : begin + block.size] = block.ravel()
     return values
-
-
-def _kernel(n: int) -> Callable[..., None]:
-    if choose_engine(work=n, worth=WORTH_COMPILING) == "numba":
-        from trueup.detection import compiled_loops
-
-        return compiled_loops.match_groups  # type: ignore[no-any-return]
-    return loops.match_groups

@@ -31,7 +31,7 @@ from scipy.special import expit, logit
 
 from trueup._base.types import Booleans, Floats, Positions
 from trueup._base.validation import RandomState, as_generator, check_integer, check_number
-from trueup.detection.coco_matching import THRESHOLDS, Pairs, mean_precision, outcomes_of, overlaps_of
+from trueup.detection.coco_matching import THRESHOLDS, Pairs, fill_scores, outcomes_of, overlaps_of
 from trueup.detection.shapes import Shapes, bitmap, mask_areas, mask_of_box
 from trueup.exceptions import InvalidParameter, InvalidShapes
 
@@ -260,10 +260,13 @@ class ByClass:
 
     def average_precision(self, outcomes: Outcomes) -> Floats:
         """COCO's, for each row of outcomes and each class, shape (n_rows, n_classes)."""
-        values = np.empty((len(outcomes), len(self.classes)))
-        for k, (at, n) in enumerate(zip(self.columns, self.n_objects, strict=True)):
-            values[:, k] = mean_precision(outcomes[:, at], int(n))
-        return values
+        values = np.zeros((len(outcomes), 1, len(self.classes)))
+        order = np.concatenate([*self.columns, np.zeros(0, dtype=np.int64)])
+        starts = np.cumsum([0, *map(len, self.columns)])
+        n_objects = np.tile(self.n_objects, (len(outcomes), 1))
+        none = np.zeros((0, *values.shape))
+        fill_scores(outcomes[:, None], order, starts, np.zeros(outcomes.shape[1], np.int64), n_objects, values, none)
+        return values[:, 0]
 
 
 def by_class(pairs: Pairs, detections: Shapes, objects: Shapes) -> ByClass:

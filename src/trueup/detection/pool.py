@@ -31,19 +31,7 @@ from trueup.exceptions import DataWarning, InvalidParameter, InvalidShapes
 
 
 def group_shapes(shapes: Shapes, *, iou: float, same_class: bool, by_centre: bool = False) -> Positions:
-    """The candidate object of each shape, numbered from 0 by image and place; -1 for crowd regions.
-
-    Parameters
-    ----------
-    shapes : Shapes
-        Of annotators, or of systems.
-    iou : float
-        The least mean overlap of shapes of one thing.
-    same_class : bool
-        Whether shapes of different classes are different things.
-    by_centre : bool
-        Whether shapes whose centres lie in each other overlap enough, whatever the overlap: for small things.
-    """
+    """The candidate object of each shape, numbered from 0 by image and place; -1 for crowd regions."""
     group = np.full(len(shapes), -1, dtype=np.int64)
     counted = np.flatnonzero(~shapes.is_crowd)
     classes = shapes.category[counted] if same_class else np.zeros(len(counted), dtype=np.int32)

@@ -335,13 +335,7 @@ FileKind = Literal["coco", "table", "yolo", "voc"]
 
 
 def kind_of_file(path: File) -> FileKind:
-    """What a file or folder is: by its suffix, a folder by what is in it.
-
-    Examples
-    --------
-    >>> kind_of_file("instances.json.gz"), kind_of_file("boxes.csv")
-    ('coco', 'table')
-    """
+    """What a file or folder is: by its suffix, a folder by what is in it."""
     place = Path(path)
     if place.is_dir():
         for kind, pattern in (("yolo", "*.txt"), ("voc", "*.xml")):
