@@ -382,19 +382,25 @@ def _candidates(shapes: Shapes, group: Positions) -> Shapes:
         areas[k] = np.median(shapes.areas[members])
         category[k] = _class_of(shapes, members, n_drawn)
     kept = shapes.select(chosen)
+    return candidate_shapes(shapes, kept.image, category, boxes, areas, kept.masks)
+
+
+def candidate_shapes(
+    of: Shapes | Pool, image: Codes, category: Codes, boxes: Floats, areas: Floats, masks: tuple[Mask, ...] | None
+) -> Shapes:
+    """Candidates as shapes of one source, in the images and classes of shapes or of a pool."""
+    n = len(image)
     return Shapes(
-        images=shapes.images,
-        categories=shapes.categories,
+        images=of.images,
+        categories=of.categories,
         sources=("candidates",),
-        image=kept.image,
+        image=image,
         category=category,
         source=np.zeros(n, dtype=np.int32),
         boxes=boxes,
         areas=areas,
         is_crowd=np.zeros(n, dtype=bool),
-        masks=kept.masks,
-        ids=np.arange(n).astype(object),
-        category_ids=shapes.category_ids,
+        masks=masks,
     )
 
 
@@ -421,20 +427,11 @@ def _joined(first: Shapes, second: Shapes) -> Shapes:
     if not len(second):
         return first
     masks = None if first.masks is None or second.masks is None else (*first.masks, *second.masks)
-    return Shapes(
-        images=first.images,
-        categories=first.categories,
-        sources=first.sources,
-        image=np.concatenate([first.image, second.image]),
-        category=np.concatenate([first.category, second.category]),
-        source=np.zeros(len(first) + len(second), dtype=np.int32),
-        boxes=np.concatenate([first.boxes, second.boxes]),
-        areas=np.concatenate([first.areas, second.areas]),
-        is_crowd=np.zeros(len(first) + len(second), dtype=bool),
-        masks=masks,
-        ids=np.arange(len(first) + len(second)).astype(object),
-        category_ids=first.category_ids,
+    image, category, boxes, areas = (
+        np.concatenate([getattr(part, name) for part in (first, second)])
+        for name in ("image", "category", "boxes", "areas")
     )
+    return candidate_shapes(first, image, category, boxes, areas, masks)
 
 
 def _in_order(candidates: Shapes) -> tuple[Shapes, Positions]:
