@@ -440,7 +440,7 @@ def read_detections(
             part = read_boxes(path, image=image, source=system, seen=None, name=name)
         elif kind == "yolo":
             sizes = {known: tuple(objects.images.sizes[k]) for known, k in names_of_images(objects.images).items()}
-            part = _in_pixels(path, name, _named(categories or objects.categories), sizes, unknown)
+            part = _in_pixels(path, name, _named(categories or objects.categories), sizes)
         else:
             raise InvalidFile(f"{path} is Pascal VOC, which has no scores; give detections as COCO, a table or YOLO")
         if part.scores is None:
@@ -472,13 +472,7 @@ def _warn_of_new_classes(found: Shapes, objects: Shapes, path: File) -> None:
         )
 
 
-def _in_pixels(
-    path: File,
-    name: str,
-    categories: Sequence[str],
-    sizes: Mapping[str, tuple[float, ...]],
-    unknown: Unknown,
-) -> Shapes:
+def _in_pixels(path: File, name: str, categories: Sequence[str], sizes: Mapping[str, tuple[float, ...]]) -> Shapes:
     """YOLO's boxes in the pixels of the images that are known; images without a size are 1 × 1 there as well."""
     stems = [file.stem for file in Path(path).glob("*.txt")]
     table = {stem: sizes.get(stem, (1.0, 1.0)) for stem in stems}
