@@ -315,10 +315,9 @@ class _Worth:
                     progress(done, len(rows))
 
         take(np.arange(len(self.changes)), exact=False)
-        by_weight = self.weights is not None
-        for _ in range(1 if by_weight else _ROUNDS):
+        for _ in range(_ROUNDS):
             # A Newton step overshoots where an item has much influence, so weights say more of who can come first.
-            top = (np.argsort(-self.weights, kind="stable") if by_weight else self.order())[:refine]
+            top = (self.order() if self.weights is None else np.argsort(-self.weights, kind="stable"))[:refine]
             rows = self.changes.of(self.items[top[~self.exact[top]]])
             if not len(rows):
                 break
