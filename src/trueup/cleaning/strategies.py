@@ -320,7 +320,7 @@ class ExpectedImprovement(CleaningStrategy):
     how : {"auto", "fast", "shortlist", "exact"}
         As for `expected_improvement`.
     refine : int, optional
-        As for `expected_improvement`. By default 100 where labels rank by EMI alone, and 30 where weights leave it
+        As for `expected_improvement`. By default 100 where labels rank by EMI alone, and 20 where weights leave it
         little to decide.
     """
 
@@ -402,7 +402,7 @@ def _work_out(strategy: ExpectedImprovement, state: CleaningState) -> tuple[EMI,
         weigh=strategy.weigh,
         by_chance=strategy.belief == "features",
         scale=strategy.scale,
-        refine=strategy.refine or (30 if strategy.weigh else 100),
+        refine=strategy.refine or (20 if strategy.weigh else 100),
     )
     return expected, flips[expected.items]
 
