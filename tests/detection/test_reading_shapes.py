@@ -16,8 +16,8 @@ VOC = """<annotation><size><width>100</width><height>80</height></size>
 </annotation>"""
 
 
-def truth() -> dict:
-    row = {"id": 1, "image_id": 7, "category_id": 3, "bbox": [0, 0, 10, 10], "area": 100, "iscrowd": 0}
+def truth(**change) -> dict:
+    row = {"id": 1, "image_id": 7, "category_id": 3, "bbox": [0, 0, 10, 10], "area": 100, "iscrowd": 0, **change}
     return {
         "images": [{"id": 7, "width": 100, "height": 80}],
         "categories": [{"id": 3, "name": "cat"}],
