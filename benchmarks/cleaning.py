@@ -11,20 +11,34 @@ import json
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import linalg, special
+from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 
+import trueup as tu
 from benchmarks._cleaning_curves import curves, replay
 from benchmarks._coverage_tally import Section, as_text, tracked
 from benchmarks._sections import run_sections
-from trueup.cleaning import EMI, UnbiasedScorer, expected_improvement, true_class_probabilities
+from trueup.cleaning import (
+    EMI,
+    UnbiasedScorer,
+    expected_improvement,
+    flip_candidates,
+    flip_models,
+    model_uncertainty,
+    true_class_probabilities,
+)
+from trueup.cleaning.strategies import believed_scorer, believed_truths
 
 Array = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
@@ -62,13 +76,15 @@ def make(n: int, n_val: int, d: int, seed: int, n_classes: int = 2) -> Task:
     return Task(X[:n], y[:n], X[n:], scorer, true_class_probabilities(y[:n], noise[kind[:n]], prior))
 
 
-def timed(work: Callable[[], Any], repeats: int = 1) -> tuple[float, Any]:
+def timed(
+    work: Callable[[], Any], repeats: int = 1, clock: Callable[[], float] = time.perf_counter
+) -> tuple[float, Any]:
     """The median time, and the last result."""
     took = []
     for _ in range(repeats):
-        started = time.perf_counter()
+        started = clock()
         found = work()
-        took.append(time.perf_counter() - started)
+        took.append(clock() - started)
     return float(np.median(took)), found
 
 
@@ -156,6 +172,126 @@ def decisions(quick: bool) -> Section:
     return Section(as_text(["labels to choose from", "validation items", "features", "seconds"], rows), numbers)
 
 
+N_DIGITS, ASKED, SHORTLIST = 849, 10, 25
+
+
+def digits_with_votes() -> tuple[Array, Codes, tu.Labels]:
+    """849 pictures of digits, 64 features, 10 classes; five labelers who are right in 60 to 90% see 60% of them."""
+    X, truth = load_digits(return_X_y=True)
+    rng = np.random.default_rng(0)
+    some = rng.permutation(len(truth))[:N_DIGITS]
+    X, truth = X[some], truth[some]
+    other = (truth[:, None] + rng.integers(1, 10, (N_DIGITS, 5))) % 10
+    votes = np.where(rng.random((N_DIGITS, 5)) < rng.uniform(0.6, 0.9, 5), truth[:, None], other)
+    votes[rng.random((N_DIGITS, 5)) < 0.4] = -1
+    silent = (votes < 0).all(axis=1)
+    votes[silent, 0] = truth[silent]
+    return X, truth, tu.Labels.from_matrix(votes)
+
+
+def newton(X: Array, y: Codes) -> Array:
+    """Multinomial logistic regression with C = 1, by Newton's method with halved steps; the intercept comes first."""
+    phi = np.column_stack([np.ones(len(X)), X])
+    k, p = int(y.max()) + 1, phi.shape[1]
+    penalty, unit = np.append(0.0, np.ones(p - 1)), np.eye(k)
+    pairs = (phi[:, :, None] * phi[:, None]).reshape(len(phi), -1)
+
+    def value(theta: Array) -> float:
+        own = special.log_softmax(phi @ theta.T, axis=1)[np.arange(len(y)), y]
+        return float(-own.sum() + 0.5 * (penalty * theta**2).sum())
+
+    theta = np.zeros((k, p))
+    while True:
+        chance = special.softmax(phi @ theta.T, axis=1)
+        gradient = (chance - unit[y]).T @ phi + penalty * theta
+        curves = (chance[:, :, None] * (unit - chance[:, None])).reshape(len(phi), -1)
+        hessian = (curves.T @ pairs).reshape(k, k, p, p).transpose(0, 2, 1, 3).copy()
+        hessian[np.arange(k), :, np.arange(k)] += np.diag(penalty)
+        hessian[:, 0, :, 0] += 1.0  # the same for all intercepts changes nothing
+        step = -linalg.solve(hessian.reshape(k * p, -1), gradient.ravel(), assume_a="pos").reshape(k, p)
+        if -(step * gradient).sum() < 1e-14:
+            return theta + step
+        size = 1.0
+        while value(theta + size * step) > value(theta) + 1e-4 * size * (step * gradient).sum() + 1e-11:
+            size /= 2
+        theta = theta + size * step
+
+
+def exact_choice(advisor: tu.CleaningAdvisor, n_checked: int) -> tuple[list[int], bool, int]:
+    """The ten items that rank first with all models trained to convergence, and whether no other can be among them.
+
+    Models are trained for the `SHORTLIST` largest weights; another item would need a larger improvement than any of
+    theirs. `n_checked` of the models are trained by `newton` too; told is for how many all predictions are the same.
+    """
+    state = advisor.state
+    believed = believed_truths(state)
+    chances, rows = believed[state.train], np.arange(len(state.train))
+    weight = (1 - chances[rows, state.y]) * model_uncertainty(state.model, state.features)
+    first = state.open[np.argsort(-weight[state.open], kind="stable")]
+    X, X_val, scorer = state.features, state.validation_features, believed_scorer(state, believed)
+    models = flip_models(state.model, X, state.y, scorer.classes)
+    assert models is not None
+    gains = scorer.gains(models.base_predictions(X_val))
+    changes = flip_candidates(state.y, chances, items=first[:SHORTLIST])
+    codes = np.empty((len(changes), scorer.n_items), dtype=np.int64)
+    for at, found in models.decision_blocks(X_val, changes, exact=True):
+        codes[at] = found
+    each = gains[np.arange(scorer.n_items), codes] * chances[changes.item, changes.to][:, None]
+    scores = []
+    for item in first[:SHORTLIST].tolist():
+        gain = each[changes.item == item].sum(axis=0)
+        error = gain.std(ddof=1) / np.sqrt(len(gain))
+        scores.append((weight[item] * special.expit(gain.mean()) - (gain.mean() < -2 * error), gain.mean()))
+    score, improvement = np.transpose(scores)
+    best = np.argsort(-score, kind="stable")[:ASKED]
+    is_sure = score[best[-1]] > weight[first[SHORTLIST]] * special.expit(np.abs(improvement).max())
+    n_same = 0
+    for k in np.linspace(0, len(changes) - 1, n_checked).astype(int).tolist():
+        labels = state.y.copy()
+        labels[changes.item[k]] = changes.to[k]
+        theta = newton(X, labels)
+        n_same += bool(((theta[:, 0] + X_val @ theta[:, 1:].T).argmax(axis=1) == codes[k]).all())
+    return state.train[first[best]].tolist(), bool(is_sure), n_same
+
+
+def rounds(quick: bool) -> Section:
+    """Rounds of ask(10) and tell on digits: how long they take, and whether the choice is that of exact models."""
+    X, truth, labels = digits_with_votes()
+    n = 2 if quick else 40
+    calls: list[int] = []
+    seconds, same, sure, n_checked, n_equal = [], [], [], 0, 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # at its default scikit-learn stops early on digits
+        advisor = tu.CleaningAdvisor(LogisticRegression(), X, labels, progress=lambda done, of: calls.append(done))
+        for k in tracked(range(n), "rounds"):
+            asked, items = timed(lambda: advisor.ask(ASKED), clock=time.process_time)
+            some = 10 if k % 20 == 0 else 0
+            wanted, is_sure, n_same = exact_choice(advisor, some)
+            n_checked, n_equal = n_checked + some, n_equal + n_same
+            told, _ = timed(
+                lambda items=items: advisor.tell({item: int(truth[item]) for item in items}), clock=time.process_time
+            )
+            seconds.append(asked + told)
+            same.append(list(items) == wanted)
+            sure.append(is_sure)
+    some = max(n // 4, 1)
+    rows = [
+        ["median of all rounds", f"{np.median(seconds):.2f}"],
+        [f"median of the first {some}", f"{np.median(seconds[:some]):.2f}"],
+        [f"median of the last {some}", f"{np.median(seconds[-some:]):.2f}"],
+        ["slowest", f"{max(seconds):.2f}"],
+    ]
+    text = [
+        f"{N_DIGITS} digits, 64 features, 10 classes, {n} rounds of ask({ASKED}) and tell",
+        as_text(["a round", "seconds of one core"], rows),
+        f"The same ten in the same order as exact models: {sum(same)} of {n} rounds.",
+        f"No other item could be among the exact ten: {sum(sure)} of {n} rounds.",
+        f"Of {n_checked} of these models Newton's method, from scratch, gives all predictions of {n_equal}.",
+        f"Progress was reported {len(calls) / n:.0f} times a round.",
+    ]
+    return Section("\n".join(text), {"seconds": seconds, "same": same, "sure": sure})
+
+
 _LARGE = """
 import json, resource, sys, time
 from sklearn.linear_model import LogisticRegression
@@ -183,7 +319,12 @@ def memory(quick: bool) -> Section:
     return Section(as_text(head, rows), numbers)
 
 
-SECTIONS: dict[str, Callable[[bool], Section]] = {"fast": fast, "decisions": decisions, "memory": memory}
+SECTIONS: dict[str, Callable[[bool], Section]] = {
+    "fast": fast,
+    "decisions": decisions,
+    "memory": memory,
+    "rounds": rounds,
+}
 SECTIONS |= {"curves": curves, "replay": replay}
 
 

@@ -147,6 +147,7 @@ FIGURES: dict[str, Figure] = {
         _module("vetting-rare", "benchmarks.vetting", _ACTIVE, "rare"),
         _module("aggregation", "benchmarks.aggregation", _TRUTH),
         _module("cleaning", "benchmarks.cleaning", _CLEANING, "fast", "decisions", "memory", "replay"),
+        _module("cleaning-rounds", "benchmarks.cleaning", _CLEANING, "rounds"),
         _module("cleaning-curves", "benchmarks.cleaning", _CLEANING, "curves", why_not=_HOURS),
         _module("training-sentiment", "benchmarks.training", _TRAINING, "sentiment-text"),
         _module("training-labelme", "benchmarks.training", _TRAINING, "labelme"),

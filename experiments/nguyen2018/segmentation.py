@@ -10,21 +10,27 @@ import numpy as np
 import numpy.typing as npt
 
 from trueup.detection import Shapes
-from trueup.detection.coco_matching import THRESHOLDS, Pairs, overlaps_of, pair_up
+from trueup.detection.coco_matching import THRESHOLDS, Pairs, fill_scores, outcomes_of, overlaps_of, pair_up
 from trueup.detection.learned_overlap import (
     FEATURES,
-    ByClass,
     LearnedOverlap,
     PairFeatures,
-    by_class,
     design_matrix,
     fit_overlap,
-    outcomes_by_draw,
     pair_features,
 )
 from trueup.detection.shapes import align, boxes_of_masks
 
-__all__ = ["N_DRAWS", "Segmentation", "System", "make_segmentation", "replace_masks"]
+__all__ = [
+    "N_DRAWS",
+    "ByClass",
+    "Segmentation",
+    "System",
+    "by_class",
+    "make_segmentation",
+    "outcomes_by_draw",
+    "replace_masks",
+]
 
 Array = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
@@ -33,6 +39,46 @@ Outcomes = npt.NDArray[np.int8]
 
 N_DRAWS = 10  # of overlaps; those of a pair are spread evenly over its chances
 FILL_FEATURES = tuple(name for name in FEATURES if name != "stretched")
+
+
+_EVERYTHING = {"all": (0.0, 1e10)}
+
+
+@dataclass(frozen=True, eq=False)
+class ByClass:
+    """The detections of one system class by class, by falling score, for precision from many outcomes at once."""
+
+    columns: tuple[Codes, ...]  # positions in the order of the pairs, for each class with objects
+    classes: Codes  # (n_classes,): those with objects
+    n_objects: Codes  # (n_classes,)
+
+    def average_precision(self, outcomes: Outcomes) -> Array:
+        """COCO's, for each row of outcomes and each class, shape (n_rows, n_classes)."""
+        values = np.zeros((len(outcomes), 1, len(self.classes)))
+        order = np.concatenate([*self.columns, np.zeros(0, dtype=np.int64)])
+        starts = np.cumsum([0, *map(len, self.columns)])
+        n_objects = np.tile(self.n_objects, (len(outcomes), 1))
+        none = np.zeros((0, *values.shape))
+        fill_scores(outcomes[:, None], order, starts, np.zeros(outcomes.shape[1], np.int64), n_objects, values, none)
+        return values[:, 0]
+
+
+def by_class(pairs: Pairs, detections: Shapes, objects: Shapes) -> ByClass:
+    """The detections of the pairs, class by class."""
+    assert detections.scores is not None
+    category, score = detections.category[pairs.order], detections.scores[pairs.order]
+    order = np.lexsort((-score, category))  # of equal scores the first image first, as COCO has it
+    n_objects = np.bincount(objects.category[~objects.is_crowd], minlength=len(objects.categories))
+    classes = np.flatnonzero(n_objects).astype(np.int64)
+    starts = np.searchsorted(category[order], classes)
+    ends = np.searchsorted(category[order], classes, side="right")
+    columns = tuple(order[a:b].astype(np.int64) for a, b in zip(starts, ends, strict=True))
+    return ByClass(columns, classes, n_objects[classes].astype(np.int64))
+
+
+def outcomes_by_draw(pairs: Pairs, overlaps: Array, detections: Shapes, objects: Shapes) -> Outcomes:
+    """What becomes of each detection for drawn overlaps, shape (n_draws, n_thresholds, n_kept): objects of any size."""
+    return outcomes_of(pairs, np.ascontiguousarray(overlaps), detections, objects, _EVERYTHING)[:, 0]
 
 
 @dataclass(frozen=True, eq=False)

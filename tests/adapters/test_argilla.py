@@ -86,8 +86,7 @@ def test_parquet_is_flat_too(tmp_path):
     columns = {name: [one[name] for one in records] for name in records[0] if name != "_server_id"}
     path = tmp_path / "records.parquet"
     polars.DataFrame(columns).write_parquet(path)
-    with pytest.warns(tu.exceptions.DataWarning, match="read as an export of argilla"):
-        labels = tu.read_labels(path)
+    labels = tu.read_labels(path)
     assert (labels.n_votes, labels.items.tolist()) == (4, ["r1", "r2"])
 
 

@@ -84,6 +84,24 @@ def test_weights_are_equation_22():
     assert found.score == pytest.approx(unsure * special.expit(found.improvement))
 
 
+@pytest.mark.parametrize("estimator", [LogisticRegression(), DecisionTreeClassifier(max_depth=2, random_state=0)])
+def test_the_chance_of_a_wrong_label_says_what_is_trained_and_ranks(estimator):
+    task, done = problem(c=3), []
+    found = expected_improvement(
+        estimator,
+        *task,
+        by_chance=True,
+        scale=3.0,
+        refine=12,
+        shortlist=12,
+        progress=lambda k, n: done.append((k, n)),
+    )
+    weight = found.uncertainty * (1 - task[4][np.arange(60), task[1]])
+    assert found.score == pytest.approx(weight * special.expit(3 * found.improvement), rel=0.05)
+    assert set(np.flatnonzero(found.exact)) == set(np.argsort(-weight, kind="stable")[:12])
+    assert done[-1] == (24, 24)  # two classes for each of the twelve
+
+
 def test_the_fast_path_does_not_depend_on_the_memory_limit():
     task = problem(c=3, metric="macro_f1")
     plain, small = (

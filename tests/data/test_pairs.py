@@ -128,7 +128,6 @@ def battles():
     return rows
 
 
-@pytest.mark.filterwarnings("ignore:.*was read as an export")
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "json", "frame"])
 def test_arenas_keep_the_order_shown_and_both_orders_are_one_contest(tmp_path, battles, kind):
     plain = read(

@@ -7,15 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from experiments.nguyen2018.segmentation import by_class, outcomes_by_draw
 from trueup.detection import Images, Shapes, boxes_from_arrays, coco_scores
 from trueup.detection.coco_matching import THRESHOLDS, overlaps_of, pair_up
 from trueup.detection.learned_overlap import (
     FEATURES,
     LEAST_OVERLAP,
-    by_class,
     design_matrix,
     fit_overlap,
-    outcomes_by_draw,
     pair_features,
     with_box_masks,
 )

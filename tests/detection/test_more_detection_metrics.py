@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import trueup as tu
 from trueup import detection
 from trueup.detection import boxes_from_arrays, evaluate_at_cuts, match, metrics, missed_objects, simulate_boxes
 from trueup.detection.evaluating import carry_gold
@@ -22,6 +23,14 @@ def random_detections(seed, n_draws=30):
     scores = np.round(rng.random(30), 1)
     order = np.argsort(-scores, kind="stable")
     return real, candidate[order], scores[order], role[order], real.sum(axis=1) + rng.integers(0, 2, size=n_draws)
+
+
+def test_two_annotators_get_the_note_that_two_judges_get():
+    drawn = simulate_boxes(n_images=8, n_annotators=2, random_state=0)
+    pool = match(drawn.found, drawn.objects)
+    notes = tu.evaluate(dict.fromkeys(pool.items, "object"), pool.labels, metrics=["accuracy"]).warnings
+    said = detection.evaluate(pool, metrics=["precision"]).warnings
+    assert [note for note in said if "three raters" in note] == [note for note in notes if "three raters" in note] != []
 
 
 def test_froc_is_that_of_the_definition():

@@ -124,6 +124,12 @@ def test_a_search_finds_the_better_model_without_truth(crowd, noise):
     assert noise is None or search.best_score_ > 0.75
 
 
+def test_a_search_over_labels_says_what_to_pass(crowd):
+    X, labels, *_ = crowd
+    with pytest.raises(InvalidLabels, match="arange"):
+        GridSearchCV(NoisyLabelClassifier(LogisticRegression()), {"strategy": ["mmse", "majority"]}).fit(X, labels)
+
+
 def test_more_than_two_classes(three_classes):
     X, labels, truth = three_classes
     model = NoisyLabelClassifier(LogisticRegression()).fit(X, labels)

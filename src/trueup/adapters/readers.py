@@ -1,12 +1,11 @@
 """The ways in: labels, gold, predictions or all of it, from plain tables and from the exports of other tools.
 
 A plain table is read as it says. It is taken for an export only where it lacks the column of items and has the marks of
-one tool, and a warning then says so.
+one tool.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from os import PathLike
 from typing import Any
@@ -27,7 +26,7 @@ from trueup.data.labels import Labels
 from trueup.data.pairs import Pairs
 from trueup.data.predictions import Predictions
 from trueup.data.votes import AbstainPolicy, Duplicates
-from trueup.exceptions import DataWarning, InvalidFile, InvalidLabels, InvalidParameter
+from trueup.exceptions import InvalidFile, InvalidLabels, InvalidParameter
 
 AUTO = "auto"
 _OPTIONAL = ("run", "wide", "system", "probabilities")  # no column by default
@@ -79,7 +78,7 @@ def _read(content: Content, name: str, question: str | None, **wishes: bool) -> 
 
 
 def export_format(path: Source, *, item: str | Sequence[str] | None = "item", file_format: str = AUTO) -> str | None:
-    """The tool whose export a file is, or None for a plain table, which is never taken for anything else silently.
+    """The tool whose export a file is, or None for a plain table: one with the column of items, or no tool's marks.
 
     Parameters
     ----------
@@ -106,17 +105,7 @@ def export_format(path: Source, *, item: str | Sequence[str] | None = "item", fi
             return None
     content = Content(path)
     with wrap_read_errors(content.who):
-        likely = matches(content)
-        if not likely:
-            return None
-        name = detect(content)
-    warnings.warn(
-        f"{content.who} has no column {item!r} and was read as an export of {name} (it has "
-        f"{', '.join(likely[name])}); pass `file_format={name!r}` if it is one, or name the column of the items",
-        DataWarning,
-        stacklevel=3,
-    )
-    return name
+        return detect(content) if matches(content) else None
 
 
 def read_labels(

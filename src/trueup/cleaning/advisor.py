@@ -128,13 +128,7 @@ def value_of_cleaning(
 
 
 def per_cost(scores: Floats, costs: Floats) -> Floats:
-    """Scores divided by costs where they are positive and multiplied where negative: dear items never rank higher.
-
-    Examples
-    --------
-    >>> per_cost(np.array([1.0, 1.0, -1.0]), np.array([1.0, 2.0, 2.0])).tolist()
-    [1.0, 0.5, -2.0]
-    """
+    """Scores divided by costs where they are positive and multiplied where negative: dear items never rank higher."""
     with np.errstate(invalid="ignore"):
         return np.asarray(np.where(scores > 0, scores / costs, scores * costs))
 

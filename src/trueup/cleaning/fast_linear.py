@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,37 +13,31 @@ import numpy as np
 import numpy.typing as npt
 from scipy import linalg, special
 
-from trueup._base.types import Codes, Floats
+from trueup._base.types import Booleans, Codes, Floats
 from trueup.cleaning.fast_base import FlipModels, LinearFlips, dense, gram, positions_of, with_intercept
 from trueup.cleaning.flips import Candidates
 
 # ------------------ Problems whose solutions are linear models, and how a change of one label moves a solution
 
-_MAX_ITER = 50
-_SETTLED = 1e-9  # of the decrease that Newton's step promises: a sum of squared changes of scores
-_ENOUGH = 1e-4  # of the promised decrease
-_LEAST_STEP = 1e-6
-MAX_STEPS = 12  # with the Hessian of the base problem; few are needed, or many more
-SMALL_WORK = 2e6  # scores of all models on all training items, up to which all models are made exact
-_TOLERANCE = 1e-7  # of the last step, as the change of a typical score
-_TENSOR_WORK = 2e9  # multiplications for the third derivatives
+SMALL_WORK = 2e5  # scores of all models on all training items, up to which all models are made exact
+MOST_PARAMETERS = 5000  # columns of a Hessian that is still factorised
+_TOLERANCE = 1e-6  # of the last step, in the Hessian's norm: the change of a typical score
+_CLOSE = 1e-4  # the same, where the steps with one Hessian run out
+_MOST_STEPS = 50  # with one Hessian; of 425 models of noisy digits 26 need more, and end below 3e-4
+_MOST_HESSIANS = 10
+_REMEMBERED = 10  # steps that correct the Hessian
+_ENOUGH = 1e-4  # of the decrease that a step promises
+_SHORTER, _MOST_TRIALS = 0.3, 12
+_ROUNDING = 1e-11  # of the objective
 
 
 @dataclass(frozen=True, eq=False)
 class Problem(ABC):
     r"""A penalised sum of losses of linear scores, and how its solution moves with one label.
 
-    Attributes
-    ----------
-    phi : array or CSR matrix of shape (n, p)
-    y : integer array of shape (n,)
-        The class of each item.
-    weights : array
-        Of the classes, in each score column where they differ.
-    penalty : array of shape (p,)
-        The diagonal of Λ in :math:`\tfrac12 \sum_k \theta_k^\top \Lambda\theta_k`.
-    theta : array of shape (K, p)
-        Where the search starts; the solution in what `solved` returns.
+    `phi` has a row of features for each item and `y` its class; `weights` are those of the classes, in each score
+    column where they differ. `penalty` is the diagonal of Λ in :math:`\tfrac12 \sum_k \theta_k^\top \Lambda\theta_k`.
+    `theta`, shape (K, p), is where the search starts, and the solution in what `solved` returns.
     """
 
     phi: Any
@@ -52,100 +46,122 @@ class Problem(ABC):
     penalty: Floats
     theta: Floats
 
+    @property
+    def is_quadratic(self) -> bool:
+        """Whether a Newton step is the solution."""
+        return False
+
     @cached_property
     def scores(self) -> Floats:
         """Scores of the training items; shape (n, K)."""
         return dense(self.phi @ self.theta.T)
 
-    @cached_property
     @abstractmethod
-    def factors(self) -> Any:
-        """What solves with the Hessian."""
+    def solve(self, right: Floats) -> Floats:
+        """The inverse of the Hessian at `theta` times rows of shape (m, K, p)."""
 
     @abstractmethod
-    def objective(self) -> float:
-        """The penalised loss."""
+    def losses(self, scores: Floats, y: Codes) -> tuple[Floats, Floats]:
+        """Losses of scores (K, …) of items of classes y (…), and their slopes by the scores (K, …)."""
 
     @abstractmethod
-    def gradient(self) -> Floats:
-        """Its gradient; shape (K, p)."""
+    def first_steps(self, item: Codes, to: Codes) -> Floats:
+        """A Newton step for each change of a label; shape (m, K, p)."""
 
-    @abstractmethod
-    def newton_step(self, gradient: Floats) -> Floats:
-        """−H⁻¹ times the gradient."""
-
-    @abstractmethod
     def steps(self, item: Codes, to: Codes, *, exact: bool, memory_limit: int) -> Floats:
         """How the solution moves for each change of a label; shape (m, K, p)."""
+        if self.is_quadratic or not (exact or len(item) * self.scores.size <= SMALL_WORK):
+            return self.first_steps(item, to)
+        delta = np.empty((len(item), *self.theta.shape))
+        rows = max(int(memory_limit // (64 * self.scores.size + 16 * (_REMEMBERED + 4) * self.theta.size)), 1)
+        for start in range(0, len(item), rows):
+            part = slice(start, start + rows)
+            delta[part], settled = self._descend(item[part], to[part])
+            for row in (start + np.flatnonzero(~settled)).tolist():
+                labels = self.y.copy()
+                labels[item[row]] = to[row]
+                alone = replace(self, y=labels, theta=self.theta + delta[row]).solved()
+                if alone is not None:
+                    delta[row] = alone.theta - self.theta
+        return delta
 
     def solved(self) -> Self | None:
-        """The same problem at its solution, by Newton's method with halved steps; None if it finds none."""
-        now = self
-        for _ in range(_MAX_ITER):
-            value, gradient = now.objective(), now.gradient()
-            try:
-                move = now.newton_step(gradient)
+        """The same problem at its solution; None if there is none to be found."""
+        now, first = self, np.zeros(1, dtype=np.int64)
+        for _ in range(_MOST_HESSIANS):
+            try:  # the first label becomes what it is
+                delta, settled = now._descend(first, now.y[:1])
             except linalg.LinAlgError:
                 return None
-            decrease = -float((move * gradient).sum())
-            if not math.isfinite(decrease):
-                return None
-            if decrease <= _SETTLED:  # a full step squares what is left, and hardly changes the Hessian
-                last = replace(now, theta=now.theta + move)
-                last.__dict__["factors"] = now.factors
-                return last
-            size = 1.0
-            while (trial := replace(now, theta=now.theta + size * move)).objective() > (
-                value - _ENOUGH * size * decrease
-            ):
-                size /= 2
-                if size < _LEAST_STEP:  # nothing helps
-                    return None
-            now = trial
+            now = replace(now, theta=now.theta + delta[0])
+            if settled[0]:
+                return now
         return None
 
-    def with_label(self, item: int, to: int) -> Self:
-        """The problem with one label changed."""
-        labels = self.y.copy()
-        labels[item] = to
-        return replace(self, y=labels)
+    def _descend(self, item: Codes, to: Codes) -> tuple[Floats, Booleans]:
+        """The moves to the solutions of all changed problems side by side, and which of them arrived.
 
-
-def converge(
-    delta: Floats,
-    gradients: Callable[[Codes], Floats],
-    solve: Callable[[Floats, Codes], Floats],
-    anew: Callable[[int], Floats],
-    *,
-    n_steps: int,
-    n_rows: int,
-) -> Floats:
-    """The shift of each changed problem, improved in place by steps with exact gradients and the base Hessian.
-
-    Parameters
-    ----------
-    gradients, solve : callables
-        The gradients of some of the problems, at their shifts; their inverse Hessians applied to these.
-    anew : callable
-        The shift of one problem, by solving it on its own.
-    n_rows : int
-        How many problems are worked on at once.
-    """
-    for start in range(0, len(delta) if n_steps else 0, max(n_rows, 1)):
-        moving = np.arange(start, min(start + max(n_rows, 1), len(delta)))
-        for _ in range(n_steps):
-            gradient = gradients(moving)
-            step = -solve(gradient, moving)
-            delta[moving] += step
-            # −step·gradient is ‖step‖² in the Hessian's norm: a sum over items of squared changes of scores.
-            size = -(step * gradient).reshape(len(moving), -1).sum(axis=1)
-            moving = moving[~(size <= _TOLERANCE**2)]
+        L-BFGS (Nocedal 1980) with exact gradients and the base problem's Hessian to start from. Newton's method with
+        that Hessian alone does not settle where an item of much influence changes its class.
+        """
+        every = len(item)
+        delta, settled = np.zeros((every, *self.theta.shape)), np.zeros(every, dtype=bool)
+        value, gradient = self._changed(item, to, delta)
+        past: deque[tuple[Floats, Floats, Floats]] = deque(maxlen=_REMEMBERED)
+        moving = np.arange(every)
+        for _ in range(_MOST_STEPS):
+            step = -self._corrected(gradient[moving], [tuple(part[moving] for part in parts) for parts in past])
+            promised = _dot(step, gradient[moving])
+            done = promised >= -(_TOLERANCE**2)
+            settled[moving] = promised >= -(_CLOSE**2)
+            moving, step, promised = moving[~done], step[~done], promised[~done]
             if not len(moving):
                 break
-        if n_steps > 1:  # few items, or an influential one: what this Hessian does not settle
-            for row in moving.tolist():
-                delta[row] = anew(row)
-    return delta
+            moved, bend, curvature = np.zeros_like(delta), np.zeros_like(delta), np.zeros(every)
+            size, open_rows = 1.0, np.arange(len(moving))
+            for _ in range(_MOST_TRIALS):
+                rows = moving[open_rows]
+                there = delta[rows] + size * step[open_rows]
+                found, slope = self._changed(item[rows], to[rows], there)
+                good = found <= value[rows] + _ENOUGH * size * promised[open_rows] + _ROUNDING * np.abs(found)
+                kept = rows[good]
+                moved[kept], bend[kept] = there[good] - delta[kept], slope[good] - gradient[kept]
+                delta[kept], value[kept], gradient[kept] = there[good], found[good], slope[good]
+                open_rows, size = open_rows[~good], size * _SHORTER
+                if not len(open_rows):
+                    break
+            moving = np.delete(moving, open_rows)
+            curved = _dot(moved[moving], bend[moving])
+            curvature[moving] = np.where(curved > 0, 1 / np.maximum(curved, 1e-300), 0.0)
+            past.append((moved, bend, curvature))
+        return delta, settled
+
+    def _corrected(self, gradient: Floats, past: list[Any]) -> Floats:
+        """The inverse Hessian times each gradient, as past steps correct it (the two loops of L-BFGS)."""
+        shares = []
+        for moved, bend, curvature in reversed(past):
+            shares.append(curvature * _dot(moved, gradient))
+            gradient = gradient - shares[-1][:, None, None] * bend
+        direction = self.solve(gradient)
+        for moved, bend, curvature in past:
+            direction += (shares.pop() - curvature * _dot(bend, direction))[:, None, None] * moved
+        return direction
+
+    def _changed(self, item: Codes, to: Codes, delta: Floats) -> tuple[Floats, Floats]:
+        """The objective (m,) and the gradient (m, K, p) of each changed problem at the shifted parameters."""
+        model = np.arange(len(item))
+        # The class first: numpy is slow along a short last axis.
+        scores = np.stack([self.scores[:, k, None] + dense(self.phi @ delta[:, k].T) for k in range(delta.shape[1])])
+        own_loss, own_slope = self.losses(scores[:, item, model], to)
+        loss, slope = self.losses(scores, self.y[:, None])
+        loss[item, model], slope[:, item, model] = own_loss, own_slope
+        theta = self.theta + delta
+        gradient = np.stack([dense(self.phi.T @ part).T for part in slope], axis=1) + self.penalty * theta
+        return loss.sum(axis=0) + 0.5 * (self.penalty * theta**2).sum(axis=(1, 2)), gradient
+
+
+def _dot(one: Floats, other: Floats) -> Floats:
+    return np.asarray(np.einsum("mkp,mkp->m", one, other))
 
 
 @dataclass(frozen=True)
@@ -155,8 +171,6 @@ class Loss:
     value: Callable[[Floats, Floats], Floats]
     slope: Callable[[Floats, Floats], Floats]
     curve: Callable[[Floats, Floats], Floats]
-    third: Callable[[Floats], Floats] | None = None  # where it does not depend on the target
-    quadratic: bool = False  # one Newton step is exact
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,16 +178,21 @@ class ColumnProblem(Problem):
     r"""A penalised sum of losses for each score column: two classes have one, more have one for each against the rest.
 
     For each column k, minimise :math:`\sum_i w_{y_i k}\, \ell(\phi_i^\top\theta_k, t_{y_i k}) + \tfrac12
-    \theta_k^\top \Lambda\theta_k`.
+    \theta_k^\top \Lambda\theta_k`; `targets`, shape (n_classes, K), has t.
     """
 
-    targets: Floats  # (n_classes, K): the weight and the target that an item of a class has in each column
+    targets: Floats
     loss: Loss
+
+    @property
+    def is_quadratic(self) -> bool:
+        """Whether a Newton step is the solution."""
+        return self.loss is SQUARED
 
     @cached_property
     def factors(self) -> list[tuple[Floats, bool]]:
         """The Cholesky factor of the Hessian of each column; one that serves all columns is made once."""
-        if self.loss.quadratic and (self.weights == self.weights[:, :1]).all():
+        if self.is_quadratic and (self.weights == self.weights[:, :1]).all():
             return [self._factor(0)] * len(self.theta)
         return [self._factor(k) for k in range(len(self.theta))]
 
@@ -184,139 +203,30 @@ class ColumnProblem(Problem):
         factor: tuple[Floats, bool] = linalg.cho_factor(hessian, lower=True, check_finite=False)
         return factor
 
-    def newton_step(self, gradient: Floats) -> Floats:
-        """−H⁻¹ times the gradient, column by column."""
-        return np.stack([-linalg.cho_solve(f, g) for f, g in zip(self.factors, gradient, strict=True)])
+    def solve(self, right: Floats) -> Floats:
+        """The inverse of the Hessian times rows, column by column."""
+        columns = [linalg.cho_solve(f, right[:, k].T, check_finite=False).T for k, f in enumerate(self.factors)]
+        return np.stack(columns, axis=1)
 
-    def objective(self) -> float:
-        """The penalised loss."""
-        losses = self.weights[self.y] * self.loss.value(self.scores, self.targets[self.y])
-        return float(losses.sum() + 0.5 * (self.penalty * self.theta**2).sum())
+    def losses(self, scores: Floats, y: Codes) -> tuple[Floats, Floats]:
+        """The sum over columns, and the slopes."""
+        target, weight = self.targets.T[:, y], self.weights.T[:, y]
+        return (weight * self.loss.value(scores, target)).sum(axis=0), weight * self.loss.slope(scores, target)
 
-    def gradient(self) -> Floats:
-        """Its gradient; shape (K, p)."""
-        slopes = self.weights[self.y] * self.loss.slope(self.scores, self.targets[self.y])
-        return np.asarray(dense(self.phi.T @ slopes).T + self.penalty * self.theta)
+    def first_steps(self, item: Codes, to: Codes) -> Floats:
+        r"""With the Hessian of the changed problem: :math:`\delta = -H^{-1}\phi\,\gamma / (1 + \eta h)`.
 
-    def steps(self, item: Codes, to: Codes, *, exact: bool, memory_limit: int) -> Floats:
-        r"""How the solution moves for each change of a label; shape (m, K, p).
-
-        With γ and η the changes of the slope and the curve of the item's own loss and h = φᵀH⁻¹φ, a Newton step with
-        the Hessian of the changed problem is :math:`\delta = -H^{-1}\phi\,\gamma / (1 + \eta h)`. The next term of
-        the expansion, :math:`-\tfrac12 H^{-1} T[\delta, \delta]`, needs the third derivatives only.
+        γ and η are the changes of the slope and the curve of the item's own loss, and h = φᵀH⁻¹φ.
         """
-        phi = dense(self.phi[item])
-        delta = np.zeros((len(item), *self.theta.shape))
-        all_exact = exact or len(item) * self.scores.size <= SMALL_WORK
-        n_steps = MAX_STEPS if all_exact and not self.loss.quadratic else 0
-        for k, factor in enumerate(self.factors):
-            gamma, eta = self._own_change(item, to, k)
-            moved = np.flatnonzero((gamma != 0) | (eta != 0))
-            if not len(moved):
-                continue
-            local = _Local.of(factor, phi[moved], eta[moved])
-            step = -(gamma[moved] / local.stretch)[:, None] * local.toward
-            if not self.loss.quadratic and k in self._third:
-                step -= linalg.cho_solve(factor, self._third[k] @ _pairs(step), check_finite=False).T
-            delta[moved, k] = self._converged(item[moved], to[moved], step, k, local, memory_limit, n_steps)
-        return delta
-
-    def _own_change(self, item: Codes, to: Codes, k: int) -> tuple[Floats, Floats]:
-        """How the slope and the curve of an item's own loss change with its label."""
-        score, own = self.scores[item, k], self.y[item]
-        target, weight = self.targets[:, k], self.weights[:, k]
+        phi, own = dense(self.phi[item]), self.y[item]
         gamma, eta = (
-            weight[to] * part(score, target[to]) - weight[own] * part(score, target[own])
+            self.weights[to] * part(self.scores[item], self.targets[to])
+            - self.weights[own] * part(self.scores[item], self.targets[own])
             for part in (self.loss.slope, self.loss.curve)
         )
-        return gamma, eta
-
-    @cached_property
-    def _third(self) -> dict[int, Floats]:
-        """½ of the third derivatives of each column as (p, pairs of parameters), where that is affordable."""
-        n, p = self.phi.shape
-        n_pairs = p * (p + 1) // 2
-        if self.loss.third is None or n * p * n_pairs * len(self.theta) > _TENSOR_WORK:
-            return {}
-        tables = {k: np.zeros((p, n_pairs)) for k in range(len(self.theta))}
-        rows = max((1 << 22) // n_pairs, 1)
-        for start in range(0, n, rows):
-            part = slice(start, start + rows)
-            phi = dense(self.phi[part])
-            pairs = _pairs(phi)
-            for k, table in tables.items():
-                thirds = 0.5 * self.weights[self.y[part], k] * self.loss.third(self.scores[part, k])
-                table += (phi * thirds[:, None]).T @ pairs.T
-        # Each pair of different parameters stands for two entries.
-        a, b = np.triu_indices(p)
-        twice = np.where(a == b, 1.0, 2.0)
-        return {k: table * twice for k, table in tables.items()}
-
-    def _converged(
-        self, item: Codes, to: Codes, delta: Floats, k: int, local: _Local, memory_limit: int, n_steps: int
-    ) -> Floats:
-        """Steps with the exact gradient of each changed problem and its Hessian at the base solution."""
-
-        def anew(row: int) -> Floats:
-            alone = replace(self, targets=self.targets[:, [k]], weights=self.weights[:, [k]], theta=self.theta[[k]])
-            solution = alone.with_label(int(item[row]), int(to[row])).solved()
-            return np.zeros(self.theta.shape[1]) if solution is None else np.asarray(solution.theta[0] - self.theta[k])
-
-        return converge(
-            delta,
-            lambda rows: self._gradients(item[rows], to[rows], delta[rows], k),
-            lambda gradient, rows: local.solve(self.factors[k], gradient, rows),
-            anew,
-            n_steps=n_steps,
-            n_rows=int(memory_limit // (48 * len(self.y))),
-        )
-
-    def _gradients(self, item: Codes, to: Codes, delta: Floats, k: int) -> Floats:
-        """The gradient of column k of each changed problem at the shifted parameters; shape (m, p)."""
-        theta = self.theta[k] + delta
-        scores = self.scores[:, k][:, None] + dense(self.phi @ delta.T)
-        target, weight = self.targets[:, k], self.weights[:, k]
-        slopes = self.loss.slope(scores, target[self.y][:, None]) * weight[self.y][:, None]
-        model = np.arange(len(item))
-        slopes[item, model] = weight[to] * self.loss.slope(scores[item, model], target[to])
-        return np.asarray(dense(self.phi.T @ slopes).T + self.penalty * theta)
-
-
-@dataclass(frozen=True, eq=False)
-class _Local:
-    """The Hessians of changed problems: H + η φφᵀ, each differing from H by its own item."""
-
-    phi: Floats  # (m, p): φ
-    toward: Floats  # (m, p): H⁻¹φ
-    eta: Floats  # (m,): η
-    stretch: Floats  # (m,): 1 + η φᵀH⁻¹φ
-
-    @classmethod
-    def of(cls, factor: tuple[Floats, bool], phi: Floats, eta: Floats) -> _Local:
-        toward = linalg.cho_solve(factor, phi.T, check_finite=False).T
-        return cls(phi, toward, eta, 1 + eta * np.einsum("ij,ij->i", phi, toward))
-
-    def solve(self, factor: tuple[Floats, bool], right: Floats, rows: Codes) -> Floats:
-        """Each Hessian's inverse applied to its row (Sherman and Morrison)."""
-        solution = linalg.cho_solve(factor, right.T, check_finite=False).T
-        along = self.eta[rows] * np.einsum("ij,ij->i", self.phi[rows], solution) / self.stretch[rows]
-        return np.asarray(solution - along[:, None] * self.toward[rows])
-
-
-def _pairs(rows: Floats) -> Floats:
-    """The products of all pairs of columns, each pair once; shape (pairs, n), so that each is contiguous."""
-    columns = np.ascontiguousarray(rows.T)
-    p = len(columns)
-    products = np.empty((p * (p + 1) // 2, columns.shape[1]))
-    start = 0
-    for a in range(p):
-        np.multiply(columns[a], columns[a:], out=products[start : start + p - a])
-        start += p - a
-    return products
-
-
-MOST_PARAMETERS = 5000  # columns of a Hessian that is still factorised
-_STEP_WORK = 5e6  # scores of all models on all training items, up to which all models get a second step
+        toward = self.solve(np.repeat(phi[:, None], len(self.theta), axis=1))
+        stretch = 1 + eta * np.einsum("mp,mkp->mk", phi, toward)
+        return np.asarray(-(gamma / stretch)[:, :, None] * toward)
 
 
 @dataclass(frozen=True, eq=False)
@@ -355,87 +265,28 @@ class SoftmaxProblem(Problem):
         return factor
 
     def solve(self, right: Floats) -> Floats:
-        """H⁻¹ applied to rows of shape (m, K, p)."""
+        """The inverse of the Hessian times rows."""
         flat = linalg.cho_solve(self.factors, right.reshape(len(right), -1).T, check_finite=False)
         return np.asarray(flat.T).reshape(right.shape)
 
-    def newton_step(self, gradient: Floats) -> Floats:
-        """−H⁻¹ times the gradient."""
-        return np.asarray(-self.solve(gradient[None])[0])
+    def losses(self, scores: Floats, y: Codes) -> tuple[Floats, Floats]:
+        """Log losses, and the probabilities less 1 for the item's class."""
+        slope = scores - scores.max(axis=0)
+        own = np.broadcast_to(y, scores.shape[1:])[None]
+        loss = -np.take_along_axis(slope, own, axis=0)[0]
+        np.exp(slope, out=slope)
+        total = slope.sum(axis=0)
+        loss += np.log(total)
+        slope /= total
+        np.put_along_axis(slope, own, np.take_along_axis(slope, own, axis=0) - 1, axis=0)
+        slope *= self.weights[y]
+        return loss * self.weights[y], slope
 
-    def objective(self) -> float:
-        """The penalised loss."""
-        own = special.log_softmax(self.scores, axis=1)[np.arange(len(self.y)), self.y]
-        return float(-(self.weights[self.y] * own).sum() + 0.5 * (self.penalty * self.theta**2).sum())
-
-    def gradient(self) -> Floats:
-        """Its gradient; shape (K, p)."""
-        slopes = self.chances.copy()
-        slopes[np.arange(len(self.y)), self.y] -= 1
-        slopes *= self.weights[self.y][:, None]
-        return np.asarray(dense(self.phi.T @ slopes).T + self.penalty * self.theta)
-
-    def steps(self, item: Codes, to: Codes, *, exact: bool, memory_limit: int) -> Floats:
-        r"""How the solution moves for each change of a label; shape (m, K, p).
-
-        A Newton step with the Hessian of the changed problem: :math:`\delta = -H^{-1}(v \otimes \phi)` with
-        :math:`v = (I + \eta L)^{-1}\gamma`, where γ and η are the changes of the slope and the curve of the item's
-        own loss and L = (I ⊗ φ)ᵀ H⁻¹ (I ⊗ φ). Then exact gradients, where all models are not too many.
-        """
-        own = self.y[item]
-        chance, phi = self.chances[item], dense(self.phi[item])
-        unit = np.eye(len(self.theta))
-        before, after = self.weights[own][:, None], self.weights[to][:, None]
-        slope = after * (chance - unit[to]) - before * (chance - unit[own])
-        if (before != after).any():
-            curve = chance[:, :, None] * (unit - chance[:, None])
-            eta = (after - before)[:, :, None] * curve
-            mixed = unit + eta @ self._leverage(phi)
-            slope = np.asarray(np.linalg.solve(mixed, slope[:, :, None])[:, :, 0], dtype=np.float64)
-        delta = -self.solve(slope[:, :, None] * phi[:, None])
-        n_scores = len(item) * self.scores.size
-        n_steps = MAX_STEPS if exact or n_scores <= SMALL_WORK else int(n_scores <= _STEP_WORK)
-
-        def anew(row: int) -> Any:
-            solution = self.with_label(int(item[row]), int(to[row])).solved()
-            return 0.0 if solution is None else solution.theta - self.theta
-
-        return converge(
-            delta,
-            lambda rows: self._gradients(item[rows], to[rows], delta[rows]),
-            lambda gradient, rows: self.solve(gradient),
-            anew,
-            n_steps=n_steps,
-            n_rows=int(memory_limit // (48 * self.scores.size)),
-        )
-
-    def _leverage(self, phi: Floats) -> Floats:
-        """L of each item; shape (m, K, K)."""
-        k, p = self.theta.shape
-        leverage = np.empty((len(phi), k, k))
-        for b in range(k):
-            right = np.zeros((len(phi), k, p))
-            right[:, b] = phi
-            leverage[:, :, b] = np.einsum("mkp,mp->mk", self.solve(right), phi)
-        return leverage
-
-    def _gradients(self, item: Codes, to: Codes, delta: Floats) -> Floats:
-        """The gradient of each changed problem at the shifted parameters; shape (m, K, p)."""
-        n_classes, n, model = len(self.theta), len(self.y), np.arange(len(item))
-        slopes = np.empty((n_classes, n, len(item)))  # the class first: numpy is slow along a short last axis
-        for k in range(n_classes):
-            slopes[k] = dense(self.phi @ delta[:, k].T)
-            slopes[k] += self.scores[:, k][:, None]
-        slopes -= slopes.max(axis=0)
-        np.exp(slopes, out=slopes)
-        slopes /= slopes.sum(axis=0)
-        own = slopes[:, item, model]
-        slopes[self.y, np.arange(n)] -= 1
-        slopes *= self.weights[self.y][:, None]
-        own[to, model] -= 1
-        slopes[:, item, model] = own * self.weights[to]
-        summed = np.stack([dense(self.phi.T @ slopes[k]).T for k in range(n_classes)], axis=1)
-        return np.asarray(summed + self.penalty * (self.theta + delta))
+    def first_steps(self, item: Codes, to: Codes) -> Floats:
+        """With the Hessian as it is; only with unequal weights does that of the changed problem differ here."""
+        unit, chance, own = np.eye(len(self.theta)), self.chances[item], self.y[item]
+        slope = self.weights[to][:, None] * (chance - unit[to]) - self.weights[own][:, None] * (chance - unit[own])
+        return -self.solve(slope[:, :, None] * dense(self.phi[item])[:, None])
 
 
 class ObjectiveFlips(LinearFlips):
@@ -504,12 +355,7 @@ def _curve(score: Floats, target: Floats) -> Floats:
     return np.asarray(chance * (1 - chance))
 
 
-def _third(score: Floats) -> Floats:
-    chance = _chance(score)
-    return np.asarray(chance * (1 - chance) * (1 - 2 * chance))
-
-
-LOGISTIC = Loss(lambda s, t: np.logaddexp(0.0, -t * s), _slope, _curve, _third)
+LOGISTIC = Loss(lambda s, t: np.logaddexp(0.0, -t * s), _slope, _curve)
 SQUARED_HINGE = Loss(
     value=lambda s, t: np.maximum(1 - t * s, 0.0) ** 2,
     slope=lambda s, t: -2 * t * np.maximum(1 - t * s, 0.0),
@@ -519,7 +365,6 @@ SQUARED = Loss(
     value=lambda s, t: 0.5 * (s - t) ** 2,
     slope=lambda s, t: s - t,
     curve=lambda s, t: np.ones_like(s),
-    quadratic=True,
 )
 
 
@@ -562,7 +407,7 @@ def _linear_flips(
     if problem is None:
         return None
     after = weigh if isinstance(model.class_weight, str) else None
-    return ObjectiveFlips(problem, codes, intercept, after, exact=loss is not None and loss.quadratic)
+    return ObjectiveFlips(problem, codes, intercept, after, exact=loss is SQUARED)
 
 
 def _class_weights(choice: Any, classes: npt.NDArray[Any], number: Floats) -> Floats:

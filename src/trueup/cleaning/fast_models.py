@@ -278,24 +278,11 @@ def _behind(head: Any, last: Any, X: Any, y: npt.ArrayLike, classes: npt.ArrayLi
     return None if models is None else _Behind(models, head)
 
 
-def has_fast_path(model: Any) -> bool:
-    """Whether the classifier is of a family whose models need no training; its options may still forbid it."""
-    return type(split_pipeline(model)[1]).__name__ in _FAMILIES
-
-
 _MOST_FEATURES = 64  # features of the surrogate; it only ranks, and its price grows with their cube
 
 
 def surrogate_problem(X: Any, y: Codes, X_val: Any, classes: npt.NDArray[Any]) -> tuple[FlipModels | None, Any]:
-    """Logistic regression on standardised features, their first principal components if there are many.
-
-    Examples
-    --------
-    >>> X = np.arange(8.0)[:, None]
-    >>> models, there = surrogate_problem(X, np.array([0, 0, 1, 0, 1, 0, 1, 1]), X, np.array([0, 1]))
-    >>> models.base_predictions(there).tolist()
-    [0, 0, 0, 0, 1, 1, 1, 1]
-    """
+    """Logistic regression on standardised features, their first principal components if there are many."""
     from sklearn.linear_model import LogisticRegression
 
     try:

@@ -9,15 +9,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from scipy import special
 from scipy.special import entr, softmax
 
 from trueup._base.registry import Registry
 from trueup._base.types import Codes, Floats
 from trueup._base.validation import check_choice, check_number
-from trueup.cleaning.emi import EMI, How, model_uncertainty
+from trueup.cleaning.emi import EMI, How
 from trueup.cleaning.fast_base import csr, is_sparse
-from trueup.cleaning.fast_models import few_features, has_fast_path, numeric_features
+from trueup.cleaning.fast_models import few_features, numeric_features
 from trueup.cleaning.flips import true_class_probabilities
 from trueup.cleaning.problem import CleaningState
 from trueup.cleaning.validation import UnbiasedScorer
@@ -320,15 +319,16 @@ class ExpectedImprovement(CleaningStrategy):
         s; the larger it is, the more the improvement decides.
     how : {"auto", "fast", "shortlist", "exact"}
         As for `expected_improvement`.
-    refine : int
-        As for `expected_improvement`.
+    refine : int, optional
+        As for `expected_improvement`. By default 100 where labels rank by EMI alone, and 20 where weights leave it
+        little to decide.
     """
 
     weigh: bool = True
     belief: Belief = "features"
     scale: float = 1.0
     how: How = "auto"
-    refine: int = 100
+    refine: int | None = None
     name: ClassVar[str] = "emi"
 
     def __post_init__(self) -> None:
@@ -346,20 +346,10 @@ class ExpectedImprovement(CleaningStrategy):
 
     def scores(self, state: CleaningState) -> Floats:
         """How much each label is wanted; shape (n_train,)."""
-        expected, flips = _improvement(self, state)
+        expected = self.improvement(state)
         score = expected.score
-        if self.weigh:
-            score = expected.uncertainty * special.expit(self.scale * expected.improvement)
-            is_worse = np.zeros(len(score), dtype=bool)
-            if self.belief == "features":
-                score = score * flips
-                is_worse = expected.improvement < -_CLEAR * expected.standard_error
-            # Behind a shortlist improvements are those of a surrogate, and rank below.
-            untrained = ~expected.exact if expected.how == "shortlist" else np.zeros(len(score), dtype=bool)
-            first = ~untrained & ~is_worse
-            if first.any():
-                score[untrained] = np.minimum(score[untrained], np.nextafter(score[first].min(), -np.inf))
-            score[is_worse] -= 1.0
+        if self.weigh and self.belief == "features":
+            score = score - (expected.improvement < -_CLEAR * expected.standard_error)
         values = np.full(len(state.train), -np.inf)
         values[expected.items] = score
         return values
@@ -405,27 +395,16 @@ def _work_out(strategy: ExpectedImprovement, state: CleaningState) -> tuple[EMI,
         believed = believed_truths(state)
         chances, scorer = believed[state.train], believed_scorer(state, believed)
     flips = 1 - chances[np.arange(len(state.train)), state.y]
-    options: dict[str, Any] = {"weigh": strategy.weigh, "refine": strategy.refine}
-    own_list = strategy.weigh and strategy.belief == "features" and strategy.how in ("auto", "shortlist")
-    if own_list and (strategy.how == "shortlist" or not has_fast_path(state.model)):
-        # What else is in the score needs no training, and so says which labels to train for.
-        unsure = model_uncertainty(state.model, state.features)
-        n = state.problem.resources.shortlist
-        first = state.open[np.argsort(-(flips * unsure)[state.open], kind="stable")[:n]]
-        trained = state.improvement(scorer, chances, items=np.sort(first), how="exact", **options)
-        expected = _among(state.open, trained, unsure)
-    else:
-        expected = state.improvement(scorer, chances, how=strategy.how, **options)
+    expected = state.improvement(
+        scorer,
+        chances,
+        how=strategy.how,
+        weigh=strategy.weigh,
+        by_chance=strategy.belief == "features",
+        scale=strategy.scale,
+        refine=strategy.refine or (20 if strategy.weigh else 100),
+    )
     return expected, flips[expected.items]
-
-
-def _among(items: Codes, trained: EMI, unsure: Floats) -> EMI:
-    """The improvements of some items, and none for the others."""
-    at = np.searchsorted(items, trained.items)
-    improvement, error, exact = np.zeros(len(items)), np.zeros(len(items)), np.zeros(len(items), dtype=bool)
-    improvement[at], error[at], exact[at] = trained.improvement, trained.standard_error, True
-    score = unsure[items] * special.expit(improvement)
-    return EMI(items, improvement, error, unsure[items], score, exact, trained.base, "shortlist")
 
 
 STRATEGIES: Registry[type[CleaningStrategy]] = Registry(

@@ -426,6 +426,14 @@ class Labels(Votes):
         _describe.warn(labels, repeated=duplicates == "keep" and columns.run is None)
         return labels
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """Refused: scikit-learn's searches would split a single object."""
+        raise InvalidLabels(
+            "Labels cannot be made an array, got them where scikit-learn or numpy needs one; for cross-validation "
+            "and searches pass `y=np.arange(labels.n_items)` with NoisyLabelClassifier(…, labels=labels), "
+            "scoring=trueup.scorer(metric, labels) and a splitter as `cv`"
+        )
+
     def __repr__(self) -> str:
         return _describe.one_line(self)
 

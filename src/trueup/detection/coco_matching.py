@@ -7,14 +7,12 @@ chosen by several (crowds), and neither count as found nor against the detector.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from trueup._base.engines import choose_engine
 from trueup._base.types import Booleans, Floats, Positions
 from trueup.detection import loops
 from trueup.detection.shapes import Shapes, align, group_by, mask_overlaps, paired_box_overlaps
@@ -113,59 +111,38 @@ def coco_scores(found: Shapes, objects: Shapes) -> CocoScores:
     if (found.masks is None) != (objects.masks is None):
         found, objects = found.boxes_only(), objects.boxes_only()
     found, objects = align(found, objects)
-    matches = match_to_objects(found, objects)
-    return scores_of(matches, found)
-
-
-def scores_of(matches: Matches, found: Shapes) -> CocoScores:
-    """Precision and recall from what became of each detection."""
-    assert found.scores is not None
-    n_areas, n_thresholds, _ = matches.outcome.shape
+    pairs = pair_up(found, objects)
+    outcome = outcomes_of(pairs, overlaps_of(pairs, found, objects)[None], found, objects)[0]
     n_categories = len(found.categories)
-    precision = np.full((n_areas, n_thresholds, n_categories), np.nan)
-    recall = np.full((len(LIMITS), n_areas, n_thresholds, n_categories), np.nan)
-    category, score = found.category[matches.order], found.scores[matches.order]
+    n_objects = np.stack(
+        [
+            np.bincount(objects.category[pairs.objects][~is_out], minlength=n_categories)
+            for is_out in _is_out(pairs, objects, AREAS)
+        ]
+    )
+    precision = np.full((len(AREAS), len(THRESHOLDS), n_categories), np.nan)
+    recall = np.full((len(LIMITS), *precision.shape), np.nan)
+    category, score = found.category[pairs.order], found.scores[pairs.order]
     # By falling score; of equal ones the first image first, as COCO has it.
     order = np.lexsort((-score, category))
     starts = np.searchsorted(category[order], np.arange(n_categories + 1))
-    if choose_engine(work=len(order), worth=WORTH_COMPILING) == "numba":
-        from trueup.detection import compiled_loops
-
-        limits = np.array(LIMITS)
-        counts = matches.n_objects, RECALL_POINTS, limits, _TINY
-        compiled_loops.fill_scores(matches.outcome, order, starts, matches.rank, *counts, precision, recall)
-        return CocoScores(precision, recall, matches.thresholds, matches.areas, found.categories)
-    for k in range(n_categories):
-        members = order[starts[k] : starts[k + 1]]
-        n_objects = matches.n_objects[:, k]
-        outcome = matches.outcome[:, :, members]
-        for area in np.flatnonzero(n_objects):
-            precision[area, :, k] = mean_precision(outcome[area], int(n_objects[area]))
-            for limit, most in enumerate(LIMITS):
-                right = (outcome[area] == 1) & (matches.rank[members] < most)
-                recall[limit, area, :, k] = right.sum(axis=1) / n_objects[area]
-    return CocoScores(precision, recall, matches.thresholds, matches.areas, found.categories)
+    fill_scores(outcome, order, starts, pairs.rank, n_objects, precision, recall)
+    return CocoScores(precision, recall, THRESHOLDS, tuple(AREAS), found.categories)
 
 
-def mean_precision(outcome: npt.NDArray[np.int8], n_objects: int) -> Floats:
-    """Mean precision over the points of recall, for rows of outcomes by falling score."""
-    is_right, is_ignored = outcome == 1, outcome < 0
-    places = np.flatnonzero(is_right.any(axis=0))  # precision rises nowhere else
-    n_rows, n = len(outcome), len(places)
-    right = np.cumsum(is_right[:, places], axis=1)
-    counted = np.broadcast_to(places + 1, right.shape)
-    if is_ignored.any():
-        counted = counted - np.cumsum(is_ignored, axis=1)[:, places]
-    precision = right / (counted + _TINY)
-    precision = np.maximum.accumulate(precision[:, ::-1], axis=1)[:, ::-1]
-    # Points of recall that take the same number of right ones are looked up once; which detection brings that number is
-    # a search among integers, of all rows at once.
-    reached = np.searchsorted(np.arange(n_objects + 1) / n_objects, RECALL_POINTS)
-    needed, n_points = np.unique(np.minimum(reached, n + 1), return_counts=True)
-    base = np.arange(n_rows)[:, None]
-    at = np.searchsorted((right + base * (n + 2)).ravel(), needed + base * (n + 2)) - base * n
-    padded = np.concatenate([precision, np.zeros((n_rows, 1))], axis=1)
-    return np.asarray(np.take_along_axis(padded, at, axis=1) @ n_points / len(RECALL_POINTS))
+def fill_scores(
+    outcome: npt.NDArray[np.int8],
+    order: Positions,
+    starts: Positions,
+    rank: Positions,
+    n_objects: Positions,
+    precision: Floats,
+    recall: Floats,
+) -> None:
+    """Fill precision, and recall at as many of `LIMITS` as it has rows; see `loops.fill_scores`."""
+    limits = np.array(LIMITS[: len(recall)], dtype=np.int64)
+    kernel = loops.loop(loops.fill_scores, work=len(order), worth=WORTH_COMPILING)
+    kernel(outcome, order, starts, rank, n_objects, RECALL_POINTS, limits, _TINY, precision, recall)
 
 
 THRESHOLDS = np.linspace(0.5, 0.95, 10)
@@ -177,20 +154,6 @@ AREAS: dict[str, tuple[float, float]] = {
 }
 WORTH_COMPILING = 2_000  # detections from which compiled code repays loading numba
 
-IGNORED, WRONG, RIGHT = -1, 0, 1
-
-
-@dataclass(frozen=True, eq=False)
-class Matches:
-    """What became of each detection."""
-
-    order: Positions  # (n_kept,): positions of the detections that were looked at, by image, class and falling score
-    rank: Positions  # (n_kept,): the place of each among those of its image and class, from 0
-    outcome: npt.NDArray[np.int8]  # (n_areas, n_thresholds, n_kept): 1 right, 0 wrong, -1 does not count
-    n_objects: Positions  # (n_areas, n_categories): objects that count
-    thresholds: Floats  # (n_thresholds,)
-    areas: tuple[str, ...]
-
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
@@ -200,8 +163,10 @@ class Pairs:
 
     Attributes
     ----------
-    order, rank : integer arrays of shape (n_kept,)
-        As in `Matches`.
+    order : integer array of shape (n_kept,)
+        Positions of the detections that are looked at, by image, class and falling score.
+    rank : integer array of shape (n_kept,)
+        The place of each among those of its image and class, from 0.
     objects : integer array of shape (n_objects,)
         Positions of the objects, by image and class.
     firsts, lasts : integer arrays of shape (n_groups,)
@@ -234,22 +199,9 @@ class Pairs:
         return self.order[row], self.objects[column]
 
 
-def match_to_objects(
-    found: Shapes,
-    objects: Shapes,
-    *,
-    thresholds: Floats = THRESHOLDS,
-    areas: dict[str, tuple[float, float]] = AREAS,
-    most: int = MOST_DETECTIONS,
-) -> Matches:
-    """Pair the detections of one system with the objects of one truth; both aligned to the same images and classes."""
-    pairs = pair_up(found, objects, most=most)
-    return match_pairs(pairs, overlaps_of(pairs, found, objects), found, objects, thresholds=thresholds, areas=areas)
-
-
-def pair_up(found: Shapes, objects: Shapes, *, most: int = MOST_DETECTIONS) -> Pairs:
+def pair_up(found: Shapes, objects: Shapes) -> Pairs:
     """Which detections and objects have the same image and class; both aligned to the same images and classes."""
-    order, rank = _surest_first(found, most)
+    order, rank = _surest_first(found)
     of_objects, starts = group_by(objects.image, objects.category)
     n_categories = max(len(found.categories), 1)
     groups = objects.image[of_objects].astype(np.int64) * n_categories + objects.category[of_objects]
@@ -265,43 +217,25 @@ def pair_up(found: Shapes, objects: Shapes, *, most: int = MOST_DETECTIONS) -> P
     return Pairs(order, rank, of_objects, firsts, lasts, first_object.astype(np.int64), n_of_objects.astype(np.int64))
 
 
-def match_pairs(
-    pairs: Pairs,
-    overlaps: Floats,
-    found: Shapes,
-    objects: Shapes,
-    *,
-    thresholds: Floats = THRESHOLDS,
-    areas: dict[str, tuple[float, float]] = AREAS,
-) -> Matches:
-    """Let detections choose objects, where the overlap of each pair is known; see `overlaps_of`."""
-    outcome = outcomes_of(pairs, overlaps[None], found, objects, thresholds=thresholds, areas=areas)[0]
-    n_objects = np.stack(
-        [
-            np.bincount(objects.category[pairs.objects][~row], minlength=len(found.categories))
-            for row in _is_out(pairs, objects, areas)
-        ]
-    )
-    return Matches(pairs.order, pairs.rank, outcome, n_objects, np.asarray(thresholds), tuple(areas))
-
-
 def outcomes_of(
     pairs: Pairs,
     overlaps: Floats,
     found: Shapes,
     objects: Shapes,
-    *,
-    thresholds: Floats = THRESHOLDS,
     areas: dict[str, tuple[float, float]] = AREAS,
 ) -> npt.NDArray[np.int8]:
-    """What becomes of each detection for each of several sets of overlaps."""
+    """What becomes of each detection: 1 right, 0 wrong, -1 does not count.
+
+    For each of several sets of overlaps, each range of areas and each threshold; shape (n_sets, n_areas, n_thresholds,
+    n_kept).
+    """
     low, high = _bounds(areas)
     is_out = _is_out(pairs, objects, areas)
     size = found.areas[pairs.order]
     outside = (size[None] < low[:, None]) | (size[None] > high[:, None])
-    least = np.minimum(thresholds, 1 - 1e-10)
-    outcomes = np.zeros((len(overlaps), len(areas), len(thresholds), len(pairs.order)), dtype=np.int8)
-    kernel = _kernel(len(overlaps) * len(pairs.order))
+    least = np.minimum(THRESHOLDS, 1 - 1e-10)
+    outcomes = np.zeros((len(overlaps), len(areas), len(least), len(pairs.order)), dtype=np.int8)
+    kernel = loops.loop(loops.match_groups, work=len(overlaps) * len(pairs.order), worth=WORTH_COMPILING)
     for values, outcome in zip(overlaps, outcomes, strict=True):
         kernel(
             pairs.firsts,
@@ -332,13 +266,13 @@ def _is_out(pairs: Pairs, objects: Shapes, areas: dict[str, tuple[float, float]]
     return np.asarray(objects.is_crowd[pairs.objects][None] | is_outside)
 
 
-def _surest_first(found: Shapes, most: int) -> tuple[Positions, Positions]:
+def _surest_first(found: Shapes) -> tuple[Positions, Positions]:
     assert found.scores is not None
     order = np.lexsort((-found.scores, found.category, found.image))  # equal scores stay in the order of the file
     key = found.image[order].astype(np.int64) * max(len(found.categories), 1) + found.category[order]
     firsts = np.flatnonzero(np.diff(key, prepend=-1))
     rank = np.arange(len(order)) - np.repeat(firsts, np.diff(np.append(firsts, len(order))))
-    kept = rank < most
+    kept = rank < MOST_DETECTIONS
     return order[kept].astype(np.int64), rank[kept].astype(np.int64)
 
 
@@ -361,11 +295,3 @@ def overlaps_of(pairs: Pairs, found: Shapes, objects: Shapes) -> Floats:
         )
         values[begin : begin + block.size] = block.ravel()
     return values
-
-
-def _kernel(n: int) -> Callable[..., None]:
-    if choose_engine(work=n, worth=WORTH_COMPILING) == "numba":
-        from trueup.detection import compiled_loops
-
-        return compiled_loops.match_groups  # type: ignore[no-any-return]
-    return loops.match_groups

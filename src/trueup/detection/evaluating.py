@@ -21,7 +21,7 @@ from trueup.data.predictions import Predictions
 from trueup.detection.drawing import candidate_crop
 from trueup.detection.metrics import BY_AREA, NEEDS_ALL_OBJECTS, DetectionMetrics
 from trueup.detection.missed import MissedObjects
-from trueup.detection.pool import REAL, Pool, match
+from trueup.detection.pool import REAL, Pool, candidate_shapes, match
 from trueup.detection.shapes import Shapes, overlaps_between
 from trueup.exceptions import InvalidParameter
 from trueup.report import build_report, save_report
@@ -129,18 +129,9 @@ def _same_things(pool: Pool, vetted: Positions, other: Pool) -> list[tuple[int, 
 
 def _shapes(pool: Pool, chosen: Positions) -> Shapes:
     """Some candidates of a pool."""
-    return Shapes(
-        images=pool.images,
-        categories=pool.categories,
-        sources=("candidates",),
-        image=pool.image[chosen],
-        category=pool.category[chosen],
-        source=np.zeros(len(chosen), dtype=np.int32),
-        boxes=pool.boxes[chosen],
-        areas=pool.areas[chosen],
-        is_crowd=np.zeros(len(chosen), dtype=bool),
-        masks=None if pool.masks is None else tuple(pool.masks[k] for k in chosen.tolist()),
-    )
+    masks = None if pool.masks is None else tuple(pool.masks[k] for k in chosen.tolist())
+    parts = (part[chosen] for part in (pool.image, pool.category, pool.boxes, pool.areas))
+    return candidate_shapes(pool, *parts, masks)
 
 
 # ------------------ A report on detectors: what every report says, and crops of what decides the answer.
@@ -209,14 +200,7 @@ def _groups_of(pool: Pool, system: str, chances: Floats, threshold: float) -> li
     lost = np.flatnonzero(~reported & (chances > 0.5))
     lost = lost[np.argsort(-chances[lost], kind="stable")]
     return [
-        _group(
-            pool,
-            f"{system}: probably wrong",
-            "Reported, and probably nothing.",
-            wrong,
-            chances,
-            scores,
-        ),
+        _group(pool, f"{system}: probably wrong", "Reported, and probably nothing.", wrong, chances, scores),
         _group(pool, f"{system}: probably overlooked", "Probably an object, and not reported.", lost, chances, scores),
     ]
 

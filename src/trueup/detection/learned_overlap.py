@@ -29,14 +29,13 @@ import numpy.typing as npt
 import scipy
 from scipy.special import expit, logit
 
-from trueup._base.types import Booleans, Floats, Positions
+from trueup._base.types import Booleans, Floats
 from trueup._base.validation import RandomState, as_generator, check_integer, check_number
-from trueup.detection.coco_matching import THRESHOLDS, Pairs, mean_precision, outcomes_of, overlaps_of
+from trueup.detection.coco_matching import THRESHOLDS, Pairs, overlaps_of
 from trueup.detection.shapes import Shapes, bitmap, mask_areas, mask_of_box
 from trueup.exceptions import InvalidParameter, InvalidShapes
 
 Pixels = npt.NDArray[np.uint8]
-Outcomes = npt.NDArray[np.int8]
 
 FEATURES = ("boxes", "mask in box", "fill", "size", "stretched")
 LEAST_OVERLAP = 0.2  # of boxes; below it masks do not overlap by half
@@ -44,7 +43,6 @@ _CLIP = 0.02  # of shares, so that their logits stay of one order
 _LARGEST_PRODUCT = 9.0  # of standardised features: a pair far from all others should not rule the fit
 _STEP = -1.5  # log of the distance of cut points beforehand, with a small weight
 _STEP_WEIGHT = 0.1
-_EVERYTHING = {"all": (0.0, 1e10)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,37 +246,3 @@ def fit_overlap(
 
 def _cuts(parameters: Floats) -> Floats:
     return np.asarray(parameters[0] + np.concatenate([[0.0], np.cumsum(np.exp(parameters[1:]))]))
-
-
-@dataclass(frozen=True, eq=False)
-class ByClass:
-    """The detections of one system class by class, by falling score, for precision from many outcomes at once."""
-
-    columns: tuple[Positions, ...]  # positions in the order of the pairs, for each class with objects
-    classes: Positions  # (n_classes,): those with objects
-    n_objects: Positions  # (n_classes,)
-
-    def average_precision(self, outcomes: Outcomes) -> Floats:
-        """COCO's, for each row of outcomes and each class, shape (n_rows, n_classes)."""
-        values = np.empty((len(outcomes), len(self.classes)))
-        for k, (at, n) in enumerate(zip(self.columns, self.n_objects, strict=True)):
-            values[:, k] = mean_precision(outcomes[:, at], int(n))
-        return values
-
-
-def by_class(pairs: Pairs, detections: Shapes, objects: Shapes) -> ByClass:
-    """The detections of the pairs, class by class."""
-    assert detections.scores is not None
-    category, score = detections.category[pairs.order], detections.scores[pairs.order]
-    order = np.lexsort((-score, category))  # of equal scores the first image first, as COCO has it
-    n_objects = np.bincount(objects.category[~objects.is_crowd], minlength=len(objects.categories))
-    classes = np.flatnonzero(n_objects).astype(np.int64)
-    starts = np.searchsorted(category[order], classes)
-    ends = np.searchsorted(category[order], classes, side="right")
-    columns = tuple(order[a:b].astype(np.int64) for a, b in zip(starts, ends, strict=True))
-    return ByClass(columns, classes, n_objects[classes].astype(np.int64))
-
-
-def outcomes_by_draw(pairs: Pairs, overlaps: Floats, detections: Shapes, objects: Shapes) -> Outcomes:
-    """What becomes of each detection for drawn overlaps, shape (n_draws, n_thresholds, n_kept): objects of any size."""
-    return outcomes_of(pairs, np.ascontiguousarray(overlaps), detections, objects, areas=_EVERYTHING)[:, 0]

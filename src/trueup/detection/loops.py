@@ -1,10 +1,28 @@
-"""The loops over detections, in plain Python that numba can compile; see `compiled_loops`."""
+"""The loops over detections, in plain Python that numba compiles where it is installed."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
+
+from trueup._base.engines import choose_engine
+
+
+def loop(function: Callable[..., None], *, work: int, worth: int) -> Callable[..., None]:
+    """One of the loops, compiled where the work repays the time that numba takes to load."""
+    return _compiled(function) if choose_engine(work=work, worth=worth) == "numba" else function
+
+
+@cache
+def _compiled(function: Callable[..., None]) -> Callable[..., None]:
+    import numba
+    import numba.extending
+
+    numba.extending.register_jitable(mean_precision)  # the others call it
+    return numba.njit(cache=True, nogil=True)(function)  # type: ignore[no-any-return]
 
 
 def match_groups(

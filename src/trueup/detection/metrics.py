@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from trueup._base.engines import choose_engine
 from trueup._base.optional import require
 from trueup._base.types import Booleans, Codes, Floats, Positions
 from trueup.detection import loops
@@ -37,32 +36,12 @@ def mean_sensitivities(
 
     At a rate it is the largest share with at most so many false detections of an image; detections of equal scores come
     together. A second detection of a real object counts neither as right nor as wrong.
-
-    Parameters
-    ----------
-    is_real : boolean array of shape (n_draws, n_candidates)
-    candidate, scores, role : arrays of shape (n_detections,)
-        By falling score. The role is 1 for the detection that counts at its candidate, 0 for another one there, -1 for
-        one that is wrong whatever is there.
-    n_objects : array of shape (n_draws,)
-    n_images : int
-    wrong_per_image : tuple of float
-        Rising.
-
-    Returns
-    -------
-    array of shape (n_draws,)
-        nan where there is no object.
     """
     draws = np.ascontiguousarray(is_real, dtype=np.bool_)
     is_last = np.ones(len(scores), dtype=np.bool_)
     is_last[:-1] = scores[1:] != scores[:-1]
     values = np.empty(len(draws))
-    kernel: Any = loops.fill_sensitivities
-    if choose_engine(work=draws.shape[0] * len(candidate), worth=WORTH_COMPILING) == "numba":
-        from trueup.detection import compiled_loops
-
-        kernel = compiled_loops.fill_sensitivities
+    kernel = loops.loop(loops.fill_sensitivities, work=len(draws) * len(candidate), worth=WORTH_COMPILING)
     limits = np.array(wrong_per_image) * n_images
     kernel(draws, candidate.astype(np.int64), role.astype(np.int64), is_last, n_objects.astype(float), limits, values)
     return values
@@ -84,45 +63,16 @@ def mean_average_precisions(
     is_inside: Booleans | None = None,
     can_be_wrong: Booleans | None = None,
 ) -> Floats:
-    """The mean over classes and thresholds of the mean precision over 101 points of recall, for each draw.
-
-    Parameters
-    ----------
-    is_real : boolean array of shape (n_draws, n_candidates)
-        Whether each candidate is an object.
-    category, candidate : integer arrays of shape (n_detections,)
-        By falling score.
-    level : integer array of shape (n_detections,)
-        How many of the thresholds the overlap reaches, if its candidate is real; 0 for what is never right.
-    n_levels : int
-        Thresholds.
-    n_objects : array of shape (n_draws, n_classes)
-        All objects of each class, also those that are no candidates.
-    is_inside, can_be_wrong : boolean arrays of shape (n_detections,), optional
-        For objects of some areas: whether the candidate is of such an area, and whether the detection is, which counts
-        as wrong only then.
-
-    Returns
-    -------
-    array of shape (n_draws,)
-        Over the classes that have objects; nan where there is none.
-    """
+    """The mean over classes and thresholds of the mean precision over 101 points of recall, for each draw."""
     draws = np.ascontiguousarray(is_real, dtype=np.bool_)
     order = np.argsort(category, kind="stable")
     starts = np.searchsorted(category[order], np.arange(n_objects.shape[1] + 1))
     at = np.where(level > 0, candidate, -1)[order].astype(np.int64)
     sums, counts = np.zeros(len(draws)), np.zeros(len(draws))
-    module: Any = loops
-    if choose_engine(work=draws.shape[0] * len(at) * n_levels, worth=WORTH_COMPILING) == "numba":
-        from trueup.detection import compiled_loops
-
-        module = compiled_loops
-    kernel: Any = module.fill_average_precisions
-    flags: tuple[Booleans, ...] = ()
+    function, flags = loops.fill_average_precisions, ()
     if is_inside is not None and can_be_wrong is not None:
-        kernel = module.fill_average_precisions_of_area
-        flags = is_inside[order], can_be_wrong[order]
-    kernel(
+        function, flags = loops.fill_average_precisions_of_area, (is_inside[order], can_be_wrong[order])
+    loops.loop(function, work=len(draws) * len(at) * n_levels, worth=WORTH_COMPILING)(
         draws,
         starts.astype(np.int64),
         at,

@@ -31,19 +31,7 @@ from trueup.exceptions import DataWarning, InvalidParameter, InvalidShapes
 
 
 def group_shapes(shapes: Shapes, *, iou: float, same_class: bool, by_centre: bool = False) -> Positions:
-    """The candidate object of each shape, numbered from 0 by image and place; -1 for crowd regions.
-
-    Parameters
-    ----------
-    shapes : Shapes
-        Of annotators, or of systems.
-    iou : float
-        The least mean overlap of shapes of one thing.
-    same_class : bool
-        Whether shapes of different classes are different things.
-    by_centre : bool
-        Whether shapes whose centres lie in each other overlap enough, whatever the overlap: for small things.
-    """
+    """The candidate object of each shape, numbered from 0 by image and place; -1 for crowd regions."""
     group = np.full(len(shapes), -1, dtype=np.int64)
     counted = np.flatnonzero(~shapes.is_crowd)
     classes = shapes.category[counted] if same_class else np.zeros(len(counted), dtype=np.int32)
@@ -394,19 +382,25 @@ def _candidates(shapes: Shapes, group: Positions) -> Shapes:
         areas[k] = np.median(shapes.areas[members])
         category[k] = _class_of(shapes, members, n_drawn)
     kept = shapes.select(chosen)
+    return candidate_shapes(shapes, kept.image, category, boxes, areas, kept.masks)
+
+
+def candidate_shapes(
+    of: Shapes | Pool, image: Codes, category: Codes, boxes: Floats, areas: Floats, masks: tuple[Mask, ...] | None
+) -> Shapes:
+    """Candidates as shapes of one source, in the images and classes of shapes or of a pool."""
+    n = len(image)
     return Shapes(
-        images=shapes.images,
-        categories=shapes.categories,
+        images=of.images,
+        categories=of.categories,
         sources=("candidates",),
-        image=kept.image,
+        image=image,
         category=category,
         source=np.zeros(n, dtype=np.int32),
         boxes=boxes,
         areas=areas,
         is_crowd=np.zeros(n, dtype=bool),
-        masks=kept.masks,
-        ids=np.arange(n).astype(object),
-        category_ids=shapes.category_ids,
+        masks=masks,
     )
 
 
@@ -433,20 +427,11 @@ def _joined(first: Shapes, second: Shapes) -> Shapes:
     if not len(second):
         return first
     masks = None if first.masks is None or second.masks is None else (*first.masks, *second.masks)
-    return Shapes(
-        images=first.images,
-        categories=first.categories,
-        sources=first.sources,
-        image=np.concatenate([first.image, second.image]),
-        category=np.concatenate([first.category, second.category]),
-        source=np.zeros(len(first) + len(second), dtype=np.int32),
-        boxes=np.concatenate([first.boxes, second.boxes]),
-        areas=np.concatenate([first.areas, second.areas]),
-        is_crowd=np.zeros(len(first) + len(second), dtype=bool),
-        masks=masks,
-        ids=np.arange(len(first) + len(second)).astype(object),
-        category_ids=first.category_ids,
+    image, category, boxes, areas = (
+        np.concatenate([getattr(part, name) for part in (first, second)])
+        for name in ("image", "category", "boxes", "areas")
     )
+    return candidate_shapes(first, image, category, boxes, areas, masks)
 
 
 def _in_order(candidates: Shapes) -> tuple[Shapes, Positions]:

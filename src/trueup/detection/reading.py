@@ -335,13 +335,7 @@ FileKind = Literal["coco", "table", "yolo", "voc"]
 
 
 def kind_of_file(path: File) -> FileKind:
-    """What a file or folder is: by its suffix, a folder by what is in it.
-
-    Examples
-    --------
-    >>> kind_of_file("instances.json.gz"), kind_of_file("boxes.csv")
-    ('coco', 'table')
-    """
+    """What a file or folder is: by its suffix, a folder by what is in it."""
     place = Path(path)
     if place.is_dir():
         for kind, pattern in (("yolo", "*.txt"), ("voc", "*.xml")):
@@ -446,7 +440,7 @@ def read_detections(
             part = read_boxes(path, image=image, source=system, seen=None, name=name)
         elif kind == "yolo":
             sizes = {known: tuple(objects.images.sizes[k]) for known, k in names_of_images(objects.images).items()}
-            part = _in_pixels(path, name, _named(categories or objects.categories), sizes, unknown)
+            part = _in_pixels(path, name, _named(categories or objects.categories), sizes)
         else:
             raise InvalidFile(f"{path} is Pascal VOC, which has no scores; give detections as COCO, a table or YOLO")
         if part.scores is None:
@@ -478,13 +472,7 @@ def _warn_of_new_classes(found: Shapes, objects: Shapes, path: File) -> None:
         )
 
 
-def _in_pixels(
-    path: File,
-    name: str,
-    categories: Sequence[str],
-    sizes: Mapping[str, tuple[float, ...]],
-    unknown: Unknown,
-) -> Shapes:
+def _in_pixels(path: File, name: str, categories: Sequence[str], sizes: Mapping[str, tuple[float, ...]]) -> Shapes:
     """YOLO's boxes in the pixels of the images that are known; images without a size are 1 × 1 there as well."""
     stems = [file.stem for file in Path(path).glob("*.txt")]
     table = {stem: sizes.get(stem, (1.0, 1.0)) for stem in stems}

@@ -66,13 +66,7 @@ def _is_count(value: Any) -> bool:
 
 
 def unpacked_runs(counts: str | bytes) -> list[int]:
-    """The run lengths of COCO's compressed text: five bits a character, and differences to the last but one.
-
-    Examples
-    --------
-    >>> unpacked_runs("112e1")
-    [1, 1, 2, 54]
-    """
+    """The run lengths of COCO's compressed text: five bits a character, and differences to the last but one."""
     packed = counts.encode("utf-8") if isinstance(counts, str) else counts
     codes = np.frombuffer(packed, dtype=np.uint8).astype(np.int64) - 48
     goes_on = (codes & 0x20) > 0
@@ -135,14 +129,7 @@ def mask_of_bitmap(pixels: Any) -> Mask:
 
 
 def box_overlaps(first: Floats, second: Floats, is_crowd: Booleans | None = None) -> Floats:
-    """Intersection over union of all pairs of boxes, shape (n_first, n_second).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> box_overlaps(np.array([[0.0, 0.0, 2.0, 2.0]]), np.array([[1.0, 0.0, 2.0, 2.0]])).tolist()
-    [[0.3333333333333333]]
-    """
+    """Intersection over union of all pairs of boxes, shape (n_first, n_second)."""
     crowd = np.zeros(len(second), dtype=bool) if is_crowd is None else is_crowd
     return paired_box_overlaps(first[:, None], second[None], crowd[None])
 

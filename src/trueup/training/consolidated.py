@@ -50,11 +50,6 @@ def unbiased_weights(codes: npt.ArrayLike, matrices: npt.ArrayLike) -> tuple[Flo
     """The row of R⁻¹ that belongs to each label, and whether R can be inverted; zeros where it cannot.
 
     Items share few matrices, so each is inverted once.
-
-    Examples
-    --------
-    >>> unbiased_weights([0, 1], [[0.8, 0.2], [0.2, 0.8]])[0].round(3).tolist()
-    [[1.333, -0.333], [-0.333, 1.333]]
     """
     labels, table = check_matrices(codes, matrices)
     c = table.shape[-1]
@@ -99,11 +94,6 @@ def label_costs(matrices: npt.ArrayLike) -> Floats:
     Natarajan et al. (2013), Section 3.2: with P(label | truth) = R the noisy P(label = 1 | x) passes
     α = (1 − R[1, 0] + R[0, 1]) / 2 where the true one passes 1/2, so a label 1 costs 1 − α and a label 0 costs α.
     All weights are positive. They are scaled to 1 for labels without noise and to 0 for labels that say nothing.
-
-    Examples
-    --------
-    >>> label_costs([[0.6, 0.4], [0.0, 1.0]]).round(2).tolist()
-    [0.84, 0.36]
     """
     table = np.asarray(matrices, dtype=float)
     missed, alarm = table[..., 1, 0], table[..., 0, 1]

@@ -366,7 +366,13 @@ class EvidenceLoss(nn.Module):  # type: ignore[misc]
     table: torch.Tensor | None
     everyone: torch.Tensor | None
 
-    def __init__(self, noise: NoiseModel | npt.ArrayLike | None, labels: Labels | None, reduction: Reduction) -> None:
+    def __init__(
+        self,
+        noise: NoiseModel | npt.ArrayLike | None = None,
+        *,
+        labels: Labels | None = None,
+        reduction: Reduction = "mean",
+    ) -> None:
         super().__init__()
         self.reduction = check_choice(reduction, get_args(Reduction), name="reduction")
         matrices, prior = (None, None) if noise is None else matrices_of(noise, labels)
@@ -500,7 +506,7 @@ class MMSELoss(EvidenceLoss):
         labels: Labels | None = None,
         reduction: Reduction = "mean",
     ) -> None:
-        super().__init__(noise, labels, reduction)
+        super().__init__(noise, labels=labels, reduction=reduction)
         known = check_prior(prior, self._known_prior, self.n_classes)
         if known is not None:
             self.n_classes = len(known)
@@ -561,15 +567,6 @@ class NoisyLikelihoodLoss(EvidenceLoss):
     >>> round(loss(logits, torch.tensor([[0, 0, 1], [-1, 1, -1]])).item(), 3)
     1.54
     """
-
-    def __init__(
-        self,
-        noise: NoiseModel | npt.ArrayLike | None = None,
-        *,
-        labels: Labels | None = None,
-        reduction: Reduction = "mean",
-    ) -> None:
-        super().__init__(noise, labels, reduction)
 
     def forward(self, logits: torch.Tensor, target: Any) -> torch.Tensor:
         """The loss of a batch."""
