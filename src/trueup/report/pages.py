@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from trueup._base.wording import chance, decimals, interval, level_words, listed, number, percent, signed, some
-from trueup.report.agreement import agreement_page
 from trueup.report.figures import course_figure, interval_figure, judge_figure
 from trueup.report.sentences import plain, quoted, shorten
 from trueup.report.summary import FORMAT, arguments, plain_data, reproduction_data
