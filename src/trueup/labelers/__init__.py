@@ -12,17 +12,22 @@ from trueup.labelers.information import (
     marginal_value,
     mutual_information,
 )
+from trueup.labelers.panels import Correlations, Panel, PanelSize, Tree, panel
 from trueup.labelers.ranking import LabelerRanking, RankedLabeler, rank
 from trueup.labelers.skill_draws import spam_share
 from trueup.labelers.tables import self_consistency
 
 __all__ = [
+    "Correlations",
     "Information",
     "LabelerRanking",
     "LabelerSet",
     "MarginalValue",
+    "Panel",
+    "PanelSize",
     "RankedLabeler",
     "Sample",
+    "Tree",
     "cheapest_set",
     "draw_contests",
     "draw_sample",
@@ -31,6 +36,7 @@ __all__ = [
     "expected_width",
     "marginal_value",
     "mutual_information",
+    "panel",
     "rank",
     "self_consistency",
     "spam_share",
