@@ -1,5 +1,6 @@
 """Which labelers can be trusted, how many are needed, what is a label worth?"""
 
+from trueup.labelers.biases import Biases, LabelerBias, bias
 from trueup.labelers.channel import symmetric_matrix
 from trueup.labelers.drawing import Sample, draw_contests, draw_sample
 from trueup.labelers.hiring import LabelerSet, cheapest_set
@@ -18,8 +19,10 @@ from trueup.labelers.skill_draws import spam_share
 from trueup.labelers.tables import self_consistency
 
 __all__ = [
+    "Biases",
     "Correlations",
     "Information",
+    "LabelerBias",
     "LabelerRanking",
     "LabelerSet",
     "MarginalValue",
@@ -28,6 +31,7 @@ __all__ = [
     "RankedLabeler",
     "Sample",
     "Tree",
+    "bias",
     "cheapest_set",
     "draw_contests",
     "draw_sample",

@@ -10,7 +10,7 @@ of independent ones whose mean error varies as much:
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -50,6 +50,21 @@ _N_INDEPENDENT = 4  # data sets that tell what correlation independent errors se
 _POINTS = 2000  # quantiles of an estimate
 _SHOWN_CHECKS = 100  # more checked items for which the sentence says a width
 _MOST_ALIKE = 0.999
+
+
+def student_estimate(
+    centre: float,
+    spread: float,
+    degrees: float,
+    *,
+    name: str,
+    bounds: tuple[float, float] = (-np.inf, np.inf),
+    back: Callable[[Floats], Floats] | None = None,
+) -> Estimate:
+    """An estimate with Student's t distribution, or what `back` makes of its values."""
+    even = (np.arange(_POINTS) + 0.5) / _POINTS
+    values = centre + spread * stdtrit(max(degrees, 3.0), even)
+    return DrawnEstimate(values if back is None else back(values), bounds=bounds, name=name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +163,9 @@ class SizeSums:
         degrees = 2 / max(float((shift**4).sum()) / max(float((shift**2).sum()) ** 2, 1e-300) - 1 / items, 1e-9)
         centre = n * self.variance / self.total
         spread = centre * float(np.sqrt(variance + extra**2))
-        return _spread_out(centre, spread, degrees, lambda x: np.clip(x, 1.0, n), (1.0, n), "effective")
+        return student_estimate(
+            centre, spread, degrees, name="effective", bounds=(1.0, n), back=lambda x: np.clip(x, 1.0, n)
+        )
 
 
 def size_sums(moments: ErrorMoments, nearest: Codes) -> tuple[SizeSums, list[SizeSums], list[SizeSums]]:
@@ -206,13 +223,13 @@ class Correlations(Mapping[tuple[Any, Any], Estimate]):
         s, t = (_place(self.labelers, name) for name in pair)
         if s == t:
             raise InvalidParameter(f"a pair must be of two labelers, got {pair[0]!r} twice; name another")
-        return _spread_out(
+        return student_estimate(
             np.arctanh(np.clip(self.matrix[s, t], -_MOST_ALIKE, _MOST_ALIKE)),
             self.spread[s, t],
             self.n_shared[s, t] - 3,
-            np.tanh,
-            (-1.0, 1.0),
-            "correlation",
+            name="correlation",
+            bounds=(-1.0, 1.0),
+            back=np.tanh,
         )
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
@@ -600,14 +617,6 @@ class _Explained:
         return replace(
             checks, variances=checks.variances * (max(factor, 1.0) if drop is not None else min(factor, 1.0))
         )
-
-
-def _spread_out(
-    centre: float, spread: float, degrees: float, back: Any, bounds: tuple[float, float], name: str
-) -> Estimate:
-    """An estimate whose transformed value has Student's t distribution."""
-    even = (np.arange(_POINTS) + 0.5) / _POINTS
-    return DrawnEstimate(back(centre + spread * stdtrit(max(degrees, 3.0), even)), bounds=bounds, name=name)
 
 
 def _notes(labels: Labels, moments: ErrorMoments, by_gold: bool) -> tuple[str, ...]:
