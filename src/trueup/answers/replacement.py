@@ -369,7 +369,7 @@ def compare_people(
         kept.append((name, len(items), float(as_good.mean()), float((of_human <= of_judge).mean()), p_value))
         found.append(items)
         influence[items] += (as_good - as_good.mean()) / len(items)
-    won = scipy.stats.false_discovery_control([row[-1] for row in kept], method="by") <= error if kept else []
+    won: Any = scipy.stats.false_discovery_control([row[-1] for row in kept], method="by") <= error if kept else []
     rows = [HumanComparison(*row, won=bool(is_won)) for row, is_won in zip(kept, won, strict=True)]
     return rows, influence / max(len(rows), 1), left_out
 

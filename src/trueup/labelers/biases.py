@@ -265,8 +265,9 @@ def _of_labels(labels: Labels, columns: Sequence[str], of: Hashable | Sequence[H
             f"{preview(classes)}",
             parameter="of",
         )
-    several = isinstance(of, list | tuple | set) and of not in classes
-    asked = [classes[1]] if of is None else list(of) if several else [of]
+    asked = [classes[1]] if of is None else [of]
+    if isinstance(of, list | tuple | set) and of not in classes:
+        asked = list(of)
     wrong = [name for name in asked if name not in classes]
     if wrong or not asked:
         raise InvalidParameter(f"⟨of⟩ must be classes, got {preview(wrong)}{did_you_mean(of, classes)}", parameter="of")

@@ -63,7 +63,7 @@ def student_estimate(
 ) -> Estimate:
     """An estimate with Student's t distribution, or what `back` makes of its values."""
     even = (np.arange(_POINTS) + 0.5) / _POINTS
-    values = centre + spread * stdtrit(max(degrees, 3.0), even)
+    values = centre + spread * np.asarray(stdtrit(max(degrees, 3.0), even), dtype=float)
     return DrawnEstimate(values if back is None else back(values), bounds=bounds, name=name)
 
 
@@ -468,8 +468,8 @@ def panel(
     whole, without, another = size_sums(moments, nearest)
     explained = _Explained.of(votes, _is_class(labels, base, asked, checked if by_gold else None), asked)
     effective = [size.effective(extra) for size in (whole, *without, *another)]
-    widths = [checks, *(explained.rescale(checks, nearest, drop=j) for j in range(len(names)))]
-    widths += [explained.rescale(checks, nearest, add=j) for j in range(len(names))]
+    widths = [checks, *(explained.without(checks, j) for j in range(len(names)))]
+    widths += [explained.with_another(checks, j, int(nearest[j])) for j in range(len(names))]
     sizes = [PanelSize(*pair) for pair in zip(effective, widths, strict=True)]
     found = Panel(
         *(sizes[0].effective, checks),
@@ -503,7 +503,7 @@ def _class_asked(labels: Labels, of: Hashable | None) -> int:
         return 1 if len(classes) == 2 else int(labels.votes_per_answer[: len(classes)].argmax())
     if of not in classes:
         raise InvalidParameter(f"⟨of⟩ must be a class, got {of!r}{did_you_mean(of, classes)}", parameter="of")
-    return classes.index(of)
+    return int(classes.index(of))
 
 
 def _place(names: tuple[Any, ...], name: Any) -> int:
@@ -599,24 +599,26 @@ class _Explained:
         ridged = votes + np.diag(0.01 * np.diag(votes) + 1e-9)
         return float(np.clip(1 - truth @ np.linalg.solve(ridged, truth) / self.variance, 0.02, 1.0))
 
-    def rescale(
-        self, checks: NextChecks | None, nearest: Codes, *, drop: int | None = None, add: int | None = None
+    def without(self, checks: NextChecks | None, j: int) -> NextChecks | None:
+        """What checks bring to the panel without a labeler."""
+        kept = np.delete(np.arange(len(self.truth)), j)
+        return self._rescale(checks, self.votes[kept][:, kept], self.truth[kept], least=1.0)
+
+    def with_another(self, checks: NextChecks | None, j: int, nearest: int) -> NextChecks | None:
+        """What checks bring to the panel with one more like a labeler."""
+        row = self.votes[j].copy()
+        row[j] = self.votes[j, nearest]
+        votes = np.vstack([np.column_stack([self.votes, row]), np.append(row, self.votes[j, j])])
+        return self._rescale(checks, votes, np.append(self.truth, self.truth[j]), most=1.0)
+
+    def _rescale(
+        self, checks: NextChecks | None, votes: Floats, truth: Floats, *, least: float = 0.0, most: float = np.inf
     ) -> NextChecks | None:
-        """What checks bring to the panel without a labeler, or with one more like it."""
+        """Checks that find as much more of the class open as these votes explain less of it."""
         if checks is None:
             return None
-        if drop is not None:
-            kept = np.delete(np.arange(len(self.truth)), drop)
-            votes, truth = self.votes[np.ix_(kept, kept)], self.truth[kept]
-        else:
-            row = self.votes[add].copy()
-            row[add] = self.votes[add, nearest[add]]
-            votes = np.block([[self.votes, row[:, None]], [row[None, :], self.votes[add : add + 1, add : add + 1]]])
-            truth = np.append(self.truth, self.truth[add])
         factor = self.unexplained(votes, truth) / self.unexplained(self.votes, self.truth)
-        return replace(
-            checks, variances=checks.variances * (max(factor, 1.0) if drop is not None else min(factor, 1.0))
-        )
+        return replace(checks, variances=checks.variances * float(np.clip(factor, least, most)))
 
 
 def _notes(labels: Labels, moments: ErrorMoments, by_gold: bool) -> tuple[str, ...]:
