@@ -85,6 +85,7 @@ class TestCounted:
         told = json.loads(json.dumps(counted.to_dict()))
         assert told["effective"]["mean"] == counted.effective.mean
         assert len(told["correlations"]) == 15
+        assert told["labelers"][1]["without"]["width"] == counted.without["b"].width(100)
         assert counted.to_frame()["labeler"].tolist() == NAMES
         assert str(counted.sentence) in repr(counted)
 

@@ -29,7 +29,7 @@ from trueup.core.truth import LabelersApart, TruthModel, labels_of_base, own_cen
 from trueup.data.frames import make_frame
 from trueup.data.labels import Labels
 from trueup.data.votes import one_vote_each
-from trueup.exceptions import InvalidLabels, InvalidParameter, Sentence, silenced_warnings
+from trueup.exceptions import InvalidLabels, InvalidParameter, silenced_warnings
 from trueup.posteriors import DrawnEstimate, Estimate, beta_estimate
 
 Scale = Literal["nominal", "ordinal", "interval"]
@@ -113,7 +113,7 @@ class JudgeReplacement:
             "prob_better": self.prob_better,
             "difference": self.difference.to_dict(),
             "humans": [{**vars(row), "human": str(row.human)} for row in self.humans],
-            "sentence": str(self.sentence),
+            "sentence": self.sentence,
         }
 
 
@@ -178,7 +178,7 @@ class Replacement(Mapping[Any, JudgeReplacement]):
             "scale": self.scale,
             "error": self.error,
             "judges": [row.to_dict() for row in self.judges.values()],
-            "warnings": [str(sentence) for sentence in self.warnings],
+            "warnings": list(self.warnings),
         }
 
     def __repr__(self) -> str:
@@ -267,12 +267,12 @@ def may_replace(
             )
         if left_out:
             names = preview(left_out)
-            notes.append(Sentence(f"Left out with fewer than {LEAST_ITEMS} items shared with {judge}: {names}."))
+            notes.append(f"Left out with fewer than {LEAST_ITEMS} items shared with {judge}: {names}.")
         with silenced_warnings():
             difference = _difference(labels, judge, people, of_judge, of_people, values, n_draws, seed)
         answers[judge] = _answer(judge, rows, influence, difference)
     if scale == "nominal" and labels.n_classes > 2 and numbers_of(labels.classes.tolist()) is not None:
-        notes.append(Sentence("The classes are numbers; pass ⟨scale='interval'⟩ if they are ratings."))
+        notes.append("The classes are numbers; pass `scale='interval'` if they are ratings.")
     return Replacement(answers, float(allowed), scale, error, tuple(dict.fromkeys(notes)))
 
 
@@ -282,7 +282,7 @@ def _check_people(
     """Judges and people, all of them labelers and nobody both."""
     tested = list(judges) if isinstance(judges, list | tuple | set | np.ndarray) else [judges]
     if not tested:
-        raise InvalidParameter("⟨judges⟩ must name a labeler, got none; name whom to test", parameter="judges")
+        raise InvalidParameter("`judges` must name a labeler, got none; name whom to test", parameter="judges")
     labels.labeler_codes(tested)
     people = [name for name in labels.labelers.tolist() if name not in tested] if humans is None else list(humans)
     labels.labeler_codes(people)
@@ -294,8 +294,8 @@ def _check_people(
         )
     if len(set(people)) < LEAST_HUMANS:
         raise InvalidParameter(
-            f"⟨humans⟩ must be at least {LEAST_HUMANS} people, got {len(set(people))}; with fewer there is nobody to "
-            "agree with, so ask one more, or compare with checked items by ⟨trueup.compare⟩",
+            f"`humans` must be at least {LEAST_HUMANS} people, got {len(set(people))}; with fewer there is nobody to "
+            "agree with, so ask one more, or compare with checked items by `trueup.compare`",
             parameter="humans",
         )
     return tested, list(dict.fromkeys(people))
@@ -310,8 +310,8 @@ def _values_of(labels: Labels, scale: Scale) -> Floats | None:
     numbers = numbers_of(labels.classes.tolist())
     if numbers is None:
         raise InvalidParameter(
-            f"classes must be numbers for ⟨scale='interval'⟩, got {preview(labels.classes.tolist())}; pass "
-            "⟨scale='ordinal'⟩ for classes in order",
+            f"classes must be numbers for `scale='interval'`, got {preview(labels.classes.tolist())}; pass "
+            "`scale='ordinal'` for classes in order",
             parameter="scale",
         )
     return np.array(numbers)
@@ -329,26 +329,9 @@ def _codes_of(labels: Labels, rng: np.random.Generator) -> Codes:
 def compare_people(
     judge: Codes, humans: Codes, names: Sequence[Any], values: Floats | None, epsilon: float, error: float
 ) -> tuple[list[HumanComparison], Floats, list[Any]]:
-    """Hold a judge against each person by the votes of the other people.
+    """Hold a judge against each person by the votes of the other people; those of people are humans × items.
 
-    Parameters
-    ----------
-    judge : integer array of shape (n_items,)
-        The class that the judge names, -1 for none.
-    humans : integer array of shape (n_humans, n_items)
-    names : sequence
-        Of the people.
-    values : array of shape (n_classes,), optional
-        The number of each class; None where votes agree or not.
-    epsilon, error : float
-
-    Returns
-    -------
-    rows : list of HumanComparison
-    influence : array of shape (n_items,)
-        What each item adds to ρ, less its mean.
-    left_out : list
-        People with too few items.
+    Besides the rows it gives what each item adds to ρ, less its mean, and the people with too few items.
     """
     has_vote = humans >= 0
     n_others = has_vote.sum(axis=0)
@@ -452,7 +435,7 @@ def _answer(
         n = max(row.n_items for row in rows)
         advantage = beta_estimate(mean * n + 0.5, (1 - mean) * n + 0.5, name="advantage")
     passed = rate >= _PASSED
-    sentence = Sentence(
+    sentence = (
         f"{judge} {'may replace a person' if passed else 'has not shown that it may replace a person'}: it beats "
         f"{sum(row.won for row in rows)} of {len(rows)} people (ω = {rate:.2f}), "
         f"is at least as near to the others as a person on {percent(mean)} of items (ρ), and errs less than the mean "

@@ -28,7 +28,7 @@ from trueup.data.frames import make_frame
 from trueup.data.labels import Labels
 from trueup.data.pairs import REVERSED, UNKNOWN, VERDICTS, Pairs
 from trueup.data.votes import one_vote_each
-from trueup.exceptions import InvalidLabels, InvalidParameter, Sentence
+from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.labelers.panels import student_estimate
 from trueup.posteriors import Estimate
 
@@ -42,27 +42,14 @@ _SINGULAR = 1e8  # condition number
 
 @dataclass(frozen=True, eq=False)
 class _Verdicts:
-    """Verdicts as numbers, a row each.
+    """Verdicts as numbers, a row each."""
 
-    Attributes
-    ----------
-    names : list
-        The labelers.
-    item, labeler : integer arrays of shape (n_verdicts,)
-    y : array of shape (n_verdicts,)
-        1 for a favourable one, between 0 and 1 for a tie.
-    columns : array of shape (n_verdicts, n_columns)
-        NaN where a value is not known.
-    truth : array of shape (n_items,)
-        The class of the item as a number, -1 where it is not known.
-    """
-
-    names: list[Any]
+    names: list[Any]  # of the labelers
     item: Codes
     labeler: Codes
-    y: Floats
-    columns: Floats
-    truth: Codes
+    y: Floats  # 1 for a favourable one, between 0 and 1 for a tie
+    columns: Floats  # (n_verdicts, n_columns), NaN where a value is not known
+    truth: Codes  # (n_items,), the class as a number, -1 where it is not known
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +135,7 @@ class Biases(Mapping[Any, LabelerBias]):
                 {"labeler": str(name), "n_items": one.n_items, "effects": {c: e.to_dict() for c, e in one.items()}}
                 for name, one in self.labelers.items()
             ],
-            "warnings": [str(sentence) for sentence in self.warnings],
+            "warnings": list(self.warnings),
         }
 
     def __repr__(self) -> str:
@@ -208,7 +195,7 @@ def bias(
     """
     columns = [on] if isinstance(on, str) else list(on)
     if not columns:
-        raise InvalidParameter("⟨on⟩ must name a column, got none; name one of the items", parameter="on")
+        raise InvalidParameter("`on` must name a column, got none; name one of the items", parameter="on")
     if isinstance(labels, Pairs):
         verdicts, needs_truth = _of_pairs(labels, columns), False
     elif isinstance(labels, Labels):
@@ -222,13 +209,13 @@ def bias(
     by_gold = check_choice(truth or default, ("gold", "votes"), name="truth") == "gold"
     if by_gold and not n_checked:
         raise InvalidParameter(
-            "effects given the truth need checked items, got none; add gold (⟨labels.with_gold⟩) or leave ⟨truth⟩ out",
+            "effects given the truth need checked items, got none; add gold (`labels.with_gold`) or leave `truth` out",
             parameter="truth",
         )
     if not by_gold and needs_truth and len(verdicts.names) < 3:
         raise InvalidLabels(
             f"without gold a labeler needs two others to stand for the truth, got {len(verdicts.names)} labelers in "
-            "all; add the votes of others, or gold (⟨labels.with_gold⟩)"
+            "all; add the votes of others, or gold (`labels.with_gold`)"
         )
     found, lacking = {}, []
     for t, name in enumerate(verdicts.names):
@@ -253,7 +240,7 @@ def bias(
     if not by_gold and needs_truth:
         notes.append("Effects are beside those of the other labelers; what all favour shows on checked items alone.")
     basis = f"given the truth of {some(n_checked, 'checked item')}" if by_gold else "by the other labelers"
-    return Biases(found, tuple(columns), basis, tuple(map(Sentence, notes)))
+    return Biases(found, tuple(columns), basis, tuple(notes))
 
 
 def _of_labels(labels: Labels, columns: Sequence[str], of: Hashable | Sequence[Hashable] | None) -> _Verdicts:
@@ -261,7 +248,7 @@ def _of_labels(labels: Labels, columns: Sequence[str], of: Hashable | Sequence[H
     classes = labels.classes.tolist()
     if of is None and len(classes) != 2:
         raise InvalidParameter(
-            f"of {len(classes)} classes the favourable ones must be named, got none; pass ⟨of⟩ one or several of "
+            f"of {len(classes)} classes the favourable ones must be named, got none; pass `of` one or several of "
             f"{preview(classes)}",
             parameter="of",
         )
@@ -270,7 +257,7 @@ def _of_labels(labels: Labels, columns: Sequence[str], of: Hashable | Sequence[H
         asked = list(of)
     wrong = [name for name in asked if name not in classes]
     if wrong or not asked:
-        raise InvalidParameter(f"⟨of⟩ must be classes, got {preview(wrong)}{did_you_mean(of, classes)}", parameter="of")
+        raise InvalidParameter(f"`of` must be classes, got {preview(wrong)}{did_you_mean(of, classes)}", parameter="of")
     item, labeler, answer, times = one_vote_each(labels, np.random.default_rng(0)).vote_table()
     named = np.flatnonzero(answer < labels.n_classes)
     item, labeler, answer = (np.repeat(codes[named], times[named]) for codes in (item, labeler, answer))
@@ -328,7 +315,7 @@ def _of_pairs(pairs: Pairs, columns: Sequence[str]) -> _Verdicts:
     """Verdicts for the first system of a contest by name; the column is 1/2 where it was shown first, else −1/2."""
     if list(columns) != [POSITION]:
         raise InvalidParameter(
-            f"pairs have the column {POSITION!r} alone, got {preview(list(columns))}; pass ⟨on={POSITION!r}⟩",
+            f"pairs have the column {POSITION!r} alone, got {preview(list(columns))}; pass `on={POSITION!r}`",
             parameter="on",
         )
     known = np.flatnonzero(pairs.shown != UNKNOWN)

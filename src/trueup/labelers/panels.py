@@ -36,7 +36,7 @@ from trueup.data.frames import make_frame
 from trueup.data.labels import Labels
 from trueup.data.votes import one_vote_each
 from trueup.estimators.exact_multiclass import draw_categories
-from trueup.exceptions import InvalidLabels, InvalidParameter, Sentence, silenced_warnings
+from trueup.exceptions import InvalidLabels, InvalidParameter, silenced_warnings
 from trueup.noise import DawidSkene, OneCoin
 from trueup.noise.independence import draw_independently
 from trueup.posteriors import DrawnEstimate, Estimate
@@ -69,19 +69,12 @@ def student_estimate(
 
 @dataclass(frozen=True, eq=False)
 class ErrorMoments:
-    """Covariances of the errors of all pairs for one truth, and what each item adds to them.
+    """Covariances of the errors of all pairs for one truth, and what each item adds to them."""
 
-    Attributes
-    ----------
-    errors, voted : arrays of shape (n_items, n_labelers)
-        Errors less their mean in the class of the item, 0 without a vote; and who voted.
-    n_shared, covariance : arrays of shape (n_labelers, n_labelers)
-    """
-
-    errors: Floats
-    voted: Floats
-    n_shared: Floats
-    covariance: Floats
+    errors: Floats  # (n_items, n_labelers), less their mean in the class of the item; 0 without a vote
+    voted: Floats  # (n_items, n_labelers)
+    n_shared: Floats  # (n_labelers, n_labelers)
+    covariance: Floats  # (n_labelers, n_labelers)
 
     @classmethod
     def of(cls, votes: Codes, truth: Codes, n_classes: int) -> ErrorMoments:
@@ -378,10 +371,19 @@ class Panel(PanelSize):
                 {"first": str(a), "second": str(b), **self.correlations[a, b].to_dict()} for a, b in self.correlations
             ],
             "groups": [[str(name) for name in group] for group in self.tree.groups()],
-            "without": {str(name): of(size) for name, size in self.without.items()},
-            "with_another": {str(name): of(size) for name, size in self.with_another.items()},
-            "sentence": str(self.sentence),
-            "warnings": [str(sentence) for sentence in self.warnings],
+            "labelers": [
+                {
+                    "labeler": name,
+                    "nearest": nearest,
+                    "correlation": correlation.to_dict(),
+                    "without": of(self.without[name]),
+                    "with_another": of(self.with_another[name]),
+                }
+                for name in self.labelers
+                for nearest, correlation in [self.nearest(name)]
+            ],
+            "sentence": self.sentence,
+            "warnings": list(self.warnings),
         }
 
     def __repr__(self) -> str:
@@ -446,7 +448,7 @@ def panel(
     if by_gold and len(checked) < 2:
         raise InvalidParameter(
             f"errors against gold need two checked items with two votes, got {len(checked)}; add gold "
-            "(⟨labels.with_gold⟩), or leave ⟨truth⟩ out",
+            "(`labels.with_gold`), or leave `truth` out",
             parameter="truth",
         )
     with silenced_warnings():
@@ -482,7 +484,7 @@ def panel(
         f"errors counted on {some(len(checked), 'checked item')}"
         if by_gold
         else "truths drawn from votes, not counted",
-        Sentence(""),
+        "",
         _notes(labels, moments, by_gold),
     )
     return replace(found, sentence=_sentence(found))
@@ -502,7 +504,7 @@ def _class_asked(labels: Labels, of: Hashable | None) -> int:
     if of is None:
         return 1 if len(classes) == 2 else int(labels.votes_per_answer[: len(classes)].argmax())
     if of not in classes:
-        raise InvalidParameter(f"⟨of⟩ must be a class, got {of!r}{did_you_mean(of, classes)}", parameter="of")
+        raise InvalidParameter(f"`of` must be a class, got {of!r}{did_you_mean(of, classes)}", parameter="of")
     return int(classes.index(of))
 
 
@@ -566,21 +568,11 @@ def _is_class(labels: Labels, base: Floats, asked: int, checked: Codes | None) -
 
 @dataclass(frozen=True, eq=False)
 class _Explained:
-    """How much of the variance of a class the votes of a panel explain, by least squares.
+    """How much of the variance of a class the votes of a panel explain, by least squares."""
 
-    Attributes
-    ----------
-    votes : array of shape (n_labelers, n_labelers)
-        Covariances of the votes for the class.
-    truth : array of shape (n_labelers,)
-        Their covariances with the class.
-    variance : float
-        Of the class.
-    """
-
-    votes: Floats
-    truth: Floats
-    variance: float
+    votes: Floats  # (n_labelers, n_labelers), covariances of the votes for the class
+    truth: Floats  # (n_labelers,), their covariances with the class
+    variance: float  # of the class
 
     @classmethod
     def of(cls, votes: Codes, chances: Floats, asked: int) -> _Explained:
@@ -634,7 +626,7 @@ def _notes(labels: Labels, moments: ErrorMoments, by_gold: bool) -> tuple[str, .
     few = int((moments.n_shared[np.triu_indices(labels.n_labelers, 1)] < _LEAST_SHARED).sum())
     if few:
         notes.append(f"{some(few, 'pair')} share fewer than {_LEAST_SHARED} items and are taken as uncorrelated.")
-    return tuple(map(Sentence, notes))
+    return tuple(notes)
 
 
 def _sentence(found: Panel) -> str:
@@ -647,9 +639,9 @@ def _sentence(found: Panel) -> str:
     worth = (
         f"{n} labelers are worth {found.effective.mean:.1f} independent ones ({low_high[0]:.1f} to {low_high[1]:.1f})"
     )
-    return Sentence(
+    return (
         f"{worth}; dropping {drop} costs least ({found.without[drop].effective.mean:.1f} without it), another one like "
-        f"{add} adds most ({found.with_another[add].effective.mean:.1f} with it), and with {_SHOWN_CHECKS} more "
-        f"checked items the interval of the share of {found.share_of} would be {number(found.width(_SHOWN_CHECKS))} "
-        f"wide now, {number(widths[drop])} and {number(wider[add])} then."
+        f"{add} adds most ({found.with_another[add].effective.mean:.1f} with it); after {_SHOWN_CHECKS} more checked "
+        f"items the interval of the share of {found.share_of} is about {number(found.width(_SHOWN_CHECKS))} wide, "
+        f"{number(widths[drop])} without {drop} and {number(wider[add])} with the other."
     )
