@@ -27,7 +27,7 @@ PANELS: dict[str, tuple[int, int, Sequence[Sequence[int]], float, float, float]]
     "a family of four, votes alone": (400, 0, [[0, 1, 2, 3]], 0.36, 0.2, 0.0),
     "independent, votes alone": (400, 0, [], 0.0, 0.2, 0.0),
 }
-MOST_FROM_VOTES = 60
+MOST_FROM_VOTES = 40
 N_JUDGES = 6
 FIRST_PANEL, FIRST_BIAS = 18_600, 18_700
 SKILL = np.array([0.7, 0.6, 0.5, 0.6, 0.5, 0.4])
