@@ -30,7 +30,19 @@ MOST_PROCESSES = os.cpu_count() or 1
 RUNS = Path(__file__).parent / "runs"
 _ROOT = Path(__file__).parents[1]
 # What figures rest on. Rows of other code must not be mixed with those of this one.
-_RESTS_ON = ("core", "data", "noise", "posteriors", "metrics", "estimators", "answers", "simulate", "active", "_base")
+_RESTS_ON = (
+    "core",
+    "data",
+    "noise",
+    "posteriors",
+    "metrics",
+    "estimators",
+    "answers",
+    "labelers",
+    "simulate",
+    "active",
+    "_base",
+)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Judging systems by judges: rates, slices, clusters, copies of verdicts, drift, ratings and preferences.
+"""Judging systems by judges: rates, slices, clusters, copies, drift, ratings, preferences, panels and biases.
 
 Run ``python -m benchmarks.judges [section ...] [--runs N] [--quick] [--processes 1] [--folder DIR] [--json out.json]``;
 without names all sections are run. Every run is seeded, and kept in a folder as it ends, so that an interrupted
@@ -7,8 +7,8 @@ standard error.
 
 Sections: rate (how often a system passes, against PPI++), slices (twelve of them with 60 vetted items in all), clusters
 (ten outputs a prompt), copies (every verdict five times), drift (false alarms and delays of a monitor), ratings (the
-ordinal model, also on real ones), preferences (judges of pairs with a position bias). Another section is one line in
-`FIGURES`.
+ordinal model, also on real ones), preferences (judges of pairs with a position bias), panel (what families of judges
+are worth), bias (do judges favour what is long?). Another section is one line in `FIGURES`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 from benchmarks._judges_clusters import CLUSTERS_FIGURE
 from benchmarks._judges_drift import DRIFT_FIGURE
+from benchmarks._judges_panels import BIAS_FIGURE, PANEL_FIGURE
 from benchmarks._judges_preferences import PREFERENCES_FIGURE
 from benchmarks._judges_rate import RATE_FIGURE
 from benchmarks._judges_ratings import RATINGS_FIGURE
@@ -30,6 +31,8 @@ FIGURES: dict[str, Figure] = {
     "drift": DRIFT_FIGURE,
     "ratings": RATINGS_FIGURE,
     "preferences": PREFERENCES_FIGURE,
+    "panel": PANEL_FIGURE,
+    "bias": BIAS_FIGURE,
 }
 
 

@@ -36,6 +36,7 @@ TOP_LEVEL = [
     "exceptions",
     "gate",
     "labelers",
+    "may_replace",
     "mean_score",
     "metrics",
     "monitor",

@@ -184,7 +184,7 @@ def topics() -> dict[str, str]:
 
 def test_the_documentation_stays_short():
     assert len(topics()) <= 22, "a topic has one page; put it where the topic is"
-    assert sum(len(text.split()) for text in topics().values()) <= 28_600
+    assert sum(len(text.split()) for text in topics().values()) <= 29_700
 
 
 @pytest.mark.parametrize(("name", "text"), sorted(topics().items()), ids=sorted(topics()))
@@ -239,7 +239,7 @@ def named(path: str) -> object:
 def test_the_papers_have_a_table_each():
     page = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
     sections = re.split(r"^## ", page, flags=re.MULTILINE)[1:]
-    assert len(sections) == 5
+    assert len(sections) == 6
     assert all("| formula | what | function |" in section for section in sections)
 
 

@@ -10,6 +10,7 @@ The parts, each loaded on first use so that ``import trueup`` stays quick:
 - `read_pairs`, `preferences`: which of several systems judges of pairs prefer in truth
 - `agreement`: how far labelers agree, and judges with experts
 - `compare`, `auc`: which of several systems is better, and how sure that is
+- `may_replace`: whether a judge may replace a person
 - `gate`: whether a release may go out: passed, failed or undecided
 - `ActiveTest`: which items an expert should vet, and what follows from their answers
 - `connect`: the same verbs for a session on a server of ``trueup serve``
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from trueup.answers.evaluation import Evaluation
     from trueup.answers.gates import GateReport, gate
     from trueup.answers.preferences import Preferences, preferences
+    from trueup.answers.replacement import may_replace
     from trueup.answers.share import mean_score, share
     from trueup.cleaning import CleaningAdvisor
     from trueup.core.prior import CrowdPrior
@@ -100,6 +102,7 @@ __all__ = [
     "exceptions",
     "gate",
     "labelers",
+    "may_replace",
     "mean_score",
     "metrics",
     "monitor",
@@ -141,6 +144,7 @@ _HOME_OF = {
     "engines": "trueup._base.engines",
     "evaluate": "trueup.answers.evaluate",
     "gate": "trueup.answers.gates",
+    "may_replace": "trueup.answers.replacement",
     "mean_score": "trueup.answers.share",
     "agreement": "trueup.reliability.agreement",
     "plan": "trueup.labelers.planning",

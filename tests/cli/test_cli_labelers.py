@@ -100,3 +100,13 @@ def test_the_class_of_a_bias_stands_before_its_number(run_main, votes_csv):
     assert ran.code == 0, ran.err
     assert len(re.findall(r"class (?:yes|no): [+−]?\d\.\d{3}", ran.out)) >= 3
     assert not re.search(r"[+−]0\.\d{3} (?:yes|no)\b", ran.out)
+
+
+def test_what_the_panel_is_worth(run_main, votes_csv):
+    found = json.loads(run_main("labelers", votes_csv, "--panel", "--json", "--seed", "3").out)["panel"]
+    panel = tu.labelers.panel(read_labels(votes_csv), random_state=3)
+    assert found["effective"]["mean"] == panel.effective.mean
+    assert [row["labeler"] for row in found["labelers"]] == list(panel.labelers)
+    shown = run_main("labelers", votes_csv, "--panel", "--seed", "3").out
+    assert panel.labelers[0] in shown
+    assert "independent ones" in shown

@@ -179,3 +179,37 @@ def test_columns_of_a_frame_need_different_names_of_text():
         labels.with_items(pd.DataFrame({"item": [0, 1], 5: [1, 2]}))
     with pytest.raises(InvalidLabels):
         Labels.from_frame(pd.DataFrame([[0, "ann", 1, 1]], columns=["item", "labeler", "label", "label"]))
+
+
+JUDGES = Labels.from_matrix([[0, 1, 1], [1, 1, 0]], labelers=["gpt", "ann", "bob"])
+KINDS = {"labeler": ["bob", "gpt", "ann"], "kind": ["human", "llm", "human"], "age": [3, 1, 2]}
+
+
+class TestLabelers:
+    def test_columns_follow_the_order_of_labelers(self):
+        known = JUDGES.with_labelers(KINDS)
+        assert known.labeler_column("kind").tolist() == ["llm", "human", "human"]
+        assert known.labeler_column("age").tolist() == [1, 2, 3]
+        assert JUDGES.with_labelers(KINDS, columns="age").labeler_table.given == ("age",)
+
+    def test_they_travel_with_the_labels(self):
+        known = JUDGES.with_labelers(KINDS)
+        assert known.select(labelers=["bob", "gpt"]).labeler_column("age").tolist() == [1, 3]
+        assert known.select(items=[0]).with_gold({0: 2}).labeler_column("age").tolist() == [1, 2, 3]
+        other = Labels.from_matrix([[0], [1]], labelers=["zoe"]).with_labelers({"labeler": ["zoe"], "age": [9]})
+        merged = known.merge(other)
+        ages = dict(zip(merged.labelers.tolist(), merged.labeler_column("age").tolist(), strict=True))
+        assert ages == {"gpt": 1, "ann": 2, "bob": 3, "zoe": 9}
+
+    @pytest.mark.parametrize(
+        "table", [{"labeler": ["eve"], "kind": ["llm"]}, {"labeler": ["gpt"]}, {"labeler": [None], "kind": ["llm"]}]
+    )
+    def test_wrong_tables(self, table):
+        with pytest.raises(InvalidLabels):
+            JUDGES.with_labelers(table)
+
+    def test_unknown_ones(self):
+        with pytest.raises(InvalidLabels):
+            JUDGES.labeler_column("kind")
+        some = JUDGES.with_labelers({"labeler": ["gpt", "eve"], "kind": ["llm", "llm"]}, unknown="ignore")
+        assert some.labeler_column("kind").tolist() == ["llm", None, None]

@@ -19,6 +19,7 @@ SOURCE = ROOT / "src"
 HEADER = "| paper | what | function |"
 # How a docstring calls the paper of each folder.
 PAPERS = {
+    "calderon2025": r"\bCalderon\b",
     "dolatshah2018": r"\bDolatshah\b|\bTARS\b",
     "lamstork2003": r"\bLam and Stork\b",
     "nguyen2018": r"\bNguyen\b",

@@ -212,7 +212,7 @@ class Evaluation(Answer, Mapping[str, Estimate]):
 
     def next_checks(self, members: Booleans | None = None, values: Floats | None = None) -> NextChecks | None:
         """What the next checks tell of the accuracy, or of what true classes count for; see `NextChecks`."""
-        return None if self.core is None else next_checks(self.core, self.task, members, values)
+        return None if self.core is None else next_checks(self.core, self.task.codes, members, values)
 
     def next_step(self) -> str | None:
         """How many more checked items bring the first metric to which width; None where nothing can be said.

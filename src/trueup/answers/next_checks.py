@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtri
 
-from trueup._base.types import Booleans, Floats
-from trueup.answers.prepare import Task
+from trueup._base.types import Booleans, Codes, Floats
 from trueup.core.truth import TruthModel
 
 _NUMBERS = (20, 50, 100, 200, 500)
@@ -65,11 +64,11 @@ class NextChecks:
 
 
 def next_checks(
-    core: TruthModel, task: Task, members: Booleans | None = None, values: Floats | None = None
+    core: TruthModel, codes: Codes, members: Booleans | None = None, values: Floats | None = None
 ) -> NextChecks | None:
     """What the next checks tell of the accuracy, or of a mean of what true classes count for."""
     truth = core.truth
-    codes, known = truth.at_drawn(task.codes), truth.at_drawn(core.known)
+    codes, known = truth.at_drawn(codes), truth.at_drawn(core.known)
     inside = codes >= 0 if members is None else (codes >= 0) & truth.at_drawn(members)
     is_open = np.flatnonzero(inside & (known < 0))
     if not len(is_open):

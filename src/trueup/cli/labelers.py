@@ -41,6 +41,7 @@ def labelers(
     fail_if_spam: float | None = options.opt(
         None, "Exit with 1 if more than this share of votes is by probable spammers.", "SHARE", min=0.0, max=1.0
     ),
+    panel: bool = options.opt(False, "Also who errs alike, and the panel without each labeler or with one more."),
     by: options.By = None,
     plot: options.Plot = None,
     seed: options.Seed = 0,
@@ -48,6 +49,7 @@ def labelers(
     """Skill, bias, volume and spam of every labeler, and what their votes are worth together."""
     from trueup._base.validation import check_choice, check_level
     from trueup.answers.notes import about_votes, advice_on_dependence
+    from trueup.labelers import panel as find_panel
     from trueup.labelers import rank
     from trueup.noise import effective_labelers
     from trueup.noise.registry import resolve
@@ -72,6 +74,7 @@ def labelers(
         if (labels.votes_per_item > 1).any():
             with silenced():  # what it would warn of is among the warnings
                 effective = effective_labelers(labels, random_state=seed)
+        together = find_panel(labels, random_state=seed) if panel else None
     spam_share = sum(row.votes for row in ranking if row.spam_probability > _SPAMMER) / max(labels.n_votes, 1)
     rows = sorted(ranking, key=_KEYS[sort])[:top]
     if plot is not None:
@@ -83,7 +86,7 @@ def labelers(
             f"{percent(fail_if_spam, 1)}"
         )
     slices = {str(name): [_record(row, level) for row in part] for name, part in ranking.by.items()}
-    warnings = [*notes, *ranking.warnings]
+    warnings = [*notes, *ranking.warnings, *(() if together is None else together.warnings)]
     dependence = about_independence(independence, model)
     if dependence is not None:
         dependence["advice"] = advice_on_dependence(labels, independence, model)
@@ -98,6 +101,7 @@ def labelers(
         "independence": dependence,
         "spam_vote_share": spam_share,
         "warnings": warnings,
+        **({} if together is None else {"panel": together.to_dict()}),
         **({} if by is None else {"by": slices}),
     }
     sentence = None if independence is None else independence.sentence
@@ -134,6 +138,19 @@ def _show(body: Mapping[str, Any]) -> None:
         say(body["independence"]["sentence"])
         if body["independence"]["dependent"]:
             say(f"What to do: {shown(body['independence']['advice'])} See 'trueup vet'.")
+    if "panel" in body:
+        _show_panel(body["panel"])
+
+
+def _show_panel(panel: Mapping[str, Any]) -> None:
+    columns: dict[Any, Any] = {"labeler": "labeler", "errs most like": "nearest"}
+    columns["correlation"] = lambda row: (row["correlation"]["low"], row["correlation"]["high"])
+    columns["worth without"] = lambda row: row["without"]["effective"]["mean"]
+    columns["with one more like it"] = lambda row: row["with_another"]["effective"]["mean"]
+    print_records(columns, panel["labelers"])
+    groups = [", ".join(map(shown, group)) for group in panel["groups"] if len(group) > 1]
+    say(f"Who errs alike: {'; '.join(groups) or 'nobody'} ({panel['basis']}).")
+    say(shown(panel["sentence"]))
 
 
 def _record(row: RankedLabeler, level: float) -> dict[str, Any]:

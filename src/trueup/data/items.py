@@ -31,12 +31,12 @@ class ItemTable:
     columns: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)  # (n_items,)
     inferred: frozenset[str] = frozenset()
 
-    def column(self, name: str) -> npt.NDArray[Any]:
-        """The values of a column; an unknown one is an error."""
+    def column(self, name: str, *, of: str = "item") -> npt.NDArray[Any]:
+        """The values of a column of items, or of what the table is about; an unknown one is an error."""
         if name not in self.columns:
-            listed = f"the items have the columns {preview(list(self.columns), most=10)}"
-            known = listed if self.columns else "the items have no columns: add them with `labels.with_items`"
-            raise InvalidLabels(f"there is no item column {name!r}; {known}{did_you_mean(name, self.columns)}")
+            listed = f"the {of}s have the columns {preview(list(self.columns), most=10)}"
+            known = listed if self.columns else f"the {of}s have no columns: add them with `labels.with_{of}s`"
+            raise InvalidLabels(f"there is no {of} column {name!r}; {known}{did_you_mean(name, self.columns)}")
         return self.columns[name]
 
     @property
@@ -116,12 +116,12 @@ def read_rows(
     return [with_null[code] for code in codes.tolist()], values
 
 
-def check_item_names(names: list[Any], item: str | Sequence[str]) -> None:
-    """Stop a table of items that has no row, or rows without an item."""
+def check_item_names(names: list[Any], item: str | Sequence[str], *, of: str = "item") -> None:
+    """Stop a table of items that has no row, or rows without an item; or of labelers, without these."""
     n_empty = sum(map(is_null, names))
     if n_empty or not names:
-        got = f"{n_empty} of {len(names)} rows where it is empty; fill them in" if names else "no row; pass one an item"
-        raise InvalidLabels(f"{item!r} must be named in every row of the item table, got {got}")
+        got = f"{n_empty} of {len(names)} rows where it is empty; fill them in" if names else "no row; pass one each"
+        raise InvalidLabels(f"{item!r} must be named in every row of the {of} table, got {got}")
 
 
 def with_columns(

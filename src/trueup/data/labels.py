@@ -216,6 +216,8 @@ class Labels(Votes):
         Whether the classes were named by the user, so that no others can come in with gold.
     item_table : ItemTable
         What is known of the items besides their votes; see `with_items`.
+    labeler_table : ItemTable
+        What is known of the labelers; see `with_labelers`.
     crowds : frozenset
         The labelers that each stand for many anonymous ones (`from_counts`): their votes on an item are of different
         people, where those of any other labeler are one person's, who wavers.
@@ -555,6 +557,50 @@ class Labels(Votes):
             )
         return replace(self, item_table=with_columns(self.item_table, values, where, self.items.tolist(), item=item))
 
+    def with_labelers(
+        self,
+        frame: Any,
+        *,
+        labeler: str = "labeler",
+        columns: str | Iterable[str] | None = None,
+        unknown: Literal["error", "ignore"] = "error",
+    ) -> Labels:
+        """These labels with columns that describe the labelers: kind, family, model, site.
+
+        They travel with the labels as those of the items do; `labeler_column` gives one.
+
+        Parameters
+        ----------
+        frame : pandas, polars or pyarrow frame, or a dict of columns
+            A row for each labeler.
+        labeler : str
+            The column that names the labeler.
+        columns : str or sequence of str, optional
+            The columns to take; by default all but that of the labeler.
+        unknown : {"error", "ignore"}
+            A row for a labeler without votes: an error, or left out.
+
+        Examples
+        --------
+        >>> import trueup as tu
+        >>> labels = tu.Labels.from_matrix([[0, 1], [1, 1]], labelers=["gpt", "ann"])
+        >>> labels.with_labelers({"labeler": ["ann", "gpt"], "kind": ["human", "llm"]}).labeler_column("kind").tolist()
+        ['llm', 'human']
+        """
+        check_choice(unknown, ("error", "ignore"), name="unknown")
+        named, values = read_rows(FrameTable(frame), labeler, role="labeler", columns=columns)
+        check_item_names(named, labeler, of="labeler")
+        place = {name: k for k, name in enumerate(self.labelers.tolist())}
+        where = np.array([place.get(name, -1) for name in named], dtype=np.int64)
+        if (where < 0).all() or (unknown == "error" and (where < 0).any()):
+            others = [name for name, position in zip(named, where, strict=True) if position < 0]
+            raise InvalidLabels(
+                f"labelers must be of the labels, got {len(others)} of {len(named)} rows of others: {preview(others)}; "
+                'leave them out or pass `unknown="ignore"`'
+            )
+        table = with_columns(self.labeler_table, values, where, self.labelers.tolist(), item=labeler)
+        return replace(self, labeler_table=table)
+
     def without_gold(self) -> Labels:
         """These labels without any vetted truth."""
         return replace(self, **nothing_vetted(self.n_items))
@@ -596,6 +642,7 @@ class Labels(Votes):
             held_codes=self.held_codes[kept_items],
             gold_chance=self.gold_chance[kept_items],
             item_table=self.item_table if items is None else self.item_table.take(kept_items),
+            labeler_table=self.labeler_table if labelers is None else self.labeler_table.take(kept_labelers),
             **counts,
         )
 

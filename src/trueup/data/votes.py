@@ -90,6 +90,7 @@ class Votes(VoteNames):
     unanswered: sparse.csr_array | None = None
     fixed_classes: bool = False
     item_table: ItemTable = field(default_factory=ItemTable)
+    labeler_table: ItemTable = field(default_factory=ItemTable)
     crowds: frozenset[Hashable] = frozenset()
     reading_notes: tuple[str, ...] = ()
 
@@ -218,6 +219,10 @@ class Votes(VoteNames):
         """What is known of the items under this name, in the order of `items`; see `Labels.with_items`."""
         return self.item_table.column(name)
 
+    def labeler_column(self, name: str) -> npt.NDArray[Any]:
+        """What is known of the labelers under this name, in the order of `labelers`; see `Labels.with_labelers`."""
+        return self.labeler_table.column(name, of="labeler")
+
     @property
     def item_columns(self) -> tuple[str, ...]:
         """The names of the columns of the items."""
@@ -338,6 +343,7 @@ def recoded(
         abstentions=counts,
         unanswered=None if labels.unanswered is None else moved(labels.unanswered, np.arange(2, dtype=np.int32), 2),
         item_table=joined_tables([(labels.item_table, item_of)], items.tolist()),
+        labeler_table=joined_tables([(labels.labeler_table, labeler_of)], labelers.tolist()),
     )
 
 
@@ -391,7 +397,7 @@ def merge(a: _V, b: _V, *, duplicates: Duplicates) -> tuple[_V, int]:
         votes[loser].eliminate_zeros()
     vetted = (b.gold_codes != NO_GOLD) | (b.held_codes != NO_GOLD)  # an item has one role, the last it was given
     unanswered = [labels.unanswered for labels in (a, b) if labels.unanswered is not None]
-    every = np.arange(len(items))
+    every, everybody = np.arange(len(items)), np.arange(len(labelers))
     union = replace(
         a,
         votes=sparse.csr_array(votes[0] + votes[1]),
@@ -404,6 +410,7 @@ def merge(a: _V, b: _V, *, duplicates: Duplicates) -> tuple[_V, int]:
         unanswered=sparse.csr_array(sum(unanswered[1:], unanswered[0])) if unanswered else None,
         fixed_classes=fixed,
         item_table=joined_tables([(a.item_table, every), (b.item_table, every)], items.tolist()),
+        labeler_table=joined_tables([(a.labeler_table, everybody), (b.labeler_table, everybody)], labelers.tolist()),
         crowds=a.crowds | b.crowds,
         reading_notes=tuple(dict.fromkeys([*a.reading_notes, *b.reading_notes])),
     )

@@ -1,5 +1,6 @@
 """Which labelers can be trusted, how many are needed, what is a label worth?"""
 
+from trueup.labelers.biases import Biases, LabelerBias, bias
 from trueup.labelers.channel import symmetric_matrix
 from trueup.labelers.drawing import Sample, draw_contests, draw_sample
 from trueup.labelers.hiring import LabelerSet, cheapest_set
@@ -12,17 +13,25 @@ from trueup.labelers.information import (
     marginal_value,
     mutual_information,
 )
+from trueup.labelers.panels import Correlations, Panel, PanelSize, Tree, panel
 from trueup.labelers.ranking import LabelerRanking, RankedLabeler, rank
 from trueup.labelers.skill_draws import spam_share
 from trueup.labelers.tables import self_consistency
 
 __all__ = [
+    "Biases",
+    "Correlations",
     "Information",
+    "LabelerBias",
     "LabelerRanking",
     "LabelerSet",
     "MarginalValue",
+    "Panel",
+    "PanelSize",
     "RankedLabeler",
     "Sample",
+    "Tree",
+    "bias",
     "cheapest_set",
     "draw_contests",
     "draw_sample",
@@ -31,6 +40,7 @@ __all__ = [
     "expected_width",
     "marginal_value",
     "mutual_information",
+    "panel",
     "rank",
     "self_consistency",
     "spam_share",

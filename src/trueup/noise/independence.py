@@ -531,7 +531,7 @@ def _correlation(labels: Labels, model: NoiseModel | None, rng: np.random.Genera
         observed = _seen_correlation(labels, [rates, *others])
         expected = []
         for _ in range(_N_WORTH):
-            drawn = _drawn_independently(labels, rates, rng)
+            drawn = draw_independently(labels, rates, rng)
             again = [each if each.is_known else each.clone().fit(drawn) for each in (rates, *others)]
             expected.append(_seen_correlation(drawn, again))
     return float(np.clip(observed - np.mean(expected), 0.0, 1.0))
@@ -565,7 +565,7 @@ def _pairs(item: Codes, repeats: Floats, values: Floats, n_items: int) -> Floats
     return np.asarray(total**2 - np.bincount(item, repeats * values**2, n_items)) / 2
 
 
-def _drawn_independently(labels: Labels, model: TableModel, rng: np.random.Generator) -> Labels:
+def draw_independently(labels: Labels, model: TableModel, rng: np.random.Generator) -> Labels:
     """Votes of the same labelers on the same items, drawn with independent errors."""
     item, labeler, _, repeats = labels.vote_table()
     item, labeler = np.repeat(item, repeats), np.repeat(labeler, repeats)

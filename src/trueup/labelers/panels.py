@@ -1,0 +1,647 @@
+"""Are six judges six? Who errs alike, how many independent labelers a panel is worth, and what each of them adds.
+
+The error of labeler t on an item is 1 if the vote is wrong, less how often t errs in the item's class. With variances
+v_t and covariances c_st of errors, taken over the items that both have voted on, the mean error of n labelers varies by
+Σ_st c_st / n². That of independent labelers would vary by Σ_t v_t / n². The effective number of labelers is the number
+of independent ones whose mean error varies as much:
+
+    n_eff = n · Σ_t v_t / Σ_st c_st,    which for one correlation ρ of all pairs is n / (1 + (n − 1) ρ).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import scipy
+from scipy.special import stdtrit
+
+from trueup._base.types import Codes, Floats
+from trueup._base.validation import (
+    RandomState,
+    as_generator,
+    check_choice,
+    check_integer,
+    check_level,
+    check_number,
+    did_you_mean,
+)
+from trueup._base.wording import number, some
+from trueup.answers.next_checks import NextChecks, next_checks
+from trueup.core.base import MOST_MATRIX_CLASSES, base_of
+from trueup.core.truth import TruthModel, labels_of_base
+from trueup.data.frames import make_frame
+from trueup.data.labels import Labels
+from trueup.data.votes import one_vote_each
+from trueup.estimators.drawing import draw_categories
+from trueup.exceptions import InvalidLabels, InvalidParameter, silenced_warnings
+from trueup.noise import DawidSkene, OneCoin
+from trueup.noise.independence import draw_independently
+from trueup.posteriors import DrawnEstimate, Estimate
+from trueup.posteriors.estimate import new_axes
+
+LEAST_CHECKED = 30  # checked items with two votes, from which errors are counted
+_LEAST_SHARED = 8  # items that two labelers share, from which they have a correlation
+_MOST_ITEMS = 2000  # that errors are looked at on
+_N_TRUTHS = 48  # drawn where nothing is checked
+_N_INDEPENDENT = 4  # data sets that tell what correlation independent errors seem to have
+_POINTS = 2000  # quantiles of an estimate
+_SHOWN_CHECKS = 100  # more checked items for which the sentence says a width
+_MOST_ALIKE = 0.999
+
+
+def student_estimate(
+    centre: float,
+    spread: float,
+    degrees: float,
+    *,
+    name: str,
+    bounds: tuple[float, float] = (-np.inf, np.inf),
+    back: Callable[[Floats], Floats] | None = None,
+) -> Estimate:
+    """An estimate with Student's t distribution, or what `back` makes of its values."""
+    even = (np.arange(_POINTS) + 0.5) / _POINTS
+    values = centre + spread * np.asarray(stdtrit(max(degrees, 3.0), even), dtype=float)
+    return DrawnEstimate(values if back is None else back(values), bounds=bounds, name=name)
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorMoments:
+    """Covariances of the errors of all pairs for one truth, and what each item adds to them."""
+
+    errors: Floats  # (n_items, n_labelers), less their mean in the class of the item; 0 without a vote
+    voted: Floats  # (n_items, n_labelers)
+    n_shared: Floats  # (n_labelers, n_labelers)
+    covariance: Floats  # (n_labelers, n_labelers)
+
+    @classmethod
+    def of(cls, votes: Codes, truth: Codes, n_classes: int) -> ErrorMoments:
+        """From votes of shape (n_items, n_labelers), -1 for none, and the class of each item."""
+        voted = (votes >= 0).astype(float)
+        errors = (votes != truth[:, None]) * voted
+        for y in range(n_classes):
+            of_class = np.flatnonzero(truth == y)
+            part, there = errors[of_class], voted[of_class]
+            errors[of_class] = part - there * (part.sum(axis=0) / np.maximum(there.sum(axis=0), 1.0))
+        n_shared = voted.T @ voted
+        return cls(errors, voted, n_shared, errors.T @ errors / np.maximum(n_shared, 1.0))
+
+    @property
+    def correlation(self) -> Floats:
+        """Of each pair, over the items they share; 0 where one of them never errs there."""
+        squares = (self.errors**2).T @ self.voted
+        scale = np.sqrt(squares * squares.T) / np.maximum(self.n_shared, 1.0)
+        found = np.divide(self.covariance, scale, out=np.zeros_like(scale), where=scale > 1e-12)
+        np.fill_diagonal(found, 1.0)
+        return np.clip(found, -_MOST_ALIKE, 1.0)
+
+    def correlation_spread(self) -> Floats:
+        """Standard errors of artanh r of each pair by the jackknife, at least those of independent errors."""
+        found = np.zeros_like(self.covariance)
+        second, transformed = self.errors**2, np.arctanh(np.clip(self.correlation, -_MOST_ALIKE, _MOST_ALIKE))
+        squares = second.T @ self.voted
+        for s in range(len(found)):
+            product = self.covariance[s] * self.n_shared[s] - self.errors[:, s : s + 1] * self.errors
+            own = squares[s] - second[:, s : s + 1] * self.voted
+            other = squares[:, s] - second * self.voted[:, s : s + 1]
+            scale = np.sqrt(np.maximum(own * other, 1e-24))
+            left = np.arctanh(np.clip(product / scale, -_MOST_ALIKE, _MOST_ALIKE))
+            shift = (left - transformed[s]) * self.voted * self.voted[:, s : s + 1] * (scale > 1e-9)
+            n = np.maximum(self.n_shared[s], 4.0)
+            variance = np.maximum((shift**2).sum(axis=0) - shift.sum(axis=0) ** 2 / n, 0.0) * (n - 1) / n
+            found[s] = np.sqrt(np.maximum(variance * n / (n - 2), 1 / (n - 3)))
+        return found
+
+    def per_item(self) -> tuple[Floats, Floats]:
+        """What each item adds to Σ_t c_st, and to v_s, less the mean; both of shape (n_items, n_labelers)."""
+        weight = 1 / np.maximum(self.n_shared, 1.0)
+        rows = self.errors * (self.errors @ weight) - self.voted * (self.voted @ (self.covariance * weight))
+        own = (self.errors**2 - self.voted * np.diag(self.covariance)) * np.diag(weight)
+        return rows, own
+
+    def of_pair(self, s: int, t: int) -> Floats:
+        """What each item adds to c_st, less the mean."""
+        both = self.voted[:, s] * self.voted[:, t]
+        product = self.errors[:, s] * self.errors[:, t] - both * self.covariance[s, t]
+        return np.asarray(product / max(self.n_shared[s, t], 1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class SizeSums:
+    """The sums that an effective number is made of, for a panel and what is made of it."""
+
+    n: int
+    total: float  # Σ_st c_st
+    variance: float  # Σ_t v_t
+    of_total: Floats  # what each item adds
+    of_variance: Floats
+
+    def effective(self, extra: float = 0.0) -> Estimate:
+        """The effective number, between 1 and the number of labelers.
+
+        Its error over items is that of the jackknife, with as many degrees of freedom as what items add has by its
+        kurtosis: a few items with many errors make most of it. `extra` is a relative error beside it.
+        """
+        n, items = float(self.n), len(self.of_total)
+        if self.n == 1 or self.variance <= 1e-12 or self.total <= 1e-12:
+            even = np.linspace(1.0, n, _POINTS) if self.n > 1 else np.ones(1)  # nobody errs: anything is possible
+            return DrawnEstimate(even, bounds=(0.0 if self.n == 1 else 1.0, n), name="effective")
+        scale = items / max(items - 1, 1)
+        left = np.log(np.maximum(self.total - self.of_total * scale, 1e-12))
+        left -= np.log(np.maximum(self.variance - self.of_variance * scale, 1e-12))
+        shift = left - left.mean()
+        variance = float((shift**2).sum()) / scale * items / max(items - 2, 1)
+        degrees = 2 / max(float((shift**4).sum()) / max(float((shift**2).sum()) ** 2, 1e-300) - 1 / items, 1e-9)
+        centre = n * self.variance / self.total
+        spread = centre * float(np.sqrt(variance + extra**2))
+        return student_estimate(
+            centre, spread, degrees, name="effective", bounds=(1.0, n), back=lambda x: np.clip(x, 1.0, n)
+        )
+
+
+def size_sums(moments: ErrorMoments, nearest: Codes) -> tuple[SizeSums, list[SizeSums], list[SizeSums]]:
+    """Of the panel, of the panel without each labeler, and with one more like each."""
+    rows, own = moments.per_item()
+    c = moments.covariance
+    n, variances, sums = len(c), np.diag(c), c.sum(axis=0)
+    whole = SizeSums(n, float(c.sum()), float(variances.sum()), rows.sum(axis=1), own.sum(axis=1))
+    without, another = [], []
+    for j in range(n):
+        v, others = float(variances[j]), float(sums[j] - variances[j])
+        alike, of_alike = float(c[j, nearest[j]]), moments.of_pair(j, int(nearest[j]))
+        of_others = rows[:, j] - own[:, j]
+        without.append(
+            SizeSums(
+                n - 1,
+                whole.total - v - 2 * others,
+                whole.variance - v,
+                whole.of_total - own[:, j] - 2 * of_others,
+                whole.of_variance - own[:, j],
+            )
+        )
+        another.append(
+            SizeSums(
+                n + 1,
+                whole.total + v + 2 * (others + alike),
+                whole.variance + v,
+                whole.of_total + own[:, j] + 2 * (of_others + of_alike),
+                whole.of_variance + own[:, j],
+            )
+        )
+    return whole, without, another
+
+
+@dataclass(frozen=True, eq=False)
+class Correlations(Mapping[tuple[Any, Any], Estimate]):
+    """Correlations of the errors of all pairs given the class; ``correlations["a", "b"]`` is an `Estimate`.
+
+    Attributes
+    ----------
+    labelers : tuple
+    matrix : array of shape (n_labelers, n_labelers)
+    spread : array of shape (n_labelers, n_labelers)
+        Standard errors on the scale artanh r.
+    n_shared : array of shape (n_labelers, n_labelers)
+        Items that both have voted on, of those that were looked at.
+    """
+
+    labelers: tuple[Any, ...]
+    matrix: Floats = field(repr=False)
+    spread: Floats = field(repr=False)
+    n_shared: Floats = field(repr=False)
+
+    def __getitem__(self, pair: tuple[Any, Any]) -> Estimate:
+        s, t = (_place(self.labelers, name) for name in pair)
+        if s == t:
+            raise InvalidParameter(f"a pair must be of two labelers, got {pair[0]!r} twice; name another")
+        return student_estimate(
+            np.arctanh(np.clip(self.matrix[s, t], -_MOST_ALIKE, _MOST_ALIKE)),
+            self.spread[s, t],
+            self.n_shared[s, t] - 3,
+            name="correlation",
+            bounds=(-1.0, 1.0),
+            back=np.tanh,
+        )
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        return iter([(a, b) for k, a in enumerate(self.labelers) for b in self.labelers[k + 1 :]])
+
+    def __len__(self) -> int:
+        return len(self.labelers) * (len(self.labelers) - 1) // 2
+
+    def to_frame(self, *, level: float = 0.95, backend: str | None = None) -> Any:
+        """One row a pair: first, second, correlation, low, high, shared items."""
+        pairs = list(self)
+        ends = [self[pair].interval(level) for pair in pairs]
+        places = [tuple(_place(self.labelers, name) for name in pair) for pair in pairs]
+        columns = {
+            "first": [a for a, _ in pairs],
+            "second": [b for _, b in pairs],
+            "correlation": [float(self.matrix[at]) for at in places],
+            "low": [low for low, _ in ends],
+            "high": [high for _, high in ends],
+            "items": [int(self.n_shared[at]) for at in places],
+        }
+        return make_frame(columns, backend=backend)
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """Who errs alike: labelers joined from the most alike on, by the mean of 1 − correlation.
+
+    Attributes
+    ----------
+    labelers : tuple
+    joins : array of shape (n_labelers − 1, 4)
+        As `scipy.cluster.hierarchy.linkage` has them.
+    """
+
+    labelers: tuple[Any, ...]
+    joins: Floats = field(repr=False)
+
+    @classmethod
+    def of(cls, labelers: tuple[Any, ...], correlation: Floats) -> Tree:
+        """From the correlations of all pairs."""
+        first, second = np.triu_indices(len(labelers), 1)
+        distance = np.maximum(1 - correlation[first, second], 0.0)
+        return cls(labelers, scipy.cluster.hierarchy.linkage(distance, method="average"))
+
+    def groups(self, correlation: float = 0.3) -> list[tuple[Any, ...]]:
+        """Labelers whose errors correlate at least so much on average, the largest group first."""
+        check_number(correlation, name="correlation", low=-1.0, high=1.0)
+        of = scipy.cluster.hierarchy.fcluster(self.joins, 1 - correlation, criterion="distance")
+        found = [tuple(name for name, k in zip(self.labelers, of, strict=True) if k == group) for group in set(of)]
+        return sorted(found, key=lambda group: (-len(group), self.labelers.index(group[0])))
+
+    def plot(self, ax: Any = None) -> Any:
+        """The tree; returns the Axes."""
+        ax = new_axes(ax, purpose="Tree.plot()", figsize=(6, 0.3 * len(self.labelers) + 1))
+        names = [str(name) for name in self.labelers]
+        scipy.cluster.hierarchy.dendrogram(self.joins, orientation="right", labels=names, ax=ax)
+        ax.set_xlabel("1 − correlation of errors")
+        return ax
+
+
+@dataclass(frozen=True, eq=False)
+class PanelSize:
+    """What a panel is worth.
+
+    Attributes
+    ----------
+    effective : Estimate
+        Independent labelers whose mean error would vary as much.
+    checks : NextChecks or None
+        What decides the width of the interval of a class's share; None where no item is open.
+    """
+
+    effective: Estimate
+    checks: NextChecks | None = field(repr=False)
+
+    def width(self, n: int, level: float = 0.95) -> float:
+        """The expected width of the interval of the class's share with n more items checked at random."""
+        check_integer(n, name="n", low=0)
+        return 0.0 if self.checks is None else self.checks.width(self.checks.n_drawn + n, check_level(level))
+
+
+@dataclass(frozen=True, eq=False)
+class Panel(PanelSize):
+    """What labelers are worth together.
+
+    Attributes
+    ----------
+    labelers : tuple
+    correlations : Correlations
+    tree : Tree
+    without, with_another : dict from labeler to PanelSize
+        The panel without a labeler, and with one more like it: one that errs with the others as it does, and with it as
+        the one nearest to it does.
+    share_of : class
+        Whose share `width` is about.
+    basis : str
+        Whether errors were counted on checked items, or truths drawn from votes.
+    sentence : str
+    warnings : tuple of str
+    """
+
+    labelers: tuple[Any, ...]
+    correlations: Correlations = field(repr=False)
+    tree: Tree = field(repr=False)
+    without: dict[Any, PanelSize] = field(repr=False)
+    with_another: dict[Any, PanelSize] = field(repr=False)
+    share_of: Hashable
+    basis: str
+    sentence: str = field(repr=False)
+    warnings: tuple[str, ...] = field(default=(), repr=False)
+
+    def nearest(self, labeler: Any) -> tuple[Any, Estimate]:
+        """Who errs most like a labeler, and the correlation of their errors."""
+        k = _place(self.labelers, labeler)
+        other = self.labelers[int(_nearest(self.correlations.matrix)[k])]
+        return other, self.correlations[labeler, other]
+
+    def to_frame(self, *, n: int = _SHOWN_CHECKS, backend: str | None = None) -> Any:
+        """One row a labeler: the nearest one, the panel without it, and with one more like it, with n more checks."""
+        nearest = [self.nearest(name) for name in self.labelers]
+        columns: dict[str, list[Any]] = {
+            "labeler": list(self.labelers),
+            "nearest": [name for name, _ in nearest],
+            "correlation": [estimate.mean for _, estimate in nearest],
+        }
+        for what in ("without", "with_another"):
+            sizes = [getattr(self, what)[name] for name in self.labelers]
+            columns[f"{what}_effective"] = [size.effective.mean for size in sizes]
+            columns[f"{what}_width"] = [size.width(n) for size in sizes]
+        return make_frame(columns, backend=backend)
+
+    def to_dict(self, *, n: int = _SHOWN_CHECKS) -> dict[str, Any]:
+        """Everything, JSON-able."""
+
+        def of(size: PanelSize) -> dict[str, Any]:
+            return {"effective": size.effective.to_dict(), "width": size.width(n)}
+
+        return {
+            "n_labelers": len(self.labelers),
+            "basis": self.basis,
+            **of(self),
+            "n_checks": n,
+            "share_of": str(self.share_of),
+            "correlations": [
+                {"first": str(a), "second": str(b), **self.correlations[a, b].to_dict()} for a, b in self.correlations
+            ],
+            "groups": [[str(name) for name in group] for group in self.tree.groups()],
+            "labelers": [
+                {
+                    "labeler": name,
+                    "nearest": nearest,
+                    "correlation": correlation.to_dict(),
+                    "without": of(self.without[name]),
+                    "with_another": of(self.with_another[name]),
+                }
+                for name in self.labelers
+                for nearest, correlation in [self.nearest(name)]
+            ],
+            "sentence": self.sentence,
+            "warnings": list(self.warnings),
+        }
+
+    def __repr__(self) -> str:
+        lines = [f"Panel of {some(len(self.labelers), 'labeler')} ({self.basis})", f"  {self.sentence}"]
+        return "\n".join(lines + [f"  ! {sentence}" for sentence in self.warnings])
+
+
+def panel(
+    labels: Labels, *, truth: str | None = None, of: Hashable | None = None, random_state: RandomState = 0
+) -> Panel:
+    r"""How many independent labelers a panel is worth, who errs alike, and what each of them adds.
+
+    An error is a wrong vote less how often its labeler errs in that class. Where 30 items and more are checked, errors
+    are counted on these, and intervals are over items. Otherwise truths are drawn from the base of the core. Votes
+    decide there what is true, so even independent errors would seem to correlate: what data sets with independent
+    errors show is taken off. How far votes may be off as one is in the width, by the core's draws of the truth;
+    labelers that are most of the panel and err alike may still pass for right.
+
+    .. math::
+
+        n_\mathrm{eff} = n \frac{\sum_t v_t}{\sum_{s,t} c_{st}}
+
+    with variances v and covariances c of errors is the number of independent labelers whose mean error varies as much.
+
+    Parameters
+    ----------
+    labels : Labels
+    truth : {"gold", "votes"}, optional
+        What errors are errors against; by default gold where 30 items with two votes are checked.
+    of : class, optional
+        Whose share `Panel.width` is about; by default the second of two, else the most frequent.
+    random_state : int, Generator or None
+
+    Examples
+    --------
+    >>> import trueup as tu
+    >>> families = [[0, 1, 2], [3, 4, 5]]
+    >>> sim = tu.simulate.dependent(
+    ...     n_items=800, n_labelers=6, families=families, copying=0.8, subtype_weights=[1, 0], random_state=0
+    ... )
+    >>> gold = dict(zip(sim.labels.items.tolist(), sim.truth.tolist()))
+    >>> panel = tu.labelers.panel(sim.labels.with_gold(gold, drawn="random"))
+    >>> 2 < panel.effective.mean < 4, panel.tree.groups()
+    (True, [(0, 1, 2), (3, 4, 5)])
+    """
+    if not isinstance(labels, Labels):
+        raise InvalidLabels(f"labels must be trueup.Labels, got {type(labels).__name__}; use Labels.from_frame")
+    if labels.n_labelers < 2:
+        raise InvalidLabels(
+            f"a panel must have two labelers or more, got {labels.n_labelers}; add the votes of others to the labels"
+        )
+    rng = as_generator(random_state)
+    labels = one_vote_each(labels, rng)
+    asked = _class_asked(labels, of)
+    votes = _votes_of(labels)
+    shared = (votes >= 0).sum(axis=1) > 1
+    if not shared.any():
+        raise InvalidLabels("labelers must share items, got none with two votes; collect votes on the same items")
+    checked = np.flatnonzero(shared & (labels.gold_codes >= 0))
+    default = "gold" if len(checked) >= LEAST_CHECKED else "votes"
+    by_gold = check_choice(truth or default, ("gold", "votes"), name="truth") == "gold"
+    if by_gold and len(checked) < 2:
+        raise InvalidParameter(
+            f"errors against gold need two checked items with two votes, got {len(checked)}; add gold "
+            "(`labels.with_gold`), or leave `truth` out",
+            parameter="truth",
+        )
+    with silenced_warnings():
+        base = base_of(labels_of_base(labels))
+        nobody = np.empty((0, labels.n_items), dtype=np.int32)
+        core = TruthModel(labels, base, nobody, may_sample=False, n_draws=1024, seed=int(rng.integers(2**31)))
+        if by_gold:
+            moments = ErrorMoments.of(votes[checked], labels.gold_codes[checked], labels.n_classes)
+            extra, extra_of_pairs = 0.0, np.zeros_like(moments.covariance)
+        else:
+            moments, extra, extra_of_pairs = _from_votes(labels, votes, base, core, np.flatnonzero(shared), rng)
+        checks = next_checks(core, np.full(labels.n_items, asked, dtype=np.int32))
+    names = tuple(labels.labelers.tolist())
+    correlation = np.where(moments.n_shared >= _LEAST_SHARED, moments.correlation, 0.0)
+    np.fill_diagonal(correlation, 1.0)
+    spread = np.hypot(moments.correlation_spread(), extra_of_pairs)
+    correlations = Correlations(names, correlation, spread, moments.n_shared)
+    nearest = _nearest(correlation)
+    whole, without, another = size_sums(moments, nearest)
+    explained = _Explained.of(votes, _is_class(labels, base, asked, checked if by_gold else None), asked)
+    effective = [size.effective(extra) for size in (whole, *without, *another)]
+    widths = [checks, *(explained.without(checks, j) for j in range(len(names)))]
+    widths += [explained.with_another(checks, j, int(nearest[j])) for j in range(len(names))]
+    sizes = [PanelSize(*pair) for pair in zip(effective, widths, strict=True)]
+    found = Panel(
+        *(sizes[0].effective, checks),
+        names,
+        correlations,
+        Tree.of(names, correlation),
+        dict(zip(names, sizes[1 : len(names) + 1], strict=True)),
+        dict(zip(names, sizes[len(names) + 1 :], strict=True)),
+        labels.classes.tolist()[asked],
+        f"errors counted on {some(len(checked), 'checked item')}"
+        if by_gold
+        else "truths drawn from votes, not counted",
+        "",
+        _notes(labels, moments, by_gold),
+    )
+    return replace(found, sentence=_sentence(found))
+
+
+def _votes_of(labels: Labels) -> Codes:
+    """The class that each labeler names for each item, -1 for none, shape (n_items, n_labelers)."""
+    item, labeler, answer, _ = labels.vote_table()
+    votes = np.full((labels.n_items, labels.n_labelers), -1, dtype=np.int32)
+    named = answer < labels.n_classes
+    votes[item[named], labeler[named]] = answer[named]
+    return votes
+
+
+def _class_asked(labels: Labels, of: Hashable | None) -> int:
+    classes = labels.classes.tolist()
+    if of is None:
+        return 1 if len(classes) == 2 else int(labels.votes_per_answer[: len(classes)].argmax())
+    if of not in classes:
+        raise InvalidParameter(f"`of` must be a class, got {of!r}{did_you_mean(of, classes)}", parameter="of")
+    return int(classes.index(of))
+
+
+def _place(names: tuple[Any, ...], name: Any) -> int:
+    if name not in names:
+        raise InvalidParameter(f"no labeler {name!r} is in the panel{did_you_mean(name, names)}", parameter="labeler")
+    return names.index(name)
+
+
+def _nearest(correlation: Floats) -> Codes:
+    """Who errs most like each labeler."""
+    others = correlation.copy()
+    np.fill_diagonal(others, -np.inf)
+    return np.asarray(others.argmax(axis=1))
+
+
+def _from_votes(
+    labels: Labels, votes: Codes, base: Floats, core: TruthModel, shared: Codes, rng: np.random.Generator
+) -> tuple[ErrorMoments, float, Floats]:
+    """Moments with truths drawn from the base, less those of independent errors; and how far votes may be off.
+
+    That is the standard deviation, over the core's draws, of log n_eff, and of artanh r of each pair.
+    """
+    items = np.sort(rng.permutation(shared)[:_MOST_ITEMS])
+    n_classes = labels.n_classes
+    seen, middle = _mean_covariance(votes[items], base[items], n_classes, rng)
+    model = (DawidSkene() if n_classes <= MOST_MATRIX_CLASSES else OneCoin()).fit(labels_of_base(labels))
+    usual = np.zeros_like(seen)
+    for _ in range(_N_INDEPENDENT):
+        drawn = draw_independently(labels, model, rng)
+        known = base_of(labels_of_base(drawn))
+        usual += _mean_covariance(_votes_of(drawn)[items], known[items], n_classes, rng)[0] / _N_INDEPENDENT
+    np.fill_diagonal(usual, 0.0)
+    truths = core.truth.truths
+    drawn_moments = [
+        ErrorMoments.of(votes[items], truth[items], n_classes) for truth in truths[:: len(truths) // _N_TRUTHS]
+    ]
+    designs = [one.covariance for one in drawn_moments]
+    logs = [np.log(max(c.sum(), 1e-12) / max(np.trace(c), 1e-12)) for c in designs]
+    of_pairs = np.std([np.arctanh(np.minimum(one.correlation, _MOST_ALIKE)) for one in drawn_moments], axis=0)
+    return replace(middle, covariance=seen - usual), float(np.std(logs)), of_pairs
+
+
+def _mean_covariance(
+    votes: Codes, chances: Floats, n_classes: int, rng: np.random.Generator
+) -> tuple[Floats, ErrorMoments]:
+    """The mean covariance of errors over drawn truths, and the moments of one of these."""
+    truths = draw_categories(chances, _N_TRUTHS, rng)
+    moments = [ErrorMoments.of(votes, truth, n_classes) for truth in truths]
+    return np.mean([one.covariance for one in moments], axis=0), moments[0]
+
+
+def _is_class(labels: Labels, base: Floats, asked: int, checked: Codes | None) -> Floats:
+    """P(an item is of the class), NaN for items that are left aside."""
+    if checked is None:
+        return base[:, asked]
+    known = np.full(labels.n_items, np.nan)
+    known[checked] = labels.gold_codes[checked] == asked
+    return known
+
+
+@dataclass(frozen=True, eq=False)
+class _Explained:
+    """How much of the variance of a class the votes of a panel explain, by least squares."""
+
+    votes: Floats  # (n_labelers, n_labelers), covariances of the votes for the class
+    truth: Floats  # (n_labelers,), their covariances with the class
+    variance: float  # of the class
+
+    @classmethod
+    def of(cls, votes: Codes, chances: Floats, asked: int) -> _Explained:
+        """From the votes and the chance of the class on each item."""
+        voted = (votes >= 0).astype(float)
+        named = (votes == asked) * voted
+        mean = named.sum(axis=0) / np.maximum(voted.sum(axis=0), 1.0)
+        apart = (named - mean) * voted
+        known = np.flatnonzero(~np.isnan(chances))
+        share = float(chances[known].mean())
+        with_truth = apart[known].T @ (chances[known] - share) / np.maximum(voted[known].sum(axis=0), 1.0)
+        return cls(apart.T @ apart / np.maximum(voted.T @ voted, 1.0), with_truth, max(share * (1 - share), 1e-6))
+
+    def unexplained(self, votes: Floats, truth: Floats) -> float:
+        """The share of the variance that is left, at least .02: votes alone prove nothing."""
+        ridged = votes + np.diag(0.01 * np.diag(votes) + 1e-9)
+        return float(np.clip(1 - truth @ np.linalg.solve(ridged, truth) / self.variance, 0.02, 1.0))
+
+    def without(self, checks: NextChecks | None, j: int) -> NextChecks | None:
+        """What checks bring to the panel without a labeler."""
+        kept = np.delete(np.arange(len(self.truth)), j)
+        return self._rescale(checks, self.votes[kept][:, kept], self.truth[kept], least=1.0)
+
+    def with_another(self, checks: NextChecks | None, j: int, nearest: int) -> NextChecks | None:
+        """What checks bring to the panel with one more like a labeler."""
+        row = self.votes[j].copy()
+        row[j] = self.votes[j, nearest]
+        votes = np.vstack([np.column_stack([self.votes, row]), np.append(row, self.votes[j, j])])
+        return self._rescale(checks, votes, np.append(self.truth, self.truth[j]), most=1.0)
+
+    def _rescale(
+        self, checks: NextChecks | None, votes: Floats, truth: Floats, *, least: float = 0.0, most: float = np.inf
+    ) -> NextChecks | None:
+        """Checks that find as much more of the class open as these votes explain less of it."""
+        if checks is None:
+            return None
+        factor = self.unexplained(votes, truth) / self.unexplained(self.votes, self.truth)
+        return replace(checks, variances=checks.variances * float(np.clip(factor, least, most)))
+
+
+def _notes(labels: Labels, moments: ErrorMoments, by_gold: bool) -> tuple[str, ...]:
+    notes = []
+    if not by_gold:
+        notes.append(
+            "No errors were counted: labelers that are most of the panel and err alike can pass for right. Check "
+            f"{LEAST_CHECKED} items or more, drawn at random, to count them."
+        )
+    never = [name for name, v in zip(labels.labelers.tolist(), np.diag(moments.covariance), strict=True) if v <= 1e-12]
+    if by_gold and never:
+        notes.append(f"{some(len(never), 'labeler')} never erred on the checked items, so with whom is not known.")
+    few = int((moments.n_shared[np.triu_indices(labels.n_labelers, 1)] < _LEAST_SHARED).sum())
+    if few:
+        notes.append(f"{some(few, 'pair')} share fewer than {_LEAST_SHARED} items and are taken as uncorrelated.")
+    return tuple(notes)
+
+
+def _sentence(found: Panel) -> str:
+    """What the panel is worth, whom to drop and what to add."""
+    n, low_high = len(found.labelers), found.effective.interval(0.95)
+    widths = {name: size.width(_SHOWN_CHECKS) for name, size in found.without.items()}
+    wider = {name: size.width(_SHOWN_CHECKS) for name, size in found.with_another.items()}
+    drop = min(found.labelers, key=lambda name: (round(widths[name], 4), -found.without[name].effective.mean))
+    add = min(found.labelers, key=lambda name: (round(wider[name], 4), -found.with_another[name].effective.mean))
+    worth = (
+        f"{n} labelers are worth {found.effective.mean:.1f} independent ones ({low_high[0]:.1f} to {low_high[1]:.1f})"
+    )
+    return (
+        f"{worth}; dropping {drop} costs least ({found.without[drop].effective.mean:.1f} without it), another one like "
+        f"{add} adds most ({found.with_another[add].effective.mean:.1f} with it); after {_SHOWN_CHECKS} more checked "
+        f"items the interval of the share of {found.share_of} is about {number(found.width(_SHOWN_CHECKS))} wide, "
+        f"{number(widths[drop])} without {drop} and {number(wider[add])} with the other."
+    )

@@ -1,0 +1,187 @@
+"""Whether judges favour long answers, the first one, or their own family: effects that simulations know."""
+
+import json
+
+import numpy as np
+import pytest
+
+import trueup as tu
+from trueup.data.pairs import Pairs
+from trueup.exceptions import InvalidLabels, InvalidParameter
+
+SKILL = np.array([0.7, 0.6, 0.5, 0.6, 0.5, 0.4])  # by how much the truth moves a verdict
+LENGTH = 0.15
+FAMILIES = ["red", "red", "blue", "blue", "green", "green"]
+
+
+def judged(seed, n_items=200, effects=(LENGTH, 0, 0, 0, 0, 0), gold=False, own=0.0, missing=0.0):
+    """Votes with an item column that is 1 more often for good items, and one of six families."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(2, size=n_items)
+    length = (rng.random(n_items) < np.where(truth, 0.65, 0.35)).astype(float)
+    family = rng.choice(["red", "blue", "green"], n_items)
+    is_own = family[:, None] == np.array(FAMILIES)
+    chance = 0.5 + SKILL * (truth[:, None] - 0.5) + np.array(effects) * (length[:, None] - 0.5) + own * (is_own - 1 / 3)
+    votes = (rng.random((n_items, 6)) < chance).astype(int)
+    votes[rng.random(votes.shape) < missing] = -1
+    labels = tu.Labels.from_matrix(votes, missing=-1, classes=[0, 1])
+    labels = labels.with_items({"item": np.arange(n_items), "length": length, "family": family})
+    labels = labels.with_labelers({"labeler": np.arange(6), "family": FAMILIES})
+    return labels.with_gold(dict(enumerate(truth.tolist())), drawn="random") if gold else labels
+
+
+@pytest.mark.parametrize("gold", [True, False])
+def test_intervals_hold_as_often_as_they_say(gold):
+    # 480 intervals: were they 20% too narrow, 88% would hold; three standard errors below 95% are 92%.
+    held = 0
+    for seed in range(80):
+        found = tu.labelers.bias(judged(seed, n_items=120, gold=gold), on="length")
+        for t in range(6):
+            low, high = found[t]["length"].interval(0.95)
+            held += low <= (LENGTH if t == 0 else 0.0) <= high
+    assert 0.92 * 480 <= held <= 0.98 * 480
+
+
+@pytest.mark.parametrize("gold", [True, False])
+def test_an_effect_is_found_given_the_truth(gold):
+    found = tu.labelers.bias(judged(1, 5000, gold=gold), on=["length"])
+    assert found[0]["length"].mean == pytest.approx(LENGTH, abs=0.05)
+    for t in range(1, 6):  # good items are long, and judges are right of them: that is no bias
+        assert found[t]["length"].mean == pytest.approx(0.0, abs=0.05)
+    assert found[0].n_items == 5000
+    assert ("checked" in found.basis) == gold
+
+
+def test_what_all_favour_shows_on_gold_alone():
+    effects = (0.15,) * 6
+    counted = tu.labelers.bias(judged(2, 5000, effects, gold=True), on="length")
+    beside = tu.labelers.bias(judged(2, 5000, effects), on="length")
+    assert np.mean([counted[t]["length"].mean for t in range(6)]) == pytest.approx(0.15, abs=0.02)
+    assert np.mean([beside[t]["length"].mean for t in range(6)]) == pytest.approx(0.0, abs=0.03)
+    assert beside.warnings
+    assert not counted.warnings
+
+
+@pytest.mark.parametrize("gold", [True, False])
+def test_own_family_beside_length(gold):
+    found = tu.labelers.bias(judged(3, 4000, gold=gold, own=0.12), on=["length", "own_family"])
+    # Without gold an effect is beside the others: one of five favours the same family, four one of two others.
+    expected = 0.12 if gold else 0.12 * (1 - 1 / 5 + 4 / 5 * 1 / 2)
+    assert np.mean([found[t]["own_family"].mean for t in range(6)]) == pytest.approx(expected, abs=0.035)
+    assert found[0]["length"].mean == pytest.approx(LENGTH, abs=0.06)
+
+
+def test_a_column_of_numbers_counts_in_standard_deviations():
+    labels = judged(4, 3000, gold=True)
+    numbers = 40.0 + 7 * labels.item_column("length") + np.random.default_rng(0).normal(0, 1e-6, 3000)
+    as_numbers = labels.with_items({"item": labels.items, "tokens": numbers})
+    per_item = tu.labelers.bias(labels, on="length")[0]["length"].mean
+    per_deviation = tu.labelers.bias(as_numbers, on="tokens")[0]["tokens"].mean
+    assert per_deviation == pytest.approx(per_item * labels.item_column("length").std(), rel=1e-3)
+    texts = ["x" * int(n) for n in 5 + 10 * labels.item_column("length") + labels.items % 2]
+    as_text = labels.with_items({"item": labels.items, "answer": texts})
+    assert tu.labelers.bias(as_text, on="answer")[0]["answer"].mean == pytest.approx(per_deviation, rel=0.1)
+
+
+def test_favourable_classes_are_named():
+    labels = judged(5, 400, gold=True)
+    against = tu.labelers.bias(labels, on="length", of=0)
+    assert against[0]["length"].mean == pytest.approx(-tu.labelers.bias(labels, on="length")[0]["length"].mean)
+    three = tu.Labels.from_frame(labels.to_frame(backend="pandas").assign(label=lambda t: t["label"] + t["item"] % 2))
+    with pytest.raises(InvalidParameter) as raised:
+        tu.labelers.bias(three, on="length")
+    assert raised.value.parameter == "of"
+    assert len(tu.labelers.bias(three, on="length", of=[1, 2])) == 6
+
+
+def contests(seed, n=400, shift=0.2, judges=("gpt", "ann", "bob"), gold=False):
+    rng = np.random.default_rng(seed)
+    better = rng.random(n) < 0.5
+    rows = []
+    for judge in judges:
+        first_shown = rng.random(n) < 0.5
+        effect = shift * (first_shown - 0.5) if judge == "gpt" else 0.0
+        wins = rng.random(n) < 0.5 + 0.5 * (better - 0.5) + effect
+        for k in range(n):
+            rows.append((k, judge, *(("a", "b") if first_shown[k] else ("b", "a")), "a" if wins[k] else "b"))
+    frame = dict(zip(("item", "judge", "first", "second", "winner"), zip(*rows, strict=True), strict=True))
+    pairs = tu.read_pairs({name: list(values) for name, values in frame.items()})
+    truths = {(k, "a", "b"): "a" if better[k] else "b" for k in range(n)}
+    return pairs.with_gold(truths, drawn="random") if gold else pairs
+
+
+@pytest.mark.parametrize("gold", [True, False])
+def test_a_judge_favours_what_is_shown_first(gold):
+    pairs = contests(0, 2000, gold=gold)
+    assert isinstance(pairs, Pairs)
+    found = tu.labelers.bias(pairs, on=["position"])
+    assert found["gpt"]["position"].mean == pytest.approx(0.2, abs=0.05)
+    assert found["ann"]["position"].mean == pytest.approx(0.0, abs=0.06)
+
+
+def test_position_needs_no_other_judge():
+    low, high = tu.labelers.bias(contests(1, 600, judges=("gpt",)), on="position")["gpt"]["position"].interval(0.95)
+    assert 0 < low < 0.2 < high
+
+
+def test_as_data():
+    found = tu.labelers.bias(judged(6), on=["length", "own_family"])
+    assert (
+        json.loads(json.dumps(found.to_dict()))["labelers"][0]["effects"]["length"]["mean"] == found[0]["length"].mean
+    )
+    assert found.to_frame()["column"].tolist() == ["length", "own_family"] * 6
+    assert "own_family" in repr(found)
+
+
+def test_a_labeler_with_few_items_is_left_out():
+    votes = judged(7).to_frame(backend="pandas")
+    few = tu.Labels.from_frame(votes[(votes["labeler"] != 5) | (votes["item"] < 10)])
+    found = tu.labelers.bias(few, on="length")
+    assert list(found) == [0, 1, 2, 3, 4]
+    assert any("5" in note for note in found.warnings)
+
+
+class TestWrong:
+    @pytest.mark.parametrize(
+        ("on", "error"),
+        [([], InvalidParameter), ("lenght", InvalidLabels), (["length", "own"], InvalidLabels)],
+    )
+    def test_columns(self, on, error):
+        with pytest.raises(error):
+            tu.labelers.bias(judged(0), on=on)
+
+    def test_families_must_be_known(self):
+        bare = tu.Labels.from_frame(judged(0).to_frame(backend="pandas"))
+        with pytest.raises(InvalidLabels):
+            tu.labelers.bias(bare, on="own_family")
+
+    def test_constant_columns(self):
+        labels = judged(0)
+        with pytest.raises(InvalidLabels) as raised:
+            tu.labelers.bias(labels.with_items({"item": labels.items, "site": ["x"] * 200}), on="site")
+        assert raised.value.parameter == "on"
+
+    def test_too_few_labelers(self):
+        with pytest.raises(InvalidLabels):
+            tu.labelers.bias(judged(0).select(labelers=[0, 1]), on="length")
+        with pytest.raises(InvalidParameter) as raised:
+            tu.labelers.bias(judged(0), on="length", truth="gold")
+        assert raised.value.parameter == "truth"
+
+    def test_too_few_items(self):
+        with pytest.raises(InvalidLabels):
+            tu.labelers.bias(judged(0, 12), on="length")
+
+    def test_other_columns_of_pairs(self):
+        with pytest.raises(InvalidParameter) as raised:
+            tu.labelers.bias(contests(0, 30), on="length")
+        assert raised.value.parameter == "on"
+
+    def test_unknown_names(self):
+        found = tu.labelers.bias(judged(0), on="length")
+        with pytest.raises(InvalidParameter):
+            found["gpt"]
+        with pytest.raises(InvalidParameter):
+            found[0]["width"]
+        with pytest.raises(InvalidParameter):
+            tu.labelers.bias(judged(0), on="length", of="pass")
