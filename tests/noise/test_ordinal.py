@@ -100,14 +100,12 @@ def test_orders_of_labelers_and_items_do_not_matter():
     assert np.abs(posterior - again).mean() < 0.02
 
 
-@pytest.mark.parametrize("with_prior", [False, True])
-def test_densities_of_steps_have_their_gradients_and_are_those_of_the_model(with_prior):
+def test_densities_of_steps_have_their_gradients_and_are_those_of_the_model():
     rng = np.random.default_rng(0)
     n, n_raters, n_classes, n_answers = 40, 3, 4, 5
     ranks = np.array([1, 2, 0, 3])
     said = rng.integers(n_answers, size=(n, n_raters))
     gold = np.where(np.arange(n) % 9 == 0, rng.integers(n_classes, size=n), -1)
-    known_prior = rng.dirichlet(np.ones(n_classes), n if with_prior else 0)
     outputs = SystemOutputs.of_classes(rng.integers(n_classes, size=(1, n)), n_classes, np.ones(1))
     sampler = OrdinalSampler(n_raters, n_classes, n_answers, ranks=ranks)
     row_prior = outputs.row_prior(n_classes, sampler.closeness)
@@ -120,7 +118,7 @@ def test_densities_of_steps_have_their_gradients_and_are_those_of_the_model(with
     scales = np.array([0.8, 0.5, 0.4, 0.9])
     laws = np.append(parameters.lapse_mean, np.log(scales))
     hyper = np.array([np.log(1.5), 0.7, -3.0, 1.0, 1.0, 0.5, 0.5, 1.0])
-    distinct = rating_loops.distinct_items(votes, systems, gold, known_prior)
+    distinct = rating_loops.distinct_items(votes, systems, gold)
     known = (np.argsort(ranks), rates, laws, hyper, distinct)
     table = np.empty((n_raters * n_answers, n_classes))
     square = np.empty((n_classes, n_classes))
@@ -136,14 +134,14 @@ def test_densities_of_steps_have_their_gradients_and_are_those_of_the_model(with
         told = replace(parameters, bias=own[:, 0], discrimination=own[:, 1], stretch=own[:, 2:-1], lapse=own[:, -1])
         matrices = told.matrices()[:, ranks][:, :, ranks]
         full = np.concatenate([matrices * rates[:, :1, None], np.tile(rates[:, 1:, None], (1, n_classes, 1))], axis=2)
-        joint = known_prior.copy() if with_prior else np.tile(shares, (n, 1))
+        joint = np.tile(shares, (n, 1))
         for t in range(n_raters):
             joint *= full[t][:, said[:, t]].T
         joint *= rows[outputs.codes[0]]
         joint = np.where((gold >= 0)[:, None] & (gold[:, None] != np.arange(n_classes)), 0.0, joint)
         away = own - np.array([0, 0, 0, 0, laws[0]])
         law = -(away**2 / (2 * scales[[0, 1, 2, 2, 3]] ** 2)).sum() + (row_prior * np.log(rows)).sum()
-        return np.log(joint.sum(axis=1)).sum() + law + (0.0 if with_prior else np.log(shares).sum())
+        return np.log(joint.sum(axis=1)).sum() + law + np.log(shares).sum()
 
     found, told = [], []
     for _ in range(2):  # densities are known up to a constant

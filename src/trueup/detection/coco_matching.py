@@ -122,6 +122,7 @@ def coco_scores(found: Shapes, objects: Shapes) -> CocoScores:
     )
     precision = np.full((len(AREAS), len(THRESHOLDS), n_categories), np.nan)
     recall = np.full((len(LIMITS), *precision.shape), np.nan)
+    assert found.scores is not None  # detections have scores
     category, score = found.category[pairs.order], found.scores[pairs.order]
     # By falling score; of equal ones the first image first, as COCO has it.
     order = np.lexsort((-score, category))

@@ -130,8 +130,8 @@ def _same_things(pool: Pool, vetted: Positions, other: Pool) -> list[tuple[int, 
 def _shapes(pool: Pool, chosen: Positions) -> Shapes:
     """Some candidates of a pool."""
     masks = None if pool.masks is None else tuple(pool.masks[k] for k in chosen.tolist())
-    parts = (part[chosen] for part in (pool.image, pool.category, pool.boxes, pool.areas))
-    return candidate_shapes(pool, *parts, masks)
+    boxes, areas = pool.boxes[chosen], pool.areas[chosen]
+    return candidate_shapes(pool, pool.image[chosen], pool.category[chosen], boxes, areas, masks)
 
 
 # ------------------ A report on detectors: what every report says, and crops of what decides the answer.

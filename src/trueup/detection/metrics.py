@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -69,7 +69,8 @@ def mean_average_precisions(
     starts = np.searchsorted(category[order], np.arange(n_objects.shape[1] + 1))
     at = np.where(level > 0, candidate, -1)[order].astype(np.int64)
     sums, counts = np.zeros(len(draws)), np.zeros(len(draws))
-    function, flags = loops.fill_average_precisions, ()
+    function: Callable[..., None] = loops.fill_average_precisions
+    flags: tuple[Booleans, ...] = ()
     if is_inside is not None and can_be_wrong is not None:
         function, flags = loops.fill_average_precisions_of_area, (is_inside[order], can_be_wrong[order])
     loops.loop(function, work=len(draws) * len(at) * n_levels, worth=WORTH_COMPILING)(

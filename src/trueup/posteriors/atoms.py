@@ -288,6 +288,8 @@ def _chances(p: npt.ArrayLike, name: str) -> Floats:
 def poisson_binomial_pmf(p: npt.ArrayLike) -> Floats:
     """Probabilities of 0, 1, …, n successes in n independent trials.
 
+    U and V, the counts of true positives and of misses under unknown truth, are of this kind (Su 2024, eqs. 8 and 9,
+    where they are taken as normal).
     The generating polynomials ∏(1 − pᵢ + pᵢ z) are multiplied two by two, all pairs of one length at once, by FFT
     where they are long: O(n log² n). Exact to about 1e-15 absolute; never negative; sums to 1.
 

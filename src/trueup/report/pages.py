@@ -341,10 +341,10 @@ def agreement(report: Row) -> dict[str, Any]:
         parts.append(_part("pairs", "Pairs", about, [], table("Every two labelers", head, pairs, n_words=2)))
     if report["judges"]:
         judges = report["judges"]
-        head = ("Judge", "Measure", "Class", "Mean", f"{level} interval")
+        of_a_judge = ("Judge", "Measure", "Class", "Mean", f"{level} interval")
         of_judges = [(shorten(r["judge"]), r["measure"], r["class"] or "", *ends(r)) for r in judges["judges"]]
         against = "experts" if judges["experts"] else "gold"
-        of_each = table("Each judge", head, of_judges, n_words=3)
+        of_each = table("Each judge", of_a_judge, of_judges, n_words=3)
         parts.append(_part("judges", f"Judges against {against}", judges["sentence"], [], of_each))
     disputed = [
         (shorten(row["item"]), ", ".join(f"{shorten(name)} {n:g}" for name, n in row["votes"].items()))
