@@ -77,7 +77,7 @@ QUESTIONS = {"promptfoo/redteam_tracing_results.json": {"Harmful": 5, "Harmful/I
 # Files that hold no votes of classes, and what an error says of them.
 REFUSED = {
     "label_studio/three_tasks_two_gts.json": "rectanglelabels",
-    "label_studio/csv_test2_result.csv": "name it with question",
+    "label_studio/csv_test2_result.csv": "name it with `question",
     "inspect_ai/eee_data_with_llm_scoring.json": "no question",
     "inspect_ai/log_version_3.json": "no question",
     "inspect_ai/log_with_nan.json": "no question",

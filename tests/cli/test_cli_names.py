@@ -55,6 +55,7 @@ OF_THE_PROGRAM |= {"fail_if_dependent", "fail_if_spam", "fail_on_alarm"}
 OF_PYTHON = {"prior", "labels", "progress", "engine", "check_dependence", "truth", "predictions"}
 OF_SAMPLERS = {"n_draws", "draws", "warmup"}  # they go through to the sampler of a named model
 EXCEPT = {
+    "labelers": {"panel"},  # the function of this name
     "auc": {"level"},  # of `Estimate.interval`
     "evaluate": {"better_than", "candidate", "margin", "not_worse_than"},  # gates of `compare`
     "preferences": {"at_least", "at_most"},  # gates of other answers

@@ -314,7 +314,7 @@ def test_the_page_shows_alarms_course_and_judges(fallen, tmp_path):
     data = fallen.report()
     page = render_html(data)
     assert fallen.alarm.sentence.replace("'", "&#39;") in page
-    assert page.count("<svg") == 1 + 3
+    assert page.count("<figure>") == 1 + 3
     assert "<script" not in page
     assert f'aria-label="{data["metric"]} of 24 batches' in page
     assert "0.730" in render_markdown(data)
@@ -328,7 +328,7 @@ def test_names_on_the_page_are_escaped(rng):
     from trueup.report import render_html, render_markdown
 
     page = render_html(watch.report())
-    assert "<b>&lt;b&gt;</b>" in page
+    assert "&lt;b&gt;" in page
     assert "<td><b>" not in page
     assert "&lt;b&gt;" in render_markdown(watch.report())
     assert "0 batches" in render_markdown(tu.Monitor().report())
