@@ -173,7 +173,7 @@ def decide(
         verdict = "passed" if met >= probability else "failed" if missed >= probability else "undecided"
         asked = "" if verdict == "passed" else f", {level_words(probability)} is asked for"
         why = f"{condition} with probability {chance(met)}{asked} ({numbers})"
-    return GateResult(condition, verdict, met, missed, estimate, basis, (f"{verdict}: {why}"))
+    return GateResult(condition, verdict, met, missed, estimate, basis, f"{verdict}: {why}")
 
 
 def gate(

@@ -186,7 +186,7 @@ class TileSearch(Session):
         hidden = told[self._is_hidden & (told >= 0)]
         n_more = int((told == len(COUNTS)).sum())
         said = Vetted(self._labels, None, 0, 0, {}, len(hidden), int((hidden > 0).sum()), n_left_out).warnings
-        return said if not n_more else (*said, (_too_many(n_more)))
+        return said if not n_more else (*said, _too_many(n_more))
 
     @property
     def finished(self) -> str | None:
