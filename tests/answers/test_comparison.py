@@ -7,6 +7,7 @@ from crowds import CLASSES, FAST, crowd
 from sklearn.metrics import roc_auc_score
 
 import trueup as tu
+from trueup.answers.comparison import separated
 from trueup.exceptions import InvalidParameter
 from trueup.noise import Confusion
 
@@ -103,3 +104,42 @@ def test_a_system_of_another_kind_of_name_is_not_in_the_comparison():
     assert "0" not in cmp
     with pytest.raises(InvalidParameter, match=r"of type number .* of type text"):
         cmp["0"]
+
+
+def any_pair_named(means, rng, n_systems=6, n_draws=500, rho=0.5, error=0.05):
+    """Which pairs are named where estimates and draws of some systems are normal with a common correlation."""
+    root = np.linalg.cholesky(np.full((n_systems, n_systems), rho) + (1 - rho) * np.eye(n_systems))
+    draws = means + root @ rng.standard_normal(n_systems) + rng.standard_normal((n_draws, n_systems)) @ root.T
+    first, second = np.triu_indices(n_systems, k=1)
+    return separated(draws[:, first] - draws[:, second], error)[2] > 0
+
+
+def test_equal_systems_are_rarely_named():
+    rng = np.random.default_rng(0)
+    n_runs = 1000
+    wrong = sum(any_pair_named(np.zeros(6), rng).any() for _ in range(n_runs))
+    assert abs(wrong / n_runs - 0.05) < 3 * np.sqrt(0.05 * 0.95 / n_runs)
+
+
+def test_pairs_that_are_left_are_held_against_the_largest_of_those_left():
+    rng = np.random.default_rng(1)
+    first, second = np.triu_indices(6, k=1)
+    is_equal = (first < 3) == (second < 3)
+    named = np.array([any_pair_named(np.array([0, 0, 0, 9.0, 9, 9]), rng) for _ in range(1000)])
+    assert named[:, ~is_equal].mean() > 0.99
+    wrong = named[:, is_equal].any(axis=1).mean()
+    assert 0.02 < wrong < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 1000)
+
+
+def test_where_all_items_are_checked_every_difference_is_named():
+    sim = tu.simulate.dawid_skene(n_items=80, random_state=3)
+    truth = sim.truth.tolist()
+    systems = {"right": truth, "a": [1 - y if k < 9 else y for k, y in enumerate(truth)]}
+    systems["b"] = systems["a"]
+    labels = sim.labels.with_gold(dict(enumerate(truth)), drawn="random")
+    pairs = tu.compare(systems, labels).significant_pairs()
+    assert [(pair.better, pair.worse) for pair in pairs] == [("right", "a"), ("right", "b")]
+    assert [pair.low for pair in pairs] == pytest.approx([9 / 80] * 2)
+    with pytest.raises(InvalidParameter) as caught:
+        tu.compare(systems, labels).significant_pairs(error=1)
+    assert caught.value.parameter == "error"

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from trueup._base.html import html_table
 from trueup._base.optional import require
 from trueup._base.types import Booleans, Codes, Floats
-from trueup._base.validation import check_level, did_you_mean, kind_hint, preview
+from trueup._base.validation import check_level, check_number, did_you_mean, kind_hint, preview
 from trueup.answers.answer import Answer, BySlice
 from trueup.answers.prepare import Task, values_given, values_on
 from trueup.core.truth import TruthModel
@@ -28,6 +28,7 @@ from trueup.noise import NoiseModel
 from trueup.posteriors import DrawnEstimate, Estimate, PointEstimate
 
 _NEARLY_SURE = 0.9
+_ROUNDING = 1e-12
 _ADVISED = 20  # checks
 _MOST_SHOWN = 10  # systems
 
@@ -67,6 +68,17 @@ class Disagreement:
             f"{self.a!r} and {self.b!r} differ on {self.n_different:,} of {self.n_items:,} items; of these {self.a!r} "
             f"has {self.a_right.mean:.1f} right, {self.b!r} {self.b_right.mean:.1f}, neither {self.both_wrong.mean:.1f}"
         )
+
+
+@dataclass(frozen=True)
+class SignificantPair:
+    """Two systems that differ: the metric of the better one minus that of the worse, with a simultaneous interval."""
+
+    better: Any
+    worse: Any
+    difference: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -310,6 +322,44 @@ class Comparison(Answer, Mapping[Any, Estimate]):
         low, high = self.difference(a, b).interval(wanted)
         return bool(low > 0 or high < 0)
 
+    def significant_pairs(self, error: float = 0.05) -> list[SignificantPair]:
+        """The pairs of systems that differ, with a chance of at most `error` that any pair is named in error.
+
+        The largest of all standardised differences is held against its own draws; pairs that pass are taken out, and
+        the others are held against the largest of those that are left, until none passes (step-down maximum).
+
+        Parameters
+        ----------
+        error : float
+            The chance that is allowed of any wrong pair.
+
+        Returns
+        -------
+        list of SignificantPair
+            Those that differ most surely first; intervals hold for all pairs at once.
+
+        Examples
+        --------
+        >>> import trueup as tu
+        >>> sim = tu.simulate.dawid_skene(n_items=300, n_labelers=5, random_state=0)
+        >>> cmp = tu.compare({"a": sim.predictions, "b": 1 - sim.predictions}, sim.labels)
+        >>> [(pair.better, pair.worse) for pair in cmp.significant_pairs()]
+        [('a', 'b')]
+        """
+        check_number(error, low=0, high=1, strict=True, name="error")
+        if self.refused or len(self) < 2:
+            return []
+        first, second = np.triu_indices(len(self), k=1)
+        mean, half, certainty = separated(self.draws[:, first] - self.draws[:, second], error)
+        names, sign = self.systems.tolist(), 1.0 if self.higher_is_better else -1.0
+        found = []
+        for k in np.argsort(-certainty, kind="stable")[: int((certainty > 0).sum())].tolist():
+            is_first = sign * mean[k] > 0
+            a, b = (first[k], second[k]) if is_first else (second[k], first[k])
+            middle = float(mean[k] if is_first else -mean[k])
+            found.append(SignificantPair(names[a], names[b], middle, middle - float(half[k]), middle + float(half[k])))
+        return found
+
     @property
     def groups(self) -> list[tuple[Any, ...]]:
         """Systems whose differences have intervals with 0 in them: longest runs of the ranking, which may overlap.
@@ -488,3 +538,40 @@ def undefined_notes(values: Floats, names: list[Any], metric: Metric) -> list[st
             "class only); mean and interval are of the others, and in probabilities these count as its worst."
         )
     return findings
+
+
+def separated(differences: Floats, error: float) -> tuple[Floats, Floats, Floats]:
+    """Which of many differences are not 0, with a chance of at most `error` that any is named that is.
+
+    Parameters
+    ----------
+    differences : array of shape (n_draws, n_pairs)
+        Draws, NaN where undefined.
+    error : float
+
+    Returns
+    -------
+    mean, half : arrays of shape (n_pairs,)
+        Of intervals that hold for all at once.
+    certainty : array of shape (n_pairs,)
+        The size in standard deviations of those that are not 0, and 0 for all others.
+    """
+    defined = ~np.isnan(differences)
+    n = np.maximum(defined.sum(axis=0), 1)
+    mean = np.where(defined, differences, 0.0).sum(axis=0) / n
+    away = np.where(defined, np.abs(differences - mean), 0.0)
+    scale = np.sqrt((away**2).sum(axis=0) / n)
+    is_open = scale > _ROUNDING
+    away /= np.where(is_open, scale, 1.0)
+    size = np.where(
+        is_open, np.abs(mean) / np.where(is_open, scale, 1.0), np.where(np.abs(mean) > _ROUNDING, np.inf, 0.0)
+    )
+    differs, widest = ~is_open & (size > 0), 0.0
+    while (left := np.flatnonzero(is_open & ~differs)).size:
+        limit = float(np.quantile(away[:, left].max(axis=1), 1 - error))
+        widest = max(widest, limit)
+        new = left[size[left] > limit]
+        if not new.size:
+            break
+        differs[new] = True
+    return mean, widest * np.where(is_open, scale, 0.0), np.where(differs, size, 0.0)
