@@ -13,6 +13,7 @@ from trueup.cleaning.emi import EMI, expected_improvement, model_uncertainty
 from trueup.cleaning.fast_base import FlipModels
 from trueup.cleaning.fast_models import flip_models
 from trueup.cleaning.flips import Candidates, Retrained, flip_candidates, retrained_scores, true_class_probabilities
+from trueup.cleaning.guarantee import CheckUntil, check_until
 from trueup.cleaning.problem import CleaningProblem, CleaningState, LikelyWrong, likely_wrong
 from trueup.cleaning.strategies import STRATEGIES, CleaningStrategy, get_cleaning_strategy
 from trueup.cleaning.validation import UnbiasedScorer
@@ -23,6 +24,7 @@ __all__ = [
     "STRATEGIES",
     "BudgetCurve",
     "Candidates",
+    "CheckUntil",
     "CleanOrVote",
     "CleaningAdvisor",
     "CleaningProblem",
@@ -33,6 +35,7 @@ __all__ = [
     "Retrained",
     "UnbiasedScorer",
     "budget_curve",
+    "check_until",
     "clean_or_vote",
     "expected_improvement",
     "flip_candidates",
