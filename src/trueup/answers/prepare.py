@@ -394,13 +394,14 @@ def values_given(core: TruthModel, task: Task, metric: Metric) -> Floats:
         return values_on(core.truth, task, metric, np.random.default_rng(task.seed))
     rng = np.random.default_rng([task.seed, 4])
     values = values_on(core.of_systems([]).truth, task, metric, np.random.default_rng(task.seed))
-    copies = {row.tobytes(): k for k, row in reversed(list(enumerate(core.codes)))}
-    for k, row in enumerate(core.codes):
-        first = copies[row.tobytes()]
+    copies: dict[bytes, int] = {}
+    for k in range(len(core.codes)):
+        alone = replace(task, outputs=task.outputs.of_systems(slice(k, k + 1)))
+        outputs = (alone.outputs.codes, alone.outputs.scores, alone.outputs.probabilities)
+        first = copies.setdefault(b"|".join(b"" if part is None else part.tobytes() for part in outputs), k)
         if first < k:
             values[:, k] = values[:, first]
             continue
-        alone = replace(task, outputs=task.outputs.of_systems(slice(k, k + 1)))
         own = np.sort(values_on(core.of_system(k).draw(), alone, metric, np.random.default_rng(task.seed))[:, 0])
         order = np.lexsort((rng.random(len(values)), values[:, k]))
         values[order, k] = own[(np.arange(len(values)) * len(own)) // len(values)]

@@ -282,7 +282,10 @@ class TruthModel:
         """The model of some of the systems, as if the others did not exist; of none, of the items alone."""
         at = np.array(places, dtype=np.int64)
         model = replace(
-            self, codes=self.codes[at], scores=None if self.scores is None else self.scores[at], centres=None
+            self,
+            codes=self.codes[at],
+            scores=self.scores[at] if self.scores is not None and len(at) else None,
+            centres=None,
         )
         if self.centres is None:
             return model
