@@ -118,6 +118,8 @@ def test_who_shares_too_few_items_is_left_out():
     [
         ({"humans": ["h1", "h2"]}, "humans"),
         ({"humans": ["h1", "h2", "gpt"]}, "humans"),
+        ({"humans": 3}, "humans"),
+        ({"humans": "h1"}, "humans"),
         ({"judges": []}, "judges"),
         ({"epsilon": 2.0}, "epsilon"),
         ({"epsilon": "expert"}, "epsilon"),
@@ -147,3 +149,40 @@ def test_labels_that_cannot_answer():
     with pytest.raises(InvalidParameter) as refused:
         tu.may_replace(words, judges=["gpt"], scale="interval")
     assert refused.value.parameter == "scale"
+
+
+def test_three_people_must_be_left_in():
+    votes = crowd(own=3).to_frame(backend="pandas")
+    few = votes[(votes["labeler"] != "h3") | (votes["item"] < 20)]
+    with pytest.raises(InvalidLabels) as raised:
+        tu.may_replace(tu.Labels.from_frame(few), judges=["gpt"])
+    assert raised.value.parameter == "humans"
+
+
+def test_who_is_left_out_is_no_part_of_the_mean_person():
+    votes = crowd().to_frame(backend="pandas")
+    wrong = votes["labeler"] == "h4"
+    votes.loc[wrong, "label"] = 1 - votes.loc[wrong, "label"]
+    some = tu.Labels.from_frame(votes[~wrong | (votes["item"] < 20)])
+    nobody = tu.Labels.from_frame(votes[~wrong])
+    found = [tu.may_replace(one, judges=["gpt"])["gpt"].difference.mean for one in (some, nobody)]
+    assert found[0] == pytest.approx(found[1], abs=0.03)
+
+
+def test_a_judge_like_everyone_errs_as_much():
+    same = crowd().votes.toarray().reshape(300, 5, 2).argmax(axis=2)[:, [0] * 5]
+    answer = tu.may_replace(tu.Labels.from_matrix(same), judges=[4])[4]
+    assert answer.prob_better == pytest.approx(0.5)
+    assert "0.50" in answer.sentence
+
+
+def test_classes_have_an_order_if_they_are_named_in_one():
+    codes = crowd(n_items=60, n_classes=3).votes.toarray().reshape(60, 5, 3).argmax(axis=2)
+    names = np.array(["low", "mid", "high"])
+    with pytest.raises(InvalidParameter) as raised:
+        tu.may_replace(tu.Labels.from_matrix(names[codes]), judges=[4], scale="ordinal")
+    assert raised.value.parameter == "scale"
+    named = tu.Labels.from_matrix(names[codes], classes=names.tolist())
+    numbers = tu.Labels.from_matrix(codes)
+    found = [tu.may_replace(one, judges=[4], scale="ordinal")[4].advantage.mean for one in (named, numbers)]
+    assert found[0] == found[1]

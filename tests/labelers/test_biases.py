@@ -141,6 +141,45 @@ def test_a_labeler_with_few_items_is_left_out():
     assert any("5" in note for note in found.warnings)
 
 
+class TestWhatWasChecked:
+    def test_drawn_items_alone_count(self):
+        labels = judged(1, 400, gold=True)
+        truth = dict(enumerate(labels.gold_codes.tolist()))
+        bare = judged(1, 400)
+        drawn = bare.with_gold({k: y for k, y in truth.items() if k < 200}, drawn="random")
+        both = tu.labelers.bias(drawn.with_gold({k: 1 - y for k, y in truth.items() if k >= 200}), on="length")
+        assert both[0]["length"].mean == tu.labelers.bias(drawn, on="length")[0]["length"].mean
+        assert not both.warnings
+        chosen = tu.labelers.bias(bare.with_gold(truth), on="length")
+        assert any("chosen" in note for note in chosen.warnings)
+
+    def test_an_item_counts_by_the_inverse_of_its_chance(self):
+        labels, bare = judged(2, 2000, gold=True), judged(2, 2000)
+        rng, is_long = np.random.default_rng(0), bare.item_column("length") == 1
+        agrees = bare.votes.toarray().reshape(2000, 6, 2).argmax(axis=2)[:, 0] == labels.gold_codes
+        chance = np.where(agrees & is_long, 0.2, 0.8)  # items where labeler 0 is right are drawn less often
+        drawn = np.flatnonzero(rng.random(2000) < chance).tolist()
+        some = bare.with_gold({k: int(labels.gold_codes[k]) for k in drawn}, drawn={k: float(chance[k]) for k in drawn})
+        assert tu.labelers.bias(some, on="length")[0]["length"].mean == pytest.approx(
+            tu.labelers.bias(labels, on="length")[0]["length"].mean, abs=0.05
+        )
+
+    def test_contests_too(self):
+        pairs = contests(0, 200)
+        truths = {(k, "a", "b"): "a" if k % 2 else "b" for k in range(200)}
+        assert any("chosen" in note for note in tu.labelers.bias(pairs.with_gold(truths), on="position").warnings)
+        half = pairs.with_gold({c: v for c, v in truths.items() if c[0] < 100}, drawn="random")
+        both = half.with_gold({c: v for c, v in truths.items() if c[0] >= 100})
+        assert "100 checked" in tu.labelers.bias(both, on="position").basis
+
+
+def test_an_effect_of_two_values_is_a_difference_of_rates():
+    found = tu.labelers.bias(judged(0, 24, gold=True), on="length", truth="gold")
+    for one in found.values():
+        low, high = one["length"].interval(0.999)
+        assert -1 <= low < high <= 1
+
+
 class TestWrong:
     @pytest.mark.parametrize(
         ("on", "error"),
@@ -154,6 +193,28 @@ class TestWrong:
         bare = tu.Labels.from_frame(judged(0).to_frame(backend="pandas"))
         with pytest.raises(InvalidLabels):
             tu.labelers.bias(bare, on="own_family")
+
+    @pytest.mark.parametrize("on", [3, None, [3], ["length", "length"], ["length", None]])
+    def test_names_of_columns(self, on):
+        with pytest.raises(InvalidParameter) as raised:
+            tu.labelers.bias(judged(0), on=on)
+        assert raised.value.parameter == "on"
+
+    def test_endless_numbers(self):
+        labels = judged(0)
+        numbers = np.where(np.arange(200) == 3, np.inf, np.arange(200))
+        with pytest.raises(InvalidLabels, match="finite") as raised:
+            tu.labelers.bias(labels.with_items({"item": labels.items, "tokens": numbers}), on="tokens")
+        assert raised.value.parameter == "on"
+
+    def test_categories_are_no_texts(self):
+        labels = judged(0)
+        topics = np.array(["law", "sports", "chat"])[np.arange(200) % 3]
+        with pytest.raises(InvalidLabels, match="categories") as raised:
+            tu.labelers.bias(labels.with_items({"item": labels.items, "topic": topics}), on="topic")
+        assert raised.value.parameter == "on"
+        essays = [f"{'so ' * (k % 7)}{k}." for k in range(200)]  # most differ, so these are texts
+        assert tu.labelers.bias(labels.with_items({"item": labels.items, "essay": essays}), on="essay")[0]
 
     def test_constant_columns(self):
         labels = judged(0)

@@ -1,13 +1,14 @@
 """What a panel is worth: families of labelers whose correlations are known, counted on gold and from votes alone."""
 
 import json
+import time
 
 import numpy as np
 import pytest
 
 import trueup as tu
 from trueup.exceptions import InvalidLabels, InvalidParameter
-from trueup.labelers.panels import ErrorMoments, size_sums
+from trueup.labelers.panels import Correlations, ErrorMoments, size_sums
 
 FAMILIES = ((0, 1, 2), (3, 4, 5))
 NAMES = list("abcdef")
@@ -89,6 +90,19 @@ class TestCounted:
         assert counted.to_frame()["labeler"].tolist() == NAMES
         assert str(counted.sentence) in repr(counted)
 
+    def test_intervals_of_all_pairs_are_those_of_each(self, counted):
+        for row in counted.correlations.to_dict(level=0.9):
+            low, high = counted.correlations[row["first"], row["second"]].interval(0.9, kind="equal")
+            assert (row["low"], row["high"]) == pytest.approx((low, high), abs=1e-3)
+            assert low < row["correlation"] < high
+
+    def test_many_pairs_are_told_fast(self):
+        names = tuple(range(150))
+        filled = np.full((150, 150), 0.2)
+        began = time.process_time()
+        assert len(Correlations(names, filled, filled, filled + 50).to_dict()) == 150 * 149 // 2
+        assert time.process_time() - began < 2
+
     def test_pictures(self, counted):
         pytest.importorskip("matplotlib")
         assert counted.tree.plot().get_xlabel()
@@ -159,6 +173,72 @@ def test_sums_are_those_of_the_definition():
     assert whole.of_total.sum() == pytest.approx(0, abs=1e-12)
 
 
+class TestHardPairs:
+    def test_pairs_that_share_little_are_uncorrelated_in_the_effective_number_too(self):
+        rng = np.random.default_rng(0)
+        truth, votes = draw(rng, n_items=200, families=())
+        votes[:6, :2] = 1 - truth[:6, None]  # always wrong together, on the few items that both have
+        votes[6:100, 0] = votes[100:, 1] = -1
+        moments = ErrorMoments.of(votes, truth, 2)
+        assert moments.n_shared[0, 1] == 6
+        assert moments.covariance[0, 1] == moments.correlation[0, 1] == 0
+        whole, without, _ = size_sums(moments, np.array([1, 0, 3, 2, 5, 4]))
+        for sums in (whole, *without):
+            assert sums.of_total.sum() == pytest.approx(0, abs=1e-12)
+
+    @pytest.mark.parametrize("n_apart", [0, 1])
+    def test_errors_that_exclude_each_other(self, n_apart):
+        truth = draw(np.random.default_rng(0), n_items=200)[0]
+        wrong = np.arange(200) % 2
+        other = 1 - wrong
+        other[:n_apart] = wrong[:n_apart]
+        votes = np.stack([truth ^ wrong, truth ^ other], axis=1).astype(np.int32)
+        labels = tu.Labels.from_matrix(votes).with_gold(dict(enumerate(truth.tolist())), drawn="random")
+        effective = tu.labelers.panel(labels).effective
+        assert effective.mean == pytest.approx(2)
+        assert effective.interval(0.95)[0] > 1.9
+
+    def test_few_errors_that_exclude_each_other_prove_little(self):
+        truth = np.zeros(40, dtype=np.int32)
+        votes = np.zeros((40, 2), dtype=np.int32)
+        votes[0, 0] = votes[1, 1] = 1
+        low, high = size_sums(ErrorMoments.of(votes, truth, 2), np.array([1, 0]))[0].effective().interval(0.95)
+        assert low < high == 2
+
+
+class TestWhatWasChecked:
+    def test_drawn_items_alone_count(self):
+        truth, votes = draw(np.random.default_rng(6))
+        drawn = labels_of(votes, truth, 300)
+        chosen = {k: 1 - int(truth[k]) for k in range(300, 600)}
+        both = tu.labelers.panel(drawn.with_gold(chosen))
+        assert both.effective.mean == tu.labelers.panel(drawn).effective.mean
+        assert "300 checked items" in both.basis
+        assert not both.warnings
+
+    def test_chosen_items_count_with_a_note(self):
+        truth, votes = draw(np.random.default_rng(6))
+        panel = tu.labelers.panel(labels_of(votes).with_gold(dict(enumerate(truth[:300].tolist()))))
+        assert "300 checked items" in panel.basis
+        assert any("chosen" in note for note in panel.warnings)
+
+    def test_an_item_counts_by_the_inverse_of_its_chance(self):
+        truth, votes = draw(np.random.default_rng(2), n_items=90, missing=0.3)
+        twice = np.arange(90) % 2 + 1
+        weighted = ErrorMoments.of(votes, truth, 2, twice.astype(float))
+        repeated = ErrorMoments.of(np.repeat(votes, twice, axis=0), np.repeat(truth, twice), 2)
+        assert weighted.covariance == pytest.approx(repeated.covariance)
+        assert weighted.correlation == pytest.approx(repeated.correlation)
+        whole = size_sums(weighted, np.zeros(6, dtype=int))[0]
+        assert whole.of_total.sum() == pytest.approx(0, abs=1e-12)
+        truth, votes = draw(np.random.default_rng(2), n_items=90)
+        chances = {k: (0.9 if k % 2 else 0.3) for k in range(90)}
+        labels = labels_of(votes).with_gold(dict(enumerate(truth.tolist())), drawn=chances)
+        thrice = np.where(np.arange(90) % 2, 1, 3)
+        expected = ErrorMoments.of(np.repeat(votes, thrice, axis=0), np.repeat(truth, thrice), 2).correlation
+        assert tu.labelers.panel(labels).correlations.matrix == pytest.approx(expected)
+
+
 class TestWrong:
     def test_one_labeler(self):
         with pytest.raises(InvalidLabels):
@@ -182,6 +262,10 @@ class TestWrong:
             counted.correlations["a", "z"]
         with pytest.raises(InvalidParameter):
             counted.correlations["a", "a"]
+        for what in (0, ("a",), "ab"):
+            with pytest.raises(InvalidParameter) as raised:
+                counted.correlations[what]
+            assert raised.value.parameter == "labeler"
 
     def test_labelers_who_never_err(self):
         truth, votes = draw(np.random.default_rng(0), n_items=60)

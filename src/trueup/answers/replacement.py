@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 import scipy
 from scipy.special import stdtr
 
-from trueup._base.types import Codes, Floats
+from trueup._base.types import Booleans, Codes, Floats
 from trueup._base.validation import (
     RandomState,
     as_generator,
@@ -31,6 +31,7 @@ from trueup.data.labels import Labels
 from trueup.data.votes import one_vote_each
 from trueup.exceptions import InvalidLabels, InvalidParameter, silenced_warnings
 from trueup.posteriors import DrawnEstimate, Estimate, beta_estimate
+from trueup.reliability.tables import class_values
 
 Scale = Literal["nominal", "ordinal", "interval"]
 Humans = Literal["experts", "skilled", "crowd"]
@@ -95,8 +96,11 @@ class JudgeReplacement:
 
     @property
     def prob_better(self) -> float:
-        """The probability that the judge errs less than the mean person, whose errors are modelled too."""
-        return self.difference.prob_above(0.0)
+        """The probability that the judge errs less than the mean person, whose errors are modelled too.
+
+        Where both err as much, half of the probability counts.
+        """
+        return _prob_better(self.difference)
 
     def to_frame(self, *, backend: str | None = None) -> Any:
         """One row a person."""
@@ -216,12 +220,12 @@ def may_replace(
     labels : Labels
     judges : labeler or sequence of labelers
     humans : sequence of labelers, optional
-        At least three; by default all labelers that are not judges.
+        At least three that share 30 items with the judge and others; by default all labelers that are not judges.
     epsilon : float or {"experts", "skilled", "crowd"}
         What the judge may fall short by, since it costs less: 0.2, 0.15 or 0.1 by who the people are.
     scale : {"nominal", "ordinal", "interval"}
-        Whether votes agree or not, or how far they are apart: by the place of the classes in their order, or by the
-        numbers that they are.
+        Whether votes agree or not, or how far they are apart: by the rank of classes that are numbers or were named in
+        their order (``classes=…`` when votes are read), or by the numbers that they are.
     error : float
         The false discovery rate.
     n_draws : int
@@ -259,17 +263,18 @@ def may_replace(
     for judge in tested:
         of_judge = codes[labels.labeler_codes([judge])[0]]
         rows, influence, left_out = compare_people(of_judge, of_people, people, values, allowed, error)
-        if not rows:
+        if len(rows) < LEAST_HUMANS:
             raise InvalidLabels(
-                f"a person must share {LEAST_ITEMS} items with judge {judge!r} and another person, got nobody; "
-                "collect more votes on the same items",
+                f"at least {LEAST_HUMANS} people must share {LEAST_ITEMS} items with judge {judge!r} and another "
+                f"person, got {len(rows) or 'nobody'}; collect more votes on the same items",
                 parameter="humans",
             )
         if left_out:
             names = preview(left_out)
             notes.append(f"Left out with fewer than {LEAST_ITEMS} items shared with {judge}: {names}.")
         with silenced_warnings():
-            difference = _difference(labels, judge, people, of_judge, of_people, values, n_draws, seed)
+            kept = np.array([name not in left_out for name in people])
+            difference = _difference(labels, judge, people, of_judge, of_people, kept, values, n_draws, seed)
         answers[judge] = _answer(judge, rows, influence, difference)
     if scale == "nominal" and labels.n_classes > 2 and numbers_of(labels.classes.tolist()) is not None:
         notes.append("The classes are numbers; pass `scale='interval'` if they are ratings.")
@@ -284,6 +289,11 @@ def _check_people(
     if not tested:
         raise InvalidParameter("`judges` must name a labeler, got none; name whom to test", parameter="judges")
     labels.labeler_codes(tested)
+    if humans is not None and (isinstance(humans, str) or not isinstance(humans, Iterable)):
+        raise InvalidParameter(
+            f"`humans` must be a sequence of labelers, got {humans!r}; pass a list of {LEAST_HUMANS} or more",
+            parameter="humans",
+        )
     people = [name for name in labels.labelers.tolist() if name not in tested] if humans is None else list(humans)
     labels.labeler_codes(people)
     both = [name for name in people if name in tested]
@@ -305,16 +315,20 @@ def _values_of(labels: Labels, scale: Scale) -> Floats | None:
     """The number of each class; None where classes are the same or not."""
     if scale == "nominal":
         return None
-    if scale == "ordinal":
-        return np.arange(labels.n_classes, dtype=float)
-    numbers = numbers_of(labels.classes.tolist())
-    if numbers is None:
+    names = labels.classes.tolist()
+    if numbers_of(names) is None and scale == "interval":
         raise InvalidParameter(
-            f"classes must be numbers for `scale='interval'`, got {preview(labels.classes.tolist())}; pass "
-            "`scale='ordinal'` for classes in order",
+            f"classes must be numbers for `scale='interval'`, got {preview(names)}; pass `scale='ordinal'` for classes "
+            "in order",
             parameter="scale",
         )
-    return np.array(numbers)
+    if numbers_of(names) is None and not labels.fixed_classes and len(names) > 2:
+        raise InvalidParameter(
+            f"classes must be in order for `scale='ordinal'`, got {preview(names)} in the order of the alphabet; name "
+            "them in their order with `classes=…` when the votes are read",
+            parameter="scale",
+        )
+    return class_values(labels, scale, None)
 
 
 def _codes_of(labels: Labels, rng: np.random.Generator) -> Codes:
@@ -371,6 +385,7 @@ def _difference(
     people: Sequence[Hashable],
     of_judge: Codes,
     of_people: Codes,
+    kept: Booleans,
     values: Floats | None,
     n_draws: int,
     seed: int,
@@ -379,9 +394,11 @@ def _difference(
 
     The votes of other judges are left out: judges err together and would outvote people. The core has two systems, the
     judge and a person drawn at random for each item, whose expected accuracy is that of people whose own votes are
-    divided out. Errors are then counted over all votes of people.
+    divided out. Errors are then counted over all votes of the people who are kept; the votes of the others say what is
+    true.
     """
     part = labels.select(labelers=[judge, *people])
+    people, of_people = [name for name, is_kept in zip(people, kept, strict=True) if is_kept], of_people[kept]
     shared = (of_judge >= 0) & (of_people >= 0)
     items = np.flatnonzero(shared.any(axis=0))
     order = np.random.default_rng([seed, 1]).random(of_people.shape)
@@ -405,6 +422,7 @@ def _difference(
         at = np.flatnonzero(weight)
         drawn = truth[:, at]
         gain += (_loss(drawn, row[at], values) - _loss(drawn, of_judge[items[at]], values)) @ weight[at]
+    gain[np.abs(gain) < 1e-12] = 0.0  # as many errors, summed in another order
     reach = 1.0 if values is None else float(np.ptp(values)) or 1.0
     return DrawnEstimate(gain, bounds=(-reach, reach), name="difference")
 
@@ -420,6 +438,11 @@ def _loss(truth: Codes, votes: Codes, values: Floats | None) -> Floats:
     if values is None:
         return np.asarray(truth != votes, dtype=float)
     return np.asarray(np.abs(values[truth] - values[votes]))
+
+
+def _prob_better(difference: Estimate) -> float:
+    """The probability of a difference above 0, and half of that of none."""
+    return (1.0 + difference.prob_above(0.0) - difference.prob_below(0.0)) / 2
 
 
 def _answer(
@@ -439,6 +462,6 @@ def _answer(
         f"{judge} {'may replace a person' if passed else 'has not shown that it may replace a person'}: it beats "
         f"{sum(row.won for row in rows)} of {len(rows)} people (ω = {rate:.2f}), "
         f"is at least as near to the others as a person on {percent(mean)} of items (ρ), and errs less than the mean "
-        f"person with probability {difference.prob_above(0.0):.2f}, human errors modelled."
+        f"person with probability {_prob_better(difference):.2f}, human errors modelled."
     )
     return JudgeReplacement(judge, passed, rate, advantage, difference, tuple(rows), sentence)

@@ -13,7 +13,8 @@ others do. Standard errors are those of the jackknife over items.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -23,13 +24,14 @@ import numpy.typing as npt
 from trueup._base.types import Codes, Floats
 from trueup._base.validation import check_choice, did_you_mean, numbers_of, preview
 from trueup._base.wording import some
+from trueup.core.truth import drawn_gold
 from trueup.data.encoding import is_null
 from trueup.data.frames import make_frame
 from trueup.data.labels import Labels
 from trueup.data.pairs import REVERSED, UNKNOWN, VERDICTS, Pairs
 from trueup.data.votes import one_vote_each
 from trueup.exceptions import InvalidLabels, InvalidParameter
-from trueup.labelers.panels import student_estimate
+from trueup.labelers.panels import CHOSEN, gold_weights, student_estimate
 from trueup.posteriors import Estimate
 
 LEAST_CHECKED = 30  # checked items, from which gold is the truth
@@ -38,6 +40,11 @@ OWN_FAMILY, POSITION = "own_family", "position"
 _FAMILY = "family"  # the column of labelers and of items
 _LEVEL = 0.95
 _SINGULAR = 1e8  # condition number
+_MANY_TEXTS = 20  # different ones, from which a column that differs on most items is not one of categories
+_TEXTS = re.compile(  # words in the names of columns of texts
+    "(^|[^a-z])(length|len|text|answer|response|reply|output|message|prompt|question|summary|comment|review|title)s?"
+    "([^a-z]|$)"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +57,8 @@ class _Verdicts:
     y: Floats  # 1 for a favourable one, between 0 and 1 for a tie
     columns: Floats  # (n_verdicts, n_columns), NaN where a value is not known
     truth: Codes  # (n_items,), the class as a number, -1 where it is not known
+    weights: Floats  # (n_items,), what an item with a known truth counts for
+    is_chosen: bool  # whether all known truths are of items that somebody chose
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,12 +178,14 @@ def bias(
         Votes with columns of the items (``labels.with_items``); or verdicts on pairs, of which "position" can be asked:
         by how much more often a system wins if it is shown first.
     on : str or sequence of str
-        Item columns of numbers or of two values, such as "length" (of text the number of characters); and
-        "own_family", whether the columns "family" of labeler (``labels.with_labelers``) and item are the same.
+        Item columns of numbers or of two values, such as "length"; of texts the number of characters, where the name
+        says that they are texts ("answer", "text") or most of them differ; and "own_family", whether the columns
+        "family" of labeler (``labels.with_labelers``) and item are the same.
     of : class or sequence of classes, optional
         The favourable verdicts; by default the second of two classes.
     truth : {"gold", "votes"}, optional
-        By default gold where 30 items are checked.
+        By default gold where 30 items are checked. Items drawn at random count, each by the inverse of its chance;
+        those that somebody chose where no others are checked.
 
     References
     ----------
@@ -193,9 +204,7 @@ def bias(
     >>> low < 0.15 < high, found.basis
     (True, 'by the other labelers')
     """
-    columns = [on] if isinstance(on, str) else list(on)
-    if not columns:
-        raise InvalidParameter("`on` must name a column, got none; name one of the items", parameter="on")
+    columns = _check_columns(on)
     if isinstance(labels, Pairs):
         verdicts, needs_truth = _of_pairs(labels, columns), False
     elif isinstance(labels, Labels):
@@ -218,14 +227,15 @@ def bias(
             "all; add the votes of others, or gold (`labels.with_gold`)"
         )
     found, lacking = {}, []
+    has_two = [len(np.unique(x[~np.isnan(x)])) <= 2 for x in verdicts.columns.T]
     for t, name in enumerate(verdicts.names):
         effects = _effects_of(verdicts, t, by_gold=by_gold, needs_truth=needs_truth)
         if effects is None:
             lacking.append(name)
             continue
         n_items, *numbers = effects
-        told = zip(columns, *numbers, strict=True)
-        found[name] = LabelerBias(name, {column: student_estimate(*n, name=column) for column, *n in told}, n_items)
+        told = zip(columns, has_two, *numbers, strict=True)
+        found[name] = LabelerBias(name, {column: _estimate(column, *rest) for column, *rest in told}, n_items)
     if not found:
         raise InvalidLabels(
             f"a labeler must have {LEAST_ITEMS} items on which {preview(columns)} differ and the truth or two others "
@@ -239,8 +249,36 @@ def bias(
         )
     if not by_gold and needs_truth:
         notes.append("Effects are beside those of the other labelers; what all favour shows on checked items alone.")
+    if by_gold and verdicts.is_chosen:
+        notes.append(CHOSEN)
     basis = f"given the truth of {some(n_checked, 'checked item')}" if by_gold else "by the other labelers"
     return Biases(found, tuple(columns), basis, tuple(notes))
+
+
+def _check_columns(on: object) -> list[str]:
+    """The names of columns, each once."""
+    columns: list[Any] = list(on) if isinstance(on, Iterable) and not isinstance(on, str) else [on]
+    wrong = [name for name in columns if not isinstance(name, str)]
+    if wrong or not columns:
+        raise InvalidParameter(
+            f"`on` must name columns, got {preview(wrong) if wrong else 'none'}; name one of the items, such as "
+            "'length'",
+            parameter="on",
+        )
+    if len(set(columns)) < len(columns):
+        raise InvalidParameter(
+            f"`on` must name each column once, got {preview(columns)}; leave out the second", parameter="on"
+        )
+    return columns
+
+
+def _estimate(column: str, has_two: bool, centre: float, spread: float, degrees: float) -> Estimate:
+    """An effect; of a column of two values a difference of two rates."""
+    if not has_two:
+        return student_estimate(centre, spread, degrees, name=column)
+    return student_estimate(
+        centre, spread, degrees, name=column, bounds=(-1.0, 1.0), back=lambda x: np.clip(x, -1.0, 1.0)
+    )
 
 
 def _of_labels(labels: Labels, columns: Sequence[str], of: Hashable | Sequence[Hashable] | None) -> _Verdicts:
@@ -265,20 +303,26 @@ def _of_labels(labels: Labels, columns: Sequence[str], of: Hashable | Sequence[H
     parts = []
     for name in columns:
         if name == OWN_FAMILY:
-            of_labelers, of_items = labels.labeler_column(_FAMILY), labels.item_column(_FAMILY)
-            own = np.array(
-                [[np.nan if is_null(a) or is_null(b) else float(a == b) for b in of_items] for a in of_labelers]
+            known: dict[Any, int] = {}
+            of_labelers, of_items = (
+                np.array([-1 if is_null(a) else known.setdefault(a, len(known)) for a in column.tolist()])
+                for column in (labels.labeler_column(_FAMILY), labels.item_column(_FAMILY))
             )
-            parts.append(own[labeler, item])
+            a, b = of_labelers[labeler], of_items[item]
+            parts.append(np.where((a < 0) | (b < 0), np.nan, a == b))
         else:
             parts.append(_as_numbers(labels.item_column(name), name)[item])
+    drawn = drawn_gold(labels)
+    is_chosen = not (drawn >= 0).any()
     return _Verdicts(
         labels.labelers.tolist(),
         item,
         labeler,
         favourable[answer].astype(float),
         np.column_stack(parts),
-        labels.gold_codes,
+        labels.gold_codes if is_chosen else drawn,
+        gold_weights(labels),
+        is_chosen,
     )
 
 
@@ -287,6 +331,12 @@ def _as_numbers(values: npt.NDArray[Any], name: str) -> Floats:
     listed = values.tolist()
     present = [value for value in listed if not is_null(value)]
     distinct = list(dict.fromkeys(present))
+    endless = [value for value in distinct if isinstance(value, float) and np.isinf(value)]
+    if endless:
+        raise InvalidLabels(
+            f"numbers of a column must be finite, got {preview(endless)} in {name!r}; leave these values empty",
+            parameter="on",
+        )
     if len(distinct) < 2:
         raise InvalidLabels(
             f"items must differ in {name!r} for it to have an effect, got {preview(distinct)} for all; name another "
@@ -299,6 +349,13 @@ def _as_numbers(values: npt.NDArray[Any], name: str) -> Floats:
         )
         return np.array([np.nan if is_null(value) else float(value == second) for value in listed])
     if all(isinstance(value, str) for value in distinct) and numbers_of(distinct) is None:
+        is_few = len(distinct) < max(_MANY_TEXTS, len(present) / 2)
+        if is_few and not _TEXTS.search(name.lower()):
+            raise InvalidLabels(
+                f"a column must have numbers or two values, got the categories {preview(distinct)} in {name!r}; make a "
+                "column of each category, or pass the length of texts as a number",
+                parameter="on",
+            )
         numbers = np.array([np.nan if is_null(value) else float(len(value)) for value in listed])
     elif numbers_of(distinct) is not None:
         numbers = np.array([np.nan if is_null(value) else float(value) for value in listed])
@@ -321,11 +378,19 @@ def _of_pairs(pairs: Pairs, columns: Sequence[str]) -> _Verdicts:
     known = np.flatnonzero(pairs.shown != UNKNOWN)
     truth = np.full(pairs.n_contests, -1, dtype=np.int32)
     place = {contest: k for k, contest in enumerate(pairs.contests)}
-    for contest, verdict in pairs.gold.items():
+    ways = {contest: pairs.drawn.get(contest, "chosen") for contest in pairs.gold}
+    drawn = {contest: verdict for contest, verdict in pairs.gold.items() if ways[contest] != "chosen"}
+    for contest, verdict in (drawn or pairs.gold).items():
         truth[place[contest]] = VERDICTS.index(verdict)
     wins = np.array([1.0, 0.0, 0.5])[pairs.verdict[known]]
     shown = np.where(pairs.shown[known] == REVERSED, -0.5, 0.5)
-    return _Verdicts(pairs.judges.tolist(), pairs.contest[known], pairs.judge[known], wins, shown[:, None], truth)
+    at_random = sum(way == "random" for way in ways.values()) / pairs.n_contests
+    weights = np.ones(pairs.n_contests)
+    for contest in drawn:
+        weights[place[contest]] = 1 / (at_random if ways[contest] == "random" else float(ways[contest]))
+    return _Verdicts(
+        pairs.judges.tolist(), pairs.contest[known], pairs.judge[known], wins, shown[:, None], truth, weights, not drawn
+    )
 
 
 def _effects_of(
@@ -356,7 +421,8 @@ def _effects_of(
     if not by_gold and needs_truth:
         n = counts[item]
         products[:, -1, -1] = (sums[item] ** 2 - squares[item]) / (n * (n - 1))
-    return _solve(item, products, design * y[:, None], x.shape[1])
+    weights = verdicts.weights[item][:, None] if by_gold else np.ones((len(at), 1))
+    return _solve(item, products * weights[..., None], design * y[:, None] * weights, x.shape[1])
 
 
 def _solve(item: Codes, products: Floats, targets: Floats, n_columns: int) -> tuple[int, Floats, Floats, Floats] | None:

@@ -18,7 +18,7 @@ import numpy as np
 import scipy
 from scipy.special import stdtrit
 
-from trueup._base.types import Codes, Floats
+from trueup._base.types import Booleans, Codes, Floats
 from trueup._base.validation import (
     RandomState,
     as_generator,
@@ -31,7 +31,7 @@ from trueup._base.validation import (
 from trueup._base.wording import number, some
 from trueup.answers.next_checks import NextChecks, next_checks
 from trueup.core.base import MOST_MATRIX_CLASSES, base_of
-from trueup.core.truth import TruthModel, labels_of_base
+from trueup.core.truth import TruthModel, drawn_gold, labels_of_base
 from trueup.data.frames import make_frame
 from trueup.data.labels import Labels
 from trueup.data.votes import one_vote_each
@@ -50,6 +50,15 @@ _N_INDEPENDENT = 4  # data sets that tell what correlation independent errors se
 _POINTS = 2000  # quantiles of an estimate
 _SHOWN_CHECKS = 100  # more checked items for which the sentence says a width
 _MOST_ALIKE = 0.999
+CHOSEN = (
+    "All checked items were chosen by somebody, none drawn at random: what was counted holds for items like these and "
+    "can be off for the others. Check items drawn at random (`with_gold(..., drawn='random')`)."
+)
+
+
+def gold_weights(labels: Labels) -> Floats:
+    """What each item counts for: the inverse of the chance with which it was drawn, 1 where it was not."""
+    return np.asarray(1 / np.where(np.isnan(labels.gold_chance), 1.0, labels.gold_chance))
 
 
 def student_estimate(
@@ -69,30 +78,37 @@ def student_estimate(
 
 @dataclass(frozen=True, eq=False)
 class ErrorMoments:
-    """Covariances of the errors of all pairs for one truth, and what each item adds to them."""
+    """Covariances of the errors of all pairs for one truth, and what each item adds to them.
+
+    Items can have weights w; errors and votes are then multiplied by √w.
+    """
 
     errors: Floats  # (n_items, n_labelers), less their mean in the class of the item; 0 without a vote
-    voted: Floats  # (n_items, n_labelers)
+    voted: Floats  # (n_items, n_labelers), 1 with a vote, 0 without
     n_shared: Floats  # (n_labelers, n_labelers)
+    share: Floats  # (n_labelers, n_labelers), what an item of weight 1 counts for: 0 of pairs that share too few
     covariance: Floats  # (n_labelers, n_labelers)
 
     @classmethod
-    def of(cls, votes: Codes, truth: Codes, n_classes: int) -> ErrorMoments:
-        """From votes of shape (n_items, n_labelers), -1 for none, and the class of each item."""
-        voted = (votes >= 0).astype(float)
+    def of(cls, votes: Codes, truth: Codes, n_classes: int, weights: Floats | None = None) -> ErrorMoments:
+        """From votes of shape (n_items, n_labelers), -1 for none, the class of each item, and its weight."""
+        is_there = (votes >= 0).astype(float)
+        root = np.ones(len(votes)) if weights is None else np.sqrt(weights / weights.mean())
+        voted = is_there * root[:, None]
         errors = (votes != truth[:, None]) * voted
         for y in range(n_classes):
             of_class = np.flatnonzero(truth == y)
-            part, there = errors[of_class], voted[of_class]
-            errors[of_class] = part - there * (part.sum(axis=0) / np.maximum(there.sum(axis=0), 1.0))
-        n_shared = voted.T @ voted
-        return cls(errors, voted, n_shared, errors.T @ errors / np.maximum(n_shared, 1.0))
+            part, there, times = errors[of_class], voted[of_class], root[of_class, None]
+            errors[of_class] = part - there * ((part * times).sum(axis=0) / np.maximum((there**2).sum(axis=0), 1e-9))
+        n_shared = is_there.T @ is_there
+        share = np.where(_is_known(n_shared), 1 / np.maximum(voted.T @ voted, 1e-9), 0.0)
+        return cls(errors, voted, n_shared, share, (errors.T @ errors) * share)
 
     @property
     def correlation(self) -> Floats:
-        """Of each pair, over the items they share; 0 where one of them never errs there."""
-        squares = (self.errors**2).T @ self.voted
-        scale = np.sqrt(squares * squares.T) / np.maximum(self.n_shared, 1.0)
+        """Of each pair, over the items they share; 0 where these are few or one of them never errs there."""
+        squares = (self.errors**2).T @ (self.voted > 0)
+        scale = np.sqrt(squares * squares.T) * self.share
         found = np.divide(self.covariance, scale, out=np.zeros_like(scale), where=scale > 1e-12)
         np.fill_diagonal(found, 1.0)
         return np.clip(found, -_MOST_ALIKE, 1.0)
@@ -101,14 +117,16 @@ class ErrorMoments:
         """Standard errors of artanh r of each pair by the jackknife, at least those of independent errors."""
         found = np.zeros_like(self.covariance)
         second, transformed = self.errors**2, np.arctanh(np.clip(self.correlation, -_MOST_ALIKE, _MOST_ALIKE))
-        squares = second.T @ self.voted
+        is_there = (self.voted > 0).astype(float)
+        squares = second.T @ is_there
+        products = np.divide(self.covariance, self.share, out=np.zeros_like(found), where=self.share > 0)
         for s in range(len(found)):
-            product = self.covariance[s] * self.n_shared[s] - self.errors[:, s : s + 1] * self.errors
-            own = squares[s] - second[:, s : s + 1] * self.voted
-            other = squares[:, s] - second * self.voted[:, s : s + 1]
+            product = products[s] - self.errors[:, s : s + 1] * self.errors
+            own = squares[s] - second[:, s : s + 1] * is_there
+            other = squares[:, s] - second * is_there[:, s : s + 1]
             scale = np.sqrt(np.maximum(own * other, 1e-24))
             left = np.arctanh(np.clip(product / scale, -_MOST_ALIKE, _MOST_ALIKE))
-            shift = (left - transformed[s]) * self.voted * self.voted[:, s : s + 1] * (scale > 1e-9)
+            shift = (left - transformed[s]) * is_there * is_there[:, s : s + 1] * (scale > 1e-9) * (self.share[s] > 0)
             n = np.maximum(self.n_shared[s], 4.0)
             variance = np.maximum((shift**2).sum(axis=0) - shift.sum(axis=0) ** 2 / n, 0.0) * (n - 1) / n
             found[s] = np.sqrt(np.maximum(variance * n / (n - 2), 1 / (n - 3)))
@@ -116,16 +134,20 @@ class ErrorMoments:
 
     def per_item(self) -> tuple[Floats, Floats]:
         """What each item adds to Σ_t c_st, and to v_s, less the mean; both of shape (n_items, n_labelers)."""
-        weight = 1 / np.maximum(self.n_shared, 1.0)
-        rows = self.errors * (self.errors @ weight) - self.voted * (self.voted @ (self.covariance * weight))
-        own = (self.errors**2 - self.voted * np.diag(self.covariance)) * np.diag(weight)
+        rows = self.errors * (self.errors @ self.share) - self.voted * (self.voted @ (self.covariance * self.share))
+        own = (self.errors**2 - self.voted**2 * np.diag(self.covariance)) * np.diag(self.share)
         return rows, own
 
     def of_pair(self, s: int, t: int) -> Floats:
         """What each item adds to c_st, less the mean."""
         both = self.voted[:, s] * self.voted[:, t]
         product = self.errors[:, s] * self.errors[:, t] - both * self.covariance[s, t]
-        return np.asarray(product / max(self.n_shared[s, t], 1.0))
+        return np.asarray(product * self.share[s, t])
+
+
+def _is_known(n_shared: Floats) -> Booleans:
+    """Whether a pair shares enough items for a covariance; a labeler with itself always does."""
+    return np.asarray((n_shared >= _LEAST_SHARED) | np.eye(len(n_shared), dtype=bool))
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,20 +164,29 @@ class SizeSums:
         """The effective number, between 1 and the number of labelers.
 
         Its error over items is that of the jackknife, with as many degrees of freedom as what items add has by its
-        kurtosis: a few items with many errors make most of it. `extra` is a relative error beside it.
+        kurtosis: a few items with many errors make most of it. `extra` is a relative error beside it. Errors that make
+        up for one another (Σ c near 0 or below) are worth all n labelers, as far as this ratio to Σ v is known.
         """
         n, items = float(self.n), len(self.of_total)
-        if self.n == 1 or self.variance <= 1e-12 or self.total <= 1e-12:
+        if self.n == 1 or self.variance <= 1e-12:
             even = np.linspace(1.0, n, _POINTS) if self.n > 1 else np.ones(1)  # nobody errs: anything is possible
             return DrawnEstimate(even, bounds=(0.0 if self.n == 1 else 1.0, n), name="effective")
         scale = items / max(items - 1, 1)
-        left = np.log(np.maximum(self.total - self.of_total * scale, 1e-12))
-        left -= np.log(np.maximum(self.variance - self.of_variance * scale, 1e-12))
+        totals = self.total - self.of_total * scale
+        variances = np.maximum(self.variance - self.of_variance * scale, 1e-12)
+        of_ratio = min(self.total, float(totals.min())) <= 1e-3 * self.variance  # where a logarithm tells nothing
+        left = totals / variances if of_ratio else np.log(np.maximum(totals, 1e-12)) - np.log(variances)
         shift = left - left.mean()
         variance = float((shift**2).sum()) / scale * items / max(items - 2, 1)
         degrees = 2 / max(float((shift**4).sum()) / max(float((shift**2).sum()) ** 2, 1e-300) - 1 / items, 1e-9)
+        spread = float(np.sqrt(variance + extra**2))
+        if of_ratio:
+            centre = self.total / self.variance
+            return student_estimate(
+                centre, spread, degrees, name="effective", bounds=(1.0, n), back=lambda x: n / np.clip(x, 1.0, n)
+            )
         centre = n * self.variance / self.total
-        spread = centre * float(np.sqrt(variance + extra**2))
+        spread *= centre
         return student_estimate(
             centre, spread, degrees, name="effective", bounds=(1.0, n), back=lambda x: np.clip(x, 1.0, n)
         )
@@ -213,9 +244,16 @@ class Correlations(Mapping[tuple[Any, Any], Estimate]):
     n_shared: Floats = field(repr=False)
 
     def __getitem__(self, pair: tuple[Any, Any]) -> Estimate:
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise InvalidParameter(
+                f"correlations are those of pairs, got {pair!r}; name two labelers, as in correlations[a, b]",
+                parameter="labeler",
+            )
         s, t = (_place(self.labelers, name) for name in pair)
         if s == t:
-            raise InvalidParameter(f"a pair must be of two labelers, got {pair[0]!r} twice; name another")
+            raise InvalidParameter(
+                f"a pair must be of two labelers, got {pair[0]!r} twice; name another", parameter="labeler"
+            )
         return student_estimate(
             np.arctanh(np.clip(self.matrix[s, t], -_MOST_ALIKE, _MOST_ALIKE)),
             self.spread[s, t],
@@ -232,19 +270,32 @@ class Correlations(Mapping[tuple[Any, Any], Estimate]):
         return len(self.labelers) * (len(self.labelers) - 1) // 2
 
     def to_frame(self, *, level: float = 0.95, backend: str | None = None) -> Any:
-        """One row a pair: first, second, correlation, low, high, shared items."""
-        pairs = list(self)
-        ends = [self[pair].interval(level) for pair in pairs]
-        places = [tuple(_place(self.labelers, name) for name in pair) for pair in pairs]
-        columns = {
-            "first": [a for a, _ in pairs],
-            "second": [b for _, b in pairs],
-            "correlation": [float(self.matrix[at]) for at in places],
-            "low": [low for low, _ in ends],
-            "high": [high for _, high in ends],
-            "items": [int(self.n_shared[at]) for at in places],
+        """One row a pair: first, second, correlation, low, high, shared items.
+
+        Intervals have equal tails.
+        """
+        return make_frame(self._columns(level), backend=backend)
+
+    def to_dict(self, *, level: float = 0.95) -> list[dict[str, Any]]:
+        """The same, JSON-able: one entry a pair."""
+        columns = self._columns(level)
+        columns.update({name: [str(labeler) for labeler in columns[name]] for name in ("first", "second")})
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    def _columns(self, level: float) -> dict[str, list[Any]]:
+        """All pairs at once: the quantiles of Student's t on the scale artanh r."""
+        first, second = np.triu_indices(len(self.labelers), 1)
+        matrix, n_shared = self.matrix[first, second], self.n_shared[first, second]
+        reach = stdtrit(np.maximum(n_shared - 3, 3.0), (1 + check_level(level)) / 2) * self.spread[first, second]
+        centre = np.arctanh(np.clip(matrix, -_MOST_ALIKE, _MOST_ALIKE))
+        return {
+            "first": [self.labelers[k] for k in first],
+            "second": [self.labelers[k] for k in second],
+            "correlation": matrix.tolist(),
+            "low": np.tanh(centre - reach).tolist(),
+            "high": np.tanh(centre + reach).tolist(),
+            "items": n_shared.astype(int).tolist(),
         }
-        return make_frame(columns, backend=backend)
 
 
 @dataclass(frozen=True, eq=False)
@@ -367,9 +418,7 @@ class Panel(PanelSize):
             **of(self),
             "n_checks": n,
             "share_of": str(self.share_of),
-            "correlations": [
-                {"first": str(a), "second": str(b), **self.correlations[a, b].to_dict()} for a, b in self.correlations
-            ],
+            "correlations": self.correlations.to_dict(),
             "groups": [[str(name) for name in group] for group in self.tree.groups()],
             "labelers": [
                 {
@@ -397,7 +446,8 @@ def panel(
     r"""How many independent labelers a panel is worth, who errs alike, and what each of them adds.
 
     An error is a wrong vote less how often its labeler errs in that class. Where 30 items and more are checked, errors
-    are counted on these, and intervals are over items. Otherwise truths are drawn from the base of the core. Votes
+    are counted on these, each by the inverse of the chance with which it was drawn, and intervals are over items; items
+    that somebody chose count where none was drawn. Otherwise truths are drawn from the base of the core. Votes
     decide there what is true, so even independent errors would seem to correlate: what data sets with independent
     errors show is taken off. How far votes may be off as one is in the width, by the core's draws of the truth;
     labelers that are most of the panel and err alike may still pass for right.
@@ -442,7 +492,10 @@ def panel(
     shared = (votes >= 0).sum(axis=1) > 1
     if not shared.any():
         raise InvalidLabels("labelers must share items, got none with two votes; collect votes on the same items")
-    checked = np.flatnonzero(shared & (labels.gold_codes >= 0))
+    gold = drawn_gold(labels)
+    is_chosen = not (shared & (gold >= 0)).any()
+    gold = labels.gold_codes if is_chosen else gold
+    checked = np.flatnonzero(shared & (gold >= 0))
     default = "gold" if len(checked) >= LEAST_CHECKED else "votes"
     by_gold = check_choice(truth or default, ("gold", "votes"), name="truth") == "gold"
     if by_gold and len(checked) < 2:
@@ -456,19 +509,18 @@ def panel(
         nobody = np.empty((0, labels.n_items), dtype=np.int32)
         core = TruthModel(labels, base, nobody, may_sample=False, n_draws=1024, seed=int(rng.integers(2**31)))
         if by_gold:
-            moments = ErrorMoments.of(votes[checked], labels.gold_codes[checked], labels.n_classes)
+            moments = ErrorMoments.of(votes[checked], gold[checked], labels.n_classes, gold_weights(labels)[checked])
             extra, extra_of_pairs = 0.0, np.zeros_like(moments.covariance)
         else:
             moments, extra, extra_of_pairs = _from_votes(labels, votes, base, core, np.flatnonzero(shared), rng)
         checks = next_checks(core, np.full(labels.n_items, asked, dtype=np.int32))
     names = tuple(labels.labelers.tolist())
-    correlation = np.where(moments.n_shared >= _LEAST_SHARED, moments.correlation, 0.0)
-    np.fill_diagonal(correlation, 1.0)
+    correlation = moments.correlation
     spread = np.hypot(moments.correlation_spread(), extra_of_pairs)
     correlations = Correlations(names, correlation, spread, moments.n_shared)
     nearest = _nearest(correlation)
     whole, without, another = size_sums(moments, nearest)
-    explained = _Explained.of(votes, _is_class(labels, base, asked, checked if by_gold else None), asked)
+    explained = _Explained.of(votes, _is_class(gold, base, asked, checked if by_gold else None), asked)
     effective = [size.effective(extra) for size in (whole, *without, *another)]
     widths = [checks, *(explained.without(checks, j) for j in range(len(names)))]
     widths += [explained.with_another(checks, j, int(nearest[j])) for j in range(len(names))]
@@ -485,7 +537,7 @@ def panel(
         if by_gold
         else "truths drawn from votes, not counted",
         "",
-        _notes(labels, moments, by_gold),
+        _notes(labels, moments, by_gold, is_chosen),
     )
     return replace(found, sentence=_sentence(found))
 
@@ -557,12 +609,12 @@ def _mean_covariance(
     return np.mean([one.covariance for one in moments], axis=0), moments[0]
 
 
-def _is_class(labels: Labels, base: Floats, asked: int, checked: Codes | None) -> Floats:
+def _is_class(gold: Codes, base: Floats, asked: int, checked: Codes | None) -> Floats:
     """P(an item is of the class), NaN for items that are left aside."""
     if checked is None:
         return base[:, asked]
-    known = np.full(labels.n_items, np.nan)
-    known[checked] = labels.gold_codes[checked] == asked
+    known = np.full(len(base), np.nan)
+    known[checked] = gold[checked] == asked
     return known
 
 
@@ -613,8 +665,8 @@ class _Explained:
         return replace(checks, variances=checks.variances * float(np.clip(factor, least, most)))
 
 
-def _notes(labels: Labels, moments: ErrorMoments, by_gold: bool) -> tuple[str, ...]:
-    notes = []
+def _notes(labels: Labels, moments: ErrorMoments, by_gold: bool, is_chosen: bool) -> tuple[str, ...]:
+    notes = [CHOSEN] if by_gold and is_chosen else []
     if not by_gold:
         notes.append(
             "No errors were counted: labelers that are most of the panel and err alike can pass for right. Check "
