@@ -274,28 +274,23 @@ class Correlations(Mapping[tuple[Any, Any], Estimate]):
 
         Intervals have equal tails.
         """
-        return make_frame(self._columns(level), backend=backend)
+        return make_frame(_pair_columns(self, level), backend=backend)
 
-    def to_dict(self, *, level: float = 0.95) -> list[dict[str, Any]]:
-        """The same, JSON-able: one entry a pair."""
-        columns = self._columns(level)
-        columns.update({name: [str(labeler) for labeler in columns[name]] for name in ("first", "second")})
-        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
-    def _columns(self, level: float) -> dict[str, list[Any]]:
-        """All pairs at once: the quantiles of Student's t on the scale artanh r."""
-        first, second = np.triu_indices(len(self.labelers), 1)
-        matrix, n_shared = self.matrix[first, second], self.n_shared[first, second]
-        reach = stdtrit(np.maximum(n_shared - 3, 3.0), (1 + check_level(level)) / 2) * self.spread[first, second]
-        centre = np.arctanh(np.clip(matrix, -_MOST_ALIKE, _MOST_ALIKE))
-        return {
-            "first": [self.labelers[k] for k in first],
-            "second": [self.labelers[k] for k in second],
-            "correlation": matrix.tolist(),
-            "low": np.tanh(centre - reach).tolist(),
-            "high": np.tanh(centre + reach).tolist(),
-            "items": n_shared.astype(int).tolist(),
-        }
+def _pair_columns(found: Correlations, level: float) -> dict[str, list[Any]]:
+    """All pairs at once: the quantiles of Student's t on the scale artanh r."""
+    first, second = np.triu_indices(len(found.labelers), 1)
+    matrix, n_shared = found.matrix[first, second], found.n_shared[first, second]
+    reach = stdtrit(np.maximum(n_shared - 3, 3.0), (1 + check_level(level)) / 2) * found.spread[first, second]
+    centre = np.arctanh(np.clip(matrix, -_MOST_ALIKE, _MOST_ALIKE))
+    return {
+        "first": [found.labelers[k] for k in first],
+        "second": [found.labelers[k] for k in second],
+        "correlation": matrix.tolist(),
+        "low": np.tanh(centre - reach).tolist(),
+        "high": np.tanh(centre + reach).tolist(),
+        "items": n_shared.astype(int).tolist(),
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -412,13 +407,15 @@ class Panel(PanelSize):
         def of(size: PanelSize) -> dict[str, Any]:
             return {"effective": size.effective.to_dict(), "width": size.width(n)}
 
+        pairs = _pair_columns(self.correlations, 0.95)
+        pairs.update({which: [str(name) for name in pairs[which]] for which in ("first", "second")})
         return {
             "n_labelers": len(self.labelers),
             "basis": self.basis,
             **of(self),
             "n_checks": n,
             "share_of": str(self.share_of),
-            "correlations": self.correlations.to_dict(),
+            "correlations": [dict(zip(pairs, row, strict=True)) for row in zip(*pairs.values(), strict=True)],
             "groups": [[str(name) for name in group] for group in self.tree.groups()],
             "labelers": [
                 {
@@ -677,7 +674,8 @@ def _notes(labels: Labels, moments: ErrorMoments, by_gold: bool, is_chosen: bool
         notes.append(f"{some(len(never), 'labeler')} never erred on the checked items, so with whom is not known.")
     few = int((moments.n_shared[np.triu_indices(labels.n_labelers, 1)] < _LEAST_SHARED).sum())
     if few:
-        notes.append(f"{some(few, 'pair')} share fewer than {_LEAST_SHARED} items and are taken as uncorrelated.")
+        shares = "shares" if few == 1 else "share"
+        notes.append(f"{some(few, 'pair')} {shares} fewer than {_LEAST_SHARED} items, taken as uncorrelated.")
     return tuple(notes)
 
 
