@@ -256,3 +256,101 @@ def test_intervals_hold_and_would_not_if_they_were_narrower(case):
     plain, narrow = coverage_of(*case, runs=150, widths=(1.0, 0.8))
     assert all(135 / 150 <= share <= 149 / 150 for share in plain.values()), plain
     assert np.mean(list(narrow.values())) < 135 / 150, narrow
+
+
+# ------------------ weights, rare classes, and numbers that would be out of range
+
+
+def binary(n_items=400, n_labelers=4, right=0.75, seed=0):
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 2, n_items)[:, None]
+    return np.where(rng.random((n_items, n_labelers)) < right, truth, 1 - truth)
+
+
+def test_items_of_hardly_any_weight_are_as_good_as_not_there():
+    labels = tu.Labels.from_matrix(binary())
+    a = tu.agreement(labels, weights={i: 1.0 if i < 40 else 1e-6 for i in range(400)}, labelers="fixed")
+    alone = tu.agreement(labels.select(items=list(range(40))), labelers="fixed")
+    for name in alone:
+        assert a[name].mean == pytest.approx(alone[name].mean, abs=1e-3)
+        assert a[name].std == pytest.approx(alone[name].std, rel=0.02)
+        assert a[name].df == pytest.approx(39, abs=0.1)
+    assert a.pairs[0, 1].std == pytest.approx(alone.pairs[0, 1].std, rel=0.02)
+    assert a.chance == pytest.approx(alone.chance, abs=1e-4)
+
+
+def test_of_weights_only_their_ratios_matter_in_a_slice_too():
+    labels = tu.Labels.from_matrix(binary())
+    weights = {i: 0.01 if i < 20 else 10.0 for i in range(400)}
+    part = tu.agreement(labels, weights=weights, by={i: "few" if i < 20 else "many" for i in range(400)}).by["few"]
+    alone = tu.agreement(labels.select(items=list(range(20))))
+    for name in alone:
+        assert part[name].mean == pytest.approx(alone[name].mean, abs=1e-9)
+        assert part[name].interval() == pytest.approx(alone[name].interval(), abs=1e-6)
+
+
+def test_weights_on_items_with_one_vote_change_nothing():
+    votes = np.vstack([binary(30, 2), np.column_stack([np.ones(30, int), np.full(30, -1)])])
+    labels = tu.Labels.from_matrix(votes, missing=-1)
+    a = tu.agreement(labels, weights={i: 1e-3 if i < 30 else 1e3 for i in range(60)})
+    assert a["alpha"].mean == pytest.approx(tu.agreement(labels)["alpha"].mean, abs=1e-9)
+
+
+def test_a_class_of_few_items_is_not_surer_than_these():
+    votes = np.zeros((200, 4), int)
+    votes[:2] = 1
+    votes[50:90, 0] = 2
+    low, high = tu.agreement(tu.Labels.from_matrix(votes)).by_class[1].interval()
+    assert low < 0.5
+    assert high == 1.0
+
+
+@pytest.mark.filterwarnings("ignore::trueup.exceptions.DataWarning")  # items without votes
+def test_correlations_out_of_range_are_left_out_and_no_end_is_nan():
+    left_out = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        votes = rng.integers(0, 3, (rng.integers(2, 9), rng.integers(2, 6)))
+        votes[rng.random(votes.shape) < 0.3] = -1
+        labels = tu.Labels.from_matrix(votes, missing=-1, classes=[0, 1, 2])
+        try:
+            a = tu.agreement(labels, scale="interval")
+        except InvalidLabels:
+            continue
+        left_out += sum("below zero" in reason or "add up to nothing" in reason for reason in a.left_out.values())
+        for name, estimate in (*a.items(), *a.by_class.items()):
+            low, high = estimate.interval()
+            assert np.isfinite([low, high]).all(), (seed, name)
+            assert low <= estimate.mean <= high <= 1, (seed, name)
+            assert not str(name).startswith("icc") or low >= -1, (seed, name)
+    assert left_out > 0
+
+
+@pytest.mark.parametrize("values", [{0: "a", 1: "b"}, {0: np.nan, 1: 2}, {0: 0, 1: np.inf}, {0: 2, 1: 2}, [0, 1]])
+def test_values_are_finite_numbers_that_differ(values):
+    with pytest.raises(InvalidParameter) as refused:
+        tu.agreement(tu.Labels.from_matrix(binary(20)), scale="interval", values=values)
+    assert refused.value.parameter == "values"
+
+
+def test_classes_of_one_value_are_one_rank():
+    votes = panel(missing=0.0).to_frame(backend="pandas").pivot(index="item", columns="labeler", values="label")
+    tied = tu.agreement(tu.Labels.from_matrix(votes.to_numpy()), scale="ordinal", values={0: 0, 1: 1, 2: 1})
+    merged = tu.agreement(tu.Labels.from_matrix(np.minimum(votes.to_numpy(), 1)), scale="ordinal")
+    for name in ("alpha", "cohen_weighted", "kendall_w"):
+        assert tied[name].mean == pytest.approx(merged[name].mean, abs=1e-9)
+
+
+@pytest.mark.parametrize("pair", [0, (0, 1, 2), "01", (0, 77)])
+def test_a_pair_is_two_labelers(pair):
+    with pytest.raises(InvalidParameter) as refused:
+        tu.agreement(tu.Labels.from_matrix(binary(20))).pairs[pair]
+    assert refused.value.parameter == "pair"
+
+
+def test_all_pairs_at_once_are_as_one_by_one():
+    pairs = tu.agreement(panel()).pairs
+    for row in pairs.rows():
+        estimate = pairs[row["a"], row["b"]]
+        assert row["kappa"] == estimate.mean
+        assert (row["low"], row["high"]) == pytest.approx(estimate.interval(), abs=1e-12)

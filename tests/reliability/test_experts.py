@@ -41,7 +41,7 @@ def test_against_gold_rates_are_counted():
 
 
 def test_the_errors_of_experts_are_taken_off():
-    labels, _ = simulated()
+    labels, _ = simulated(seed=1)
     judges = tu.agreement(labels, experts=["e1", "e2", "e3"]).judges
     row = judges["judge"]
     for estimate, true in ((row.sensitivity[1], 0.7), (row.specificity[1], 0.95)):
@@ -79,3 +79,59 @@ def test_one_expert_and_none():
     assert refused.value.parameter == "experts"
     with pytest.raises(InvalidParameter):
         one["nobody"]
+
+
+def test_the_rate_of_a_rare_class_is_as_sure_as_its_items():
+    held = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        truth = (np.arange(200) < 6).astype(int)
+        votes = np.where(rng.random((200, 2)) < 0.8, truth[:, None], 1 - truth[:, None])
+        gold = dict(enumerate(truth.tolist()))
+        low, high = tu.agreement(tu.Labels.from_matrix(votes).with_gold(gold)).judges[0].sensitivity[1].interval()
+        held += low <= 0.8 <= high
+    assert held >= 53  # with a chance of .999 where 98% hold; 79% did
+    votes[:3] = truth[:3, None]
+    few = tu.Labels.from_matrix(votes).with_gold({k: int(truth[k]) for k in (*range(3), *range(50, 200))})
+    estimate = tu.agreement(few).judges[0].sensitivity[1]
+    assert estimate.mean == 1.0
+    assert estimate.interval()[0] < 0.6
+
+
+def test_errors_of_experts_who_share_no_items_are_not_known():
+    labels, _ = simulated(100)
+    frame = labels.to_frame(backend="pandas")
+    first = frame["item"] < 50
+    kept = frame["labeler"].eq("judge") | (frame["labeler"].eq("e1") & first) | (frame["labeler"].eq("e2") & ~first)
+    judges = tu.agreement(tu.Labels.from_frame(frame[kept]), experts=["e1", "e2"]).judges
+    assert judges["judge"].corrected is None
+    assert any("two experts" in note for note in judges.notes)
+
+
+def test_an_expert_named_twice_is_one():
+    labels, _ = simulated(60)
+    judges = tu.agreement(labels, experts=["e1", "e1"]).judges
+    assert judges.experts == ("e1",)
+    assert not judges.ceiling
+    assert judges["judge"].corrected is None
+    assert tu.agreement(labels, experts=np.array(["e1", "e2"])).experts == ("e1", "e2")
+
+
+def test_names_and_order_of_items_do_not_matter_to_judges():
+    labels, _ = simulated(120)
+    frame = labels.without_labeler("other").to_frame(backend="pandas")
+    one = tu.agreement(tu.Labels.from_frame(frame), experts=["e1", "e2"]).judges
+    frame["item"] = np.random.default_rng(0).permutation(120)[frame["item"]]
+    other = tu.agreement(tu.Labels.from_frame(frame.sample(frac=1, random_state=0)), experts=["e1", "e2"]).judges
+    assert one.ceiling["kappa"].std == pytest.approx(other.ceiling["kappa"].std, abs=1e-9)
+    for (*_, a), (*_, b) in zip(one["judge"].estimates(), other["judge"].estimates(), strict=True):
+        assert a.mean == pytest.approx(b.mean, abs=1e-6)
+        assert a.interval() == pytest.approx(b.interval(), abs=1e-4)
+
+
+def test_judges_say_that_weights_are_not_used():
+    labels, truth = simulated(60)
+    labels = labels.with_gold(dict(enumerate(truth.tolist())))
+    judges = tu.agreement(labels, weights={i: 1.0 + i for i in range(60)}).judges
+    assert any("weights" in note for note in judges.notes)
+    assert not tu.agreement(labels).judges.notes

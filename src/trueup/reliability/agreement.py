@@ -21,7 +21,7 @@ from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.posteriors import Estimate
 from trueup.posteriors.estimate import new_axes
 from trueup.reliability.experts import Judges, judges_of
-from trueup.reliability.intervals import CoefficientEstimate, Spread, jackknife
+from trueup.reliability.intervals import CoefficientEstimate, RateEstimate, Spread, intervals_of, jackknife
 from trueup.reliability.pairs import MOST_COLUMNS, PairTables, kendall
 from trueup.reliability.sums import AgreementSums, RatingSums
 from trueup.reliability.tables import (
@@ -30,6 +30,7 @@ from trueup.reliability.tables import (
     VoteRows,
     agreement_weights,
     class_values,
+    effective_number,
     squared_differences,
     vote_rows,
 )
@@ -98,6 +99,8 @@ class PairAgreement(Mapping[tuple[Any, Any], Estimate]):
         nan where two share no item or each says one class alone.
     level : float
         Of the intervals in `to_frame`.
+    effective : array of shape (n_labelers, n_labelers)
+        How many items of one weight say as much as those that both voted on.
     """
 
     labelers: tuple[Any, ...]
@@ -106,21 +109,35 @@ class PairAgreement(Mapping[tuple[Any, Any], Estimate]):
     kappa: Floats = field(repr=False)
     std: Floats = field(repr=False)
     level: float
+    effective: Floats = field(repr=False)
 
     def __getitem__(self, pair: tuple[Any, Any]) -> Estimate:
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise InvalidParameter(
+                f"`pairs` must be asked for two labelers, got {pair!r}; write pairs[one, other]", parameter="pair"
+            )
         places = []
         for name in pair:
             if name not in self.labelers:
-                raise InvalidParameter(f"there is no labeler {name!r}{did_you_mean(name, self.labelers)}")
+                raise InvalidParameter(
+                    f"there is no labeler {name!r}{did_you_mean(name, self.labelers)}", parameter="pair"
+                )
             places.append(self.labelers.index(name))
         a, b = places
         if a == b or not np.isfinite(self.kappa[a, b]):
             raise InvalidParameter(
                 f"{pair[0]!r} and {pair[1]!r} have no kappa: they are one, share {self.n_items[a, b]:g} items, or say "
-                "one class alone; take another pair"
+                "one class alone; take another pair",
+                parameter="pair",
             )
-        std = max(float(np.nan_to_num(self.std[a, b])), 0.5 / self.n_items[a, b])
-        return _estimate(self.kappa[a, b], std, self.n_items[a, b] - 1, name=f"kappa of {pair[0]} and {pair[1]}")
+        std, df = self._spread
+        return _estimate(self.kappa[a, b], std[a, b], df[a, b], name=f"kappa of {pair[0]} and {pair[1]}")
+
+    @cached_property
+    def _spread(self) -> tuple[Floats, Floats]:
+        """Standard error and degrees of freedom; where nothing varies, as if half an item did."""
+        n = np.maximum(self.effective, 1.0)
+        return np.maximum(np.nan_to_num(self.std), 0.5 / n), np.maximum(n - 1, 1.0)
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
         for a, b in zip(*np.nonzero(np.triu(np.isfinite(self.kappa), 1)), strict=True):
@@ -132,12 +149,14 @@ class PairAgreement(Mapping[tuple[Any, Any], Estimate]):
     def rows(self) -> list[dict[str, Any]]:
         """One row for each two that share an item, those that agree most first."""
         rows = []
-        for a, b in zip(*np.nonzero(np.triu(self.n_items, 1)), strict=True):
-            two = self.labelers[a], self.labelers[b]
-            row = {"a": two[0], "b": two[1], "n_items": int(self.n_items[a, b]), "percent": float(self.percent[a, b])}
-            has = bool(np.isfinite(self.kappa[a, b]))
-            low, high = self[two].interval(self.level) if has else (None, None)
-            rows.append(row | {"kappa": float(self.kappa[a, b]) if has else None, "low": low, "high": high})
+        at = np.nonzero(np.triu(self.n_items, 1))
+        kappa, std, df = self.kappa[at], *(values[at] for values in self._spread)
+        low, high = intervals_of(kappa, std, df, np.where(kappa > -1, -1.0, kappa - 0.5), self.level)
+        for a, b, value, *ends in zip(*at, kappa.tolist(), low.tolist(), high.tolist(), strict=True):
+            one, other = self.labelers[a], self.labelers[b]
+            row = {"a": one, "b": other, "n_items": int(self.n_items[a, b]), "percent": float(self.percent[a, b])}
+            found = (value, *ends) if np.isfinite(value) else (None, None, None)
+            rows.append(row | dict(zip(("kappa", "low", "high"), found, strict=True)))
         return sorted(rows, key=lambda row: (row["kappa"] is None, -(row["kappa"] or 0.0)))
 
     def to_frame(self, *, backend: str | None = None) -> Any:
@@ -211,17 +230,21 @@ class Agreement(Mapping[str, Estimate]):
         names = tuple(self.labels.labelers.tolist())
         if self._tables is None:
             none = np.full((len(names), len(names)), np.nan)
-            return PairAgreement(names, np.zeros_like(none), none, none, none, self.level)
+            return PairAgreement(names, np.zeros_like(none), none, none, none, self.level, np.zeros_like(none))
         kappa, variance = self._tables.spread(self._pair_weights)
         same = self._tables.agreement(np.eye(self.labels.n_classes))
         np.fill_diagonal(kappa, np.nan)
         items = self._tables.items - np.diag(np.diag(self._tables.items))
-        return PairAgreement(names, items, same, kappa, np.sqrt(variance), self.level)
+        return PairAgreement(names, items, same, kappa, np.sqrt(variance), self.level, self._tables.effective)
 
     @cached_property
     def judges(self) -> Judges:
-        """Each judge against the experts, or against gold where no experts were named; see `Judges`."""
-        return judges_of(self.labels, self.experts, level=self.level)
+        """Each judge against the experts, or against gold where no experts were named; see `Judges`.
+
+        All items count alike: `weights` are not used, and a note says so.
+        """
+        weighted = bool(np.ptp(self._rows.weights) > 1e-9)
+        return judges_of(self.labels, self.experts, level=self.level, weighted=weighted)
 
     def disputed(self, n: int = 10) -> list[DisputedItem]:
         """The items that labelers disagree on most, the most disputed first; none that they all agree on."""
@@ -250,9 +273,9 @@ class Agreement(Mapping[str, Estimate]):
 
     @cached_property
     def _said(self) -> Floats:
-        """How often each class was said of items with two votes."""
-        kept = self._rows.votes_per_item[self._rows.item] >= 2
-        return np.asarray(self._rows.shares[np.flatnonzero(kept)].sum(axis=0), dtype=float).ravel()
+        """How often each class was said of items with two votes, by what these count for."""
+        kept = np.flatnonzero(self._rows.votes_per_item[self._rows.item] >= 2)
+        return np.asarray(self._rows.weights[self._rows.item[kept]] @ self._rows.shares[kept], dtype=float).ravel()
 
     @property
     def chance(self) -> float:
@@ -407,12 +430,13 @@ def agreement(
     weighting : {"quadratic", "linear"}
         Of "cohen_weighted" and the pairs where the scale is not nominal.
     weights : str or mapping from item to number, optional
-        What each item counts for: a column of the items, or a mapping. Intraclass correlations and "kendall_w" take all
-        items alike.
+        What each item counts for: a column of the items, or a mapping. Intraclass correlations, "kendall_w" and
+        `Agreement.judges` take all items alike.
     by : str or mapping from item to slice, optional
         The same within slices of the items, as `Agreement.by`.
     experts : sequence of labelers, optional
-        Labelers that the others are held against in `Agreement.judges`; by default these are held against gold.
+        Labelers that the others are held against in `Agreement.judges`; by default these are held against gold. One
+        named twice counts once.
     level : float
         Of the intervals that are shown.
 
@@ -442,7 +466,7 @@ def agreement(
     check_level(level)
     numbers = class_values(labels, scale, values)
     rows = vote_rows(labels, None if weights is None else weights_of(labels, weights))
-    chosen = tuple(labels.labelers[labels.labeler_codes(experts)].tolist()) if experts else ()
+    chosen = _experts_named(labels, experts)
 
     def on(kept: Booleans | None) -> Agreement:
         part = rows if kept is None else rows.on_items(kept)
@@ -464,6 +488,13 @@ def agreement(
     return replace(whole, by=parts, notes=(*whole.notes, *notes))
 
 
+def _experts_named(labels: Labels, experts: Any) -> tuple[Any, ...]:
+    """The experts, each once; from an array, too."""
+    listed = experts.tolist() if isinstance(experts, np.ndarray) else [experts] if isinstance(experts, str) else experts
+    named = list(dict.fromkeys(listed))
+    return tuple(labels.labelers[labels.labeler_codes(named)].tolist()) if named else ()
+
+
 def _agreement(
     labels: Labels,
     rows: VoteRows,
@@ -475,6 +506,7 @@ def _agreement(
     level: float,
 ) -> Agreement:
     """The agreement on some items."""
+    rows = rows.weighed_by_pairs()
     votes = rows.votes_per_item
     if not (votes > 1).any():
         what = "one labeler voted" if labels.n_labelers == 1 and rows.is_named else _NO_PAIR
@@ -491,7 +523,7 @@ def _agreement(
     ac2 = agreement_weights(_AC2[scale], values) if ordered and values is not None else None
     sums = AgreementSums(rows, scale, values if ordered else None, ac2)
     spread = jackknife(sums, with_labelers=random)
-    n_items = int((votes > 1).sum())
+    n_items = rows.effective(2)
     found: dict[str, Estimate] = {}
     left_out: dict[str, str] = {}
     same = np.asarray(rows.shares.sum(axis=0)).ravel()
@@ -509,7 +541,7 @@ def _agreement(
     for k, name in enumerate(sums.names):
         put(name, spread.value[k], spread.variance[k], spread.df[k])
     by_class = {
-        name: _spread_estimate(f"agreement on {name}", *_of(spread, n_named + k), 0.0, 0.5 / n_items, low=0.0)
+        name: _class_estimate(rows, k, *_of(spread, n_named + k)).named(f"agreement on {name}")
         for k, name in enumerate(labels.classes.tolist())
         if np.isfinite(spread.value[n_named + k])
     }
@@ -581,12 +613,18 @@ def _put_ratings(
         if not rows.is_named and name != "icc1":
             left_out[name] = left_out[of_mean] = "votes of an anonymous crowd do not say which are of one labeler"
         elif not np.isfinite(value):
-            left_out[name] = left_out[of_mean] = "ratings do not vary, or no labeler rated items that others did, too"
+            left_out[name] = left_out[of_mean] = (
+                "ratings do not vary, their variances add up to nothing, or no labeler rated items that others did, too"
+            )
+        elif not -1 <= value <= 1 + 1e-9:
+            left_out[name] = left_out[of_mean] = (
+                "a variance of labelers or of the rest comes out below zero, so the votes are too few for it"
+            )
         else:
             least = 1e-3 / max(len(votes), 1)
             found[name] = _spread_estimate(name, value, variance, df, 0.0, least)
             below = 1 + (k - 1) * value
-            if below <= 0:
+            if below <= 0 or k * value < -below:
                 left_out[of_mean] = f"the correlation of single votes is too low ({value:.2f}) for one of their mean"
                 continue
             mean = k * value / below
@@ -642,6 +680,16 @@ def _spread_estimate(
     return CoefficientEstimate(
         value, least, max(df, 30.0), bias=inwards if at_end else 0.0, bounds=(low, 1.0), name=name
     )
+
+
+def _class_estimate(rows: VoteRows, place: int, value: float, variance: float, df: float) -> Estimate:
+    """How often another says this class, too: as sure as the items that it was said of allow."""
+    said = rows.shares[:, [place]].toarray().ravel()
+    of_items = np.bincount(rows.item, said, rows.n_items) > 0
+    kept = of_items & (rows.votes_per_item > 1)
+    n = effective_number(rows.weights[kept])
+    others = float(rows.votes_per_item[kept].mean()) - 1
+    return RateEstimate.of(value, variance, n, most=n * others, df=min(df, max(n - 1, 1.0)))
 
 
 def _notes_about(labels: Labels, rows: VoteRows, n_labelers: int, *, asked: LabelersAre) -> list[str]:

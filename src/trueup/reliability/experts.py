@@ -1,7 +1,9 @@
 """Judges against experts: agreement, sensitivity and specificity, beside how well an expert agrees with another.
 
-Experts err too. Where two and more of them answered, sensitivity and specificity are those against the class that no
-one saw: Dawid and Skene's model of the experts and one judge, fitted by maximum likelihood.
+Experts err too. Where two and more of them answered the same items of a judge, sensitivity and specificity are those
+against the class that no one saw: Dawid and Skene's model of the experts and one judge, by maximum likelihood.
+
+Spreads are by a jackknife over items. Items of the same votes change the same, so that one of each kind is left out.
 """
 
 from __future__ import annotations
@@ -21,11 +23,13 @@ from trueup.data.labels import Labels
 from trueup.exceptions import InvalidLabels, InvalidParameter, silenced_warnings
 from trueup.noise import DawidSkene
 from trueup.posteriors import Estimate
-from trueup.reliability.intervals import CoefficientEstimate
+from trueup.reliability.intervals import CoefficientEstimate, RateEstimate
 from trueup.reliability.sums import beyond_chance, ratio
 from trueup.reliability.tables import vote_rows
 
-_GROUPS = 40  # of items, each left out once
+_MOST_TABLES = 20_000_000  # numbers of the tables without an item each: 160 MB
+_MOST_FITS = 40  # of the model without an item; of more kinds of items, groups of them are left out
+_IDENTIFIED = 30  # items with the judge and two experts from which experts' errors can be told
 _MOST_MODELS = 40  # judges whose experts' errors are modelled: two seconds
 
 Measure = Callable[[Floats], Floats]  # of tables (..., experts, class of the expert or truth, class of the judge)
@@ -146,7 +150,7 @@ class Judges(Mapping[Any, JudgeAgreement]):
         return "\n".join([*lines, *(f"  ! {note}" for note in self.notes)])
 
 
-def judges_of(labels: Labels, experts: tuple[Any, ...], *, level: float) -> Judges:
+def judges_of(labels: Labels, experts: tuple[Any, ...], *, level: float, weighted: bool = False) -> Judges:
     """Each labeler that is no expert against the experts, or against gold where none are named."""
     if not experts and not labels.gold:
         raise InvalidLabels(
@@ -163,6 +167,8 @@ def judges_of(labels: Labels, experts: tuple[Any, ...], *, level: float) -> Judg
     else:
         said = np.where(labels.gold_codes[:, None] >= 0, np.eye(n_classes)[labels.gold_codes], 0.0)[None]
     notes: list[str] = []
+    if weighted:
+        notes.append("Judges are held against others on all items alike: the weights of items are not used.")
     judges = [name for name in dense if name not in experts]
     with_model = len(experts) > 1 and len(judges) <= _MOST_MODELS
     if experts and not with_model:
@@ -177,9 +183,15 @@ def judges_of(labels: Labels, experts: tuple[Any, ...], *, level: float) -> Judg
         if shared.sum() < 2:
             notes.append(f"{name!r} shares no two items with {'an expert' if experts else 'gold'}.")
             continue
-        found.append(
-            _judge(labels, name, said[:, shared], dense[name][shared], np.flatnonzero(shared), experts, with_model)
-        )
+        at = np.flatnonzero(shared)
+        of_two = int(((said[:, at].sum(axis=2) > 0).sum(axis=0) > 1).sum())
+        if with_model and of_two < _IDENTIFIED:
+            notes.append(
+                f"{name!r} shares {some(of_two, 'item')} with two experts, and {_IDENTIFIED} are needed to say how "
+                "often experts err, so it is held against their answers as they are."
+            )
+        modelled = with_model and of_two >= _IDENTIFIED
+        found.append(_judge(labels, name, said[:, at], dense[name][at], at, experts, modelled))
     if not found:
         raise InvalidLabels(
             "no labeler voted on two items that experts or gold have, too; add votes on these items", parameter="labels"
@@ -203,17 +215,21 @@ def _judge(
 ) -> JudgeAgreement:
     """One judge on the items that it shares with experts."""
     classes = labels.classes.tolist()
-    group = np.arange(len(at)) % _GROUPS
-    tables = _tables(said, own, group)
-    measures = _estimates(tables, _agreements, ("percent", "kappa", "ac1"), len(at))
+    left = LeftOut.of(said, own)
+    tables = _tables(said, own, left)
+    measures = _estimates(tables, _agreements, ("percent", "kappa", "ac1"), left)
     truth_tables, corrected = tables.sum(axis=-3, keepdims=True), None
     if with_model:
         part = labels.select(items=labels.items[at], labelers=[*experts, name])
-        fitted = [_fit(part.select(items=part.items[group != g]), name) for g in range(int(group.max()) + 1)]
+        left = LeftOut.of(said, own, most=_MOST_FITS)
+        kept = np.ones((len(left.times), len(at)), dtype=bool)
+        for row, gone in zip(kept, left.items, strict=True):
+            row[gone] = False
+        fitted = [_fit(part.select(items=labels.items[at[row]]), name) for row in kept]
         truth_tables = np.stack([_fit(part, name), *fitted])[:, None]
-        corrected = _estimates(truth_tables, _agreements, ("percent", "kappa", "ac1"), len(at)).get("kappa")
+        corrected = _estimates(truth_tables, _agreements, ("percent", "kappa", "ac1"), left).get("kappa")
     names = [("sensitivity", k) for k in range(len(classes))] + [("specificity", k) for k in range(len(classes))]
-    rates = _estimates(truth_tables, _rates, names, len(at))
+    rates = _estimates(truth_tables, _rates, names, left)
     by_class = {
         what: {classes[k]: rates[what, k] for k in range(len(classes)) if (what, k) in rates}
         for what in ("sensitivity", "specificity")
@@ -233,7 +249,7 @@ def _judge(
 def _fit(part: Labels, judge: Any) -> Floats:
     """How often truth and judge are of which classes, by the model; shape (n_classes, n_classes)."""
     with silenced_warnings():
-        model = DawidSkene(pooling=0.0).fit(part)
+        model = DawidSkene(pooling=0.0, tol=1e-8, max_iter=500).fit(part)
     place = part.labelers.tolist().index(judge)
     table = model.prior_[:, None] * model.confusion_[place][:, : part.n_classes]
     return np.asarray(table / table.sum())
@@ -244,18 +260,48 @@ def _ceiling(said: Floats) -> dict[str, Estimate]:
     shared = (said.sum(axis=2) > 0).sum(axis=0) > 1
     if shared.sum() < 2:
         return {}
-    said, group = said[:, shared], np.arange(int(shared.sum())) % _GROUPS
-    pairs = [_tables(said[[a]], said[b], group) for a, b in combinations(range(len(said)), 2)]
-    return _estimates(np.concatenate(pairs, axis=1), _agreements, ("percent", "kappa", "ac1"), int(shared.sum()))
+    said = said[:, shared]
+    left = LeftOut.of(said, said[0], most=_MOST_TABLES // (len(said) * said.shape[2]) ** 2)
+    pairs = [_tables(said[[a]], said[b], left) for a, b in combinations(range(len(said)), 2)]
+    return _estimates(np.concatenate(pairs, axis=1), _agreements, ("percent", "kappa", "ac1"), left)
 
 
-def _tables(said: Floats, own: Floats, group: Codes) -> Floats:
-    """How often experts and judge say which classes, of all and without each group; (1 + groups, experts, C, C)."""
-    of_groups = np.stack(
-        [np.einsum("eik,il->ekl", said[:, group == g], own[group == g]) for g in range(int(group.max()) + 1)]
-    )
-    total = of_groups.sum(axis=0)
-    return np.concatenate([total[None], total - of_groups])
+@dataclass(frozen=True)
+class LeftOut:
+    """Which items are left out together, and how often: kinds of items, or groups of them where there are many kinds.
+
+    Attributes
+    ----------
+    items : tuple of integer arrays
+        Those that are left out together.
+    times : array of shape (n_left_out,)
+        How many times that counts: the number of items of a kind.
+    n_items : int
+    """
+
+    items: tuple[Codes, ...]
+    times: Floats
+    n_items: int
+
+    @staticmethod
+    def of(said: Floats, own: Floats, most: int | None = None) -> LeftOut:
+        """From the votes of experts and judge, and not from the names or the order of items."""
+        n = len(own)
+        votes = np.ascontiguousarray(np.concatenate([*said, own], axis=1))
+        _, first, kind, times = np.unique(votes, axis=0, return_index=True, return_inverse=True, return_counts=True)
+        most = max(_MOST_FITS, _MOST_TABLES // (len(said) * own.shape[1] ** 2)) if most is None else max(most, 2)
+        if len(first) <= most:
+            return LeftOut(tuple(np.split(first, len(first))), times.astype(float), n)
+        dealt = np.random.default_rng(0).permutation(n) % most  # to items in the order of their kinds
+        order = np.argsort(kind.ravel(), kind="stable")
+        return LeftOut(tuple(order[dealt == g] for g in range(most)), np.ones(most), n)
+
+
+def _tables(said: Floats, own: Floats, left: LeftOut) -> Floats:
+    """How often experts and judge say which classes, of all and without some items each; (1 + left, experts, C, C)."""
+    gone = np.stack([np.einsum("eik,il->ekl", said[:, some_items], own[some_items]) for some_items in left.items])
+    total = np.einsum("eik,il->ekl", said, own, optimize=True)
+    return np.concatenate([total[None], total - gone])
 
 
 def _agreements(tables: Floats) -> Floats:
@@ -279,24 +325,39 @@ def _rates(tables: Floats) -> Floats:
     return np.concatenate([ratio(right, truth), ratio(total - truth - answered + right, total - truth)], axis=-1)
 
 
-def _estimates(tables: Floats, measure: Measure, names: Any, n_items: int) -> dict[Any, Estimate]:
-    """Each measure of all items that has a value, with its spread over the tables without a group each."""
+def _estimates(tables: Floats, measure: Measure, names: Any, left: LeftOut) -> dict[Any, Estimate]:
+    """Each measure of all items that has a value, with its spread over the tables without some items each."""
     values = measure(tables)
+    behind = _items_behind(tables[0], left.n_items)
     found: dict[Any, Estimate] = {}
     for k, name in enumerate(names):
-        value, without = float(values[0, k]), values[1:, k]
+        value = float(values[0, k])
         if not np.isfinite(value):
             continue
-        without = without[np.isfinite(without)]
-        n = max(len(without), 2)
-        variance = (n - 1) / n * float(((without - without.mean()) ** 2).sum()) if len(without) else 0.0
-        low = -1.0 if name in ("kappa", "ac1") else 0.0
-        std = max(variance**0.5, 0.5 / n_items)
-        bias = 0.5 / n_items if value > 1 - 1e-9 else 0.0
-        found[name] = CoefficientEstimate(
-            value, std, n - 1, bias=bias, bounds=(min(low, value), 1.0), name=_words(name)
-        )
+        has = np.isfinite(values[1:, k])
+        without, times = values[1:, k][has], left.times[has]
+        n = max(float(times.sum()), 2.0)
+        variance = 0.0
+        if len(without):
+            variance = (n - 1) / n * float(times @ (without - np.average(without, weights=times)) ** 2)
+        if name not in ("kappa", "ac1"):
+            found[name] = RateEstimate.of(value, variance, behind[name], name=_words(name))
+            continue
+        std = max(variance**0.5, 0.5 / left.n_items)
+        bias = 0.5 / left.n_items if value > 1 - 1e-9 else 0.0
+        bounds = (min(-1.0, value), 1.0)
+        found[name] = CoefficientEstimate(value, std, n - 1, bias=bias, bounds=bounds, name=_words(name))
     return found
+
+
+def _items_behind(tables: Floats, n_items: int) -> dict[Any, float]:
+    """How many items are behind each rate; one of several experts counts once."""
+    table = tables.sum(axis=0)
+    of_class = table.sum(axis=1) / table.sum() * n_items
+    behind: dict[Any, float] = {"percent": float(n_items)}
+    for k, n in enumerate(of_class.tolist()):
+        behind |= {("sensitivity", k): n, ("specificity", k): n_items - n}
+    return behind
 
 
 def _words(name: Any) -> str:

@@ -15,7 +15,7 @@ import scipy
 from scipy import sparse
 
 from trueup._base.types import Codes, Floats
-from trueup.posteriors import Estimate
+from trueup.posteriors import ContinuousEstimate, Estimate
 from trueup.reliability.tables import VoteRows
 
 _KEPT = 4e7  # numbers of changes that are kept from one pass to the next: 320 MB
@@ -81,14 +81,15 @@ def jackknife(sums: Sums, *, with_labelers: bool) -> Spread:
         items, squares = items + gap.sum(axis=0), squares + (gap**2).sum(axis=0)
         if with_labelers:
             effects.append(changes.rows @ slopes)
-    of_items = (n_items - 1) / n_items * (squares - items**2 / n_items)
+    effective = sums.rows.effective()  # as many as there are, where all weigh the same
+    of_items = (1 - 1 / max(effective, 2.0)) * np.maximum(squares - items**2 / n_items, 0.0)
     if not with_labelers:
-        return Spread(value, of_items, np.full(len(value), max(n_items - 1.0, 1.0)))
+        return Spread(value, of_items, np.full(len(value), max(effective - 1.0, 1.0)))
     noise = noise_of_items(sums.rows.item, sums.rows.labeler, np.concatenate(effects))
-    return two_way(value, of_items, n_items, sums.coefficients(left) - value, noise)
+    return two_way(value, of_items, effective, sums.coefficients(left) - value, noise)
 
 
-def two_way(value: Floats, of_items: Floats, n_items: int, gaps: Floats, noise: Floats) -> Spread:
+def two_way(value: Floats, of_items: Floats, n_items: float, gaps: Floats, noise: Floats) -> Spread:
     """The variance over items and labelers, from that over items and what the coefficients are without each labeler.
 
     The degrees of freedom are those with which Student's 95% interval is as wide as one that multiplies each variance
@@ -136,6 +137,70 @@ def sums_by(code: Codes, values: Floats, n: int) -> Floats:
     """The sums of the rows of each code; shape (n, n_columns)."""
     places = sparse.csr_array((np.ones(len(code)), (code, np.arange(len(code)))), shape=(n, len(code)))
     return np.asarray(places @ values)
+
+
+def intervals_of(value: Floats, std: Floats, df: Floats, low: Floats, level: float) -> tuple[Floats, Floats]:
+    """The intervals of many of `CoefficientEstimate` without bias, with bounds from `low` to 1."""
+    edge = 1e-9 * (1 - low)
+    inside = np.clip(value, low + edge, 1 - edge)
+    centre = np.log((inside - low) / (1 - inside))
+    reach = scipy.stats.t.ppf((1 + level) / 2, df) * std * (1 - low) / ((inside - low) * (1 - inside))
+    below, above = (low + (1 - low) * scipy.special.expit(centre + side * reach) for side in (-1, 1))
+    return np.minimum(below, value), np.maximum(above, value)
+
+
+class RateEstimate(ContinuousEstimate):
+    """A rate with Jeffreys' distribution of it, by the number of items behind it; its `mean` is the rate itself."""
+
+    def __init__(self, value: float, n: float, *, name: str | None = None) -> None:
+        value = min(max(value, 0.0), 1.0)
+        super().__init__(scipy.stats.beta(n * value + 0.5, n * (1 - value) + 0.5), name=name)
+        self._set(_value=float(value))
+
+    _value: float
+
+    @staticmethod
+    def of(
+        value: float,
+        variance: float,
+        n: float,
+        *,
+        most: float | None = None,
+        df: float = np.inf,
+        name: str | None = None,
+    ) -> RateEstimate:
+        """The rate with the number of independent items that vary as much.
+
+        Parameters
+        ----------
+        value, variance : float
+        n : float
+            Items that the rate is of: what counts where all are alike, so that the variance says nothing.
+        most : float, optional
+            What the number can be at most; by default n.
+        df : float
+            Degrees of freedom of the variance; of few the number is made less, as Korn and Graubard do.
+        """
+        varied = value * (1 - value)
+        if variance > 1e-16 and varied > 1e-9:
+            less = 1.0 if np.isinf(df) else float((scipy.stats.norm.ppf(0.975) / scipy.stats.t.ppf(0.975, df)) ** 2)
+            n = min(varied / variance * less, n if most is None else most)
+        return RateEstimate(value, max(n, 0.0), name=name)
+
+    @property
+    def mean(self) -> float:
+        """The rate."""
+        return self._value
+
+    @property
+    def mode(self) -> float:
+        """The rate."""
+        return self._value
+
+    def _hdi(self, level: float) -> tuple[float, float]:
+        """With equal tails, and the rate inside."""
+        low, high = self._ppf(np.array([(1 - level) / 2, (1 + level) / 2])).tolist()
+        return min(low, self._value), max(high, self._value)
 
 
 class CoefficientEstimate(Estimate):

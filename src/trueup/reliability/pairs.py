@@ -47,6 +47,21 @@ class PairTables:
         return PairTables(rows, table, _product(ones, ones))
 
     @cached_property
+    def squares(self) -> Floats:
+        """As `table`, with the squares of the weights of items."""
+        if (self.rows.weights == 1).all():
+            return self.table
+        matrix = item_matrix(self.rows)
+        scaled = sparse.csr_array(sparse.diags_array(self.rows.weights**2) @ matrix)
+        return _product(matrix, scaled).reshape(self.table.shape)
+
+    @cached_property
+    def effective(self) -> Floats:
+        """How many items of one weight say as much as those that both voted on."""
+        squares = self.squares.sum(axis=(1, 3))
+        return np.asarray(np.divide(self.mass**2, squares, out=np.zeros_like(squares), where=squares > 0))
+
+    @cached_property
     def mass(self) -> Floats:
         """The weight of the items that both voted on; 0 on the diagonal."""
         mass: Floats = self.table.sum(axis=(1, 3))
@@ -95,8 +110,8 @@ class PairTables:
     def spread(self, weights: Floats, *, pooled: bool = False) -> tuple[Floats, Floats]:
         """The coefficient of every two and its variance over items."""
         effects = self.effects(weights, pooled=pooled)
-        variance = np.einsum("akbl,akbl->ab", self.table, effects**2, optimize=True)
-        return self.kappa(weights, pooled=pooled), variance * ratio(self.items, self.items - 1)
+        variance = np.einsum("akbl,akbl->ab", self.squares, effects**2, optimize=True)
+        return self.kappa(weights, pooled=pooled), variance * ratio(self.effective, self.effective - 1)
 
     def bias(self, weights: Floats, *, pooled: bool = False) -> Floats:
         """By how much the coefficient of every two is too high on average, by the jackknife over their items.
@@ -104,7 +119,7 @@ class PairTables:
         A coefficient without an item depends on the two classes that were said of it alone. Few items make it too low.
         """
         value = self.kappa(weights, pooled=pooled)
-        n_classes, n = self.rows.n_classes, self.mass
+        n_classes, n = self.rows.n_classes, self.effective
         mean_without = np.zeros_like(n)
         one, other = self.margins * n[:, None, :], self.margins.transpose(2, 1, 0) * n[:, None, :]
         agreed = self.agreement(weights) * n
@@ -118,8 +133,10 @@ class PairTables:
                 agreement = ratio(agreed - weights[k, m], n - 1)
                 chance = ratio(np.einsum("akb,kl,alb->ab", first, weights, second, optimize=True), (n - 1) ** 2)
                 without = ratio(agreement - chance, 1 - chance)
-                mean_without += ratio(self.table[:, k, :, m], n) * np.where(np.isfinite(without), without, value)
-        return np.where(self.items > 2, np.nan_to_num((n - 1) * (mean_without - value)), 0.0)
+                mean_without += ratio(self.table[:, k, :, m], self.mass) * np.where(
+                    np.isfinite(without), without, value
+                )
+        return np.where(n > 2, np.nan_to_num((n - 1) * (mean_without - value)), 0.0)
 
     def mean(self, weights: Floats, *, pooled: bool, with_labelers: bool) -> Spread:
         """The mean over pairs, each by the items that it shares, and how sure it is."""
@@ -130,12 +147,13 @@ class PairTables:
         part = part / part.sum()
         value = float((part * np.nan_to_num(kappa)).sum())
         bias = np.array([float((part * self.bias(weights, pooled=pooled)).sum())])
-        more = np.sqrt(np.nan_to_num(ratio(self.items, self.items - 1)))  # as in `spread`
+        more = np.sqrt(np.nan_to_num(ratio(self.effective, self.effective - 1)))  # as in `spread`
         effects = self.effects(weights, pooled=pooled) * (part * more)[:, None, :, None]
         rows = self.rows
         by_row = _of_rows(rows, effects.reshape(rows.n_labelers * rows.n_classes, -1))  # with all others of the item
+        by_row *= rows.weights[rows.item]
         by_item = np.bincount(rows.item, by_row, rows.n_items)
-        n_items = int((rows.votes_per_item >= 2).sum())
+        n_items = rows.effective(2)
         of_items = np.array([n_items / max(n_items - 1, 1) * (by_item**2).sum()])
         if not with_labelers:
             return Spread(np.array([value]), of_items, np.array([max(n_items - 1.0, 1.0)]), bias)

@@ -9,7 +9,7 @@ labelers on i that agree, and a_i = Q_i / m_i(m_i − 1) the agreement on i.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,7 +19,16 @@ from scipy import sparse
 from trueup._base.types import Codes, Floats
 from trueup.reliability.tables import Scale, VoteRows, squared_differences
 
-_NUMBERS = {"items", "agree", "voted", "pairable", "squares", "labelers", "near"}  # sums that are not one a class
+_NUMBERS = {
+    "items",
+    "agree",
+    "voted",
+    "pairable",
+    "twice",
+    "squares",
+    "labelers",
+    "near",
+}  # sums that are not one a class
 
 
 @dataclass(frozen=True)
@@ -54,7 +63,7 @@ class AgreementSums:
     def __init__(self, rows: VoteRows, scale: Scale, values: Floats | None, weights: Floats | None) -> None:
         self.rows, self.scale, self.values, self.weights = rows, scale, values, weights
         n = rows.n_classes
-        sizes = {"items": 1, "agree": 1, "voted": 1, "shares": n, "pairable": 1, "said": n, "same": n}
+        sizes = {"items": 1, "agree": 1, "voted": 1, "shares": n, "pairable": 1, "twice": 1, "said": n, "same": n}
         if rows.is_named:
             sizes |= {"margins": n, "squares": 1, "labelers": 1}
         if weights is not None:
@@ -133,6 +142,7 @@ class AgreementSums:
         put("voted", (m > 0).astype(float), (~is_one).astype(float))
         put("shares", counts / np.maximum(m, 1)[:, None], (counts[item] - share) / of_pair[item][:, None])
         put("pairable", m * is_pair, (m[item] - 1) * left)
+        put("twice", weight * m * is_pair, weight[item] * (m[item] - 1) * left)  # of weights squared
         put("said", counts * is_pair[:, None], (counts[item] - share) * left[:, None])
         put("same", same / of_pair[:, None], same_without * (left / of_three[item])[:, None])
         if self.weights is not None:
@@ -222,7 +232,8 @@ class AgreementSums:
             gaps = squared_differences("ordinal", self.rows.n_classes, self.values, said)
             observed = (of("apart") * gaps.reshape(*gaps.shape[:-2], -1)).sum(axis=-1)
             expected = np.einsum("...k,...kl,...l->...", said, gaps, said)
-        return np.asarray(1 - ratio(observed * (pairable - 1), expected))
+        one = ratio(of("twice"), pairable)  # what a vote weighs: pairable / one is their effective number
+        return np.asarray(1 - ratio(observed * (pairable - one), expected))
 
 
 def ratio(above: Any, below: Any) -> Floats:
@@ -234,6 +245,11 @@ def ratio(above: Any, below: Any) -> Floats:
 def beyond_chance(agreement: Any, chance: Any) -> Floats:
     """The share of what chance leaves; nan where chance leaves nothing."""
     return ratio(agreement - chance, 1 - chance)
+
+
+def _part_of(part: Floats, whole: Floats, tiny: Floats) -> Floats:
+    """The quotient; nan where the whole is no more than rounding errors."""
+    return np.where(whole > tiny, ratio(part, whole), np.nan)
 
 
 def _column(values: Floats) -> Floats:
@@ -258,17 +274,17 @@ class RatingSums:
     """The sums behind intraclass correlations: variances of items, labelers and the rest, by the method of moments.
 
     Henderson's first method, which is the analysis of variance where no vote is missing. Only items with two votes and
-    more count.
+    more count, all alike. Nan where the variances add up to nothing.
     """
 
     names = ("icc1", "icc_a1", "icc_c1")
     n_sums = 9
 
     def __init__(self, rows: VoteRows, values: Floats) -> None:
-        self.rows = rows.on_items(rows.votes_per_item >= 2)
-        weights = self.rows.weights[self.rows.item]
+        alike = replace(rows, weights=np.ones(rows.n_items))
+        self.rows = alike.on_items(rows.votes_per_item >= 2)
         self.rating = np.asarray(self.rows.shares @ values).ravel()
-        self.rating = self.rating - np.average(self.rating, weights=weights)  # the sums keep their digits
+        self.rating = self.rating - self.rating.mean()  # the sums keep their digits
         self._n = np.bincount(self.rows.labeler, minlength=rows.n_labelers).astype(float)
         self._sum = np.bincount(self.rows.labeler, self.rating, rows.n_labelers)
 
@@ -328,7 +344,8 @@ class RatingSums:
         k = ratio(n - ratio(item_squares, n), a - 1)  # votes an item
         noise = ratio(within, n - a)
         items = ratio(between - (a - 1) * noise, (a - 1) * k)
-        one_way = ratio(items, items + noise)
+        tiny = 1e-9 * ratio(squares - mean, n)
+        one_way = _part_of(items, items + noise, tiny)
         # E of: between items, between labelers, the rest; unknown: variances of items, labelers and the rest
         ka, kb = ratio(item_squares, n), ratio(labeler_squares, n)
         between_labelers = by_labeler - mean
@@ -345,8 +362,8 @@ class RatingSums:
         sound = np.isfinite(system).all(axis=(-1, -2)) & (np.abs(np.linalg.det(np.nan_to_num(system))) > 1e-9)
         safe = np.where(sound[..., None, None], system, np.eye(3))
         of_item, of_labeler, of_rest = np.moveaxis(np.linalg.solve(safe, known[..., None])[..., 0], -1, 0)
-        absolute = ratio(of_item, of_item + of_labeler + of_rest)
-        consistent = ratio(of_item, of_item + of_rest)
+        absolute = _part_of(of_item, of_item + of_labeler + of_rest, tiny)
+        consistent = _part_of(of_item, of_item + of_rest, tiny)
         found = np.stack([one_way, absolute, consistent], axis=-1)
         found[..., 1:][~sound] = np.nan
         return found

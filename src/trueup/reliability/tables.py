@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 from scipy import sparse
@@ -31,7 +31,7 @@ class VoteRows:
         The share of each class among the votes of the row; rows sum to 1.
     n_items, n_labelers : int
     weights : array of shape (n_items,)
-        What each item counts for.
+        What each item counts for; about 1 on average.
     is_named : bool
         Whether rows of one labeler are of one person, and not of an anonymous crowd.
     """
@@ -64,9 +64,19 @@ class VoteRows:
             self.shares[np.flatnonzero(rows)],
             int(kept.sum()),
             self.n_labelers,
-            self.weights[kept],
+            _about_one(self.weights[kept]),
             self.is_named,
         )
+
+    def weighed_by_pairs(self) -> VoteRows:
+        """The same, with weights whose mean over the items with two votes is 1."""
+        pairable = self.votes_per_item > 1
+        mean = self.weights[pairable].mean() if pairable.any() else 1.0
+        return replace(self, weights=self.weights / mean)
+
+    def effective(self, least: int = 1) -> float:
+        """How many items of one weight say as much as those with this many votes."""
+        return effective_number(self.weights[self.votes_per_item >= least])
 
     def parts(self, width: int) -> list[VoteRows]:
         """The rows in parts of whole items, so that an array of a part with this many columns stays small."""
@@ -114,9 +124,20 @@ def vote_rows(labels: Labels, weights: Floats | None = None) -> VoteRows:
         shares,
         labels.n_items,
         labels.n_labelers,
-        np.ones(labels.n_items) if weights is None else weights / weights.mean(),
+        np.ones(labels.n_items) if weights is None else _about_one(weights),
         not labels.crowds,
     )
+
+
+def effective_number(weights: Floats) -> float:
+    """How many of one weight vary as little as these: Kish's (Σw)² / Σw²."""
+    most = float(weights.max()) if len(weights) else 0.0
+    return float((weights / most).sum() ** 2 / ((weights / most) ** 2).sum()) if most > 0 else 0.0
+
+
+def _about_one(weights: Floats) -> Floats:
+    """Weights over their mean."""
+    return weights / weights.mean() if len(weights) else weights
 
 
 def class_values(labels: Labels, scale: Scale, values: Mapping[Hashable, float] | None) -> Floats | None:
@@ -125,17 +146,22 @@ def class_values(labels: Labels, scale: Scale, values: Mapping[Hashable, float] 
     Classes without an order, or that are no numbers where these are needed, are an error.
     """
     names = labels.classes.tolist()
+    if values is not None and not isinstance(values, Mapping):
+        raise InvalidParameter(
+            f"`values` must be a mapping from class to number, got {type(values).__name__}; pass a dict",
+            parameter="values",
+        )
     if values is not None and set(names) - set(values):
         lacking = [name for name in names if name not in values]
         raise InvalidParameter(
             f"`values` must have a number for each class, got none for {preview(lacking)}; add them", parameter="values"
         )
-    numbers = numbers_of(names) if values is None else tuple(float(values[name]) for name in names)
+    numbers = numbers_of(names) if values is None else _numbers_named(names, values)
     if scale == "nominal":
         return None if numbers is None else np.array(numbers)
     if scale == "ordinal":
         if numbers is not None:
-            return np.argsort(np.argsort(numbers, kind="stable"), kind="stable").astype(float)
+            return np.unique(numbers, return_inverse=True)[1].astype(float)  # equal numbers are of one rank
         if labels.fixed_classes or len(names) <= 2:
             return np.arange(len(names), dtype=float)
         raise InvalidLabels(
@@ -156,6 +182,27 @@ def class_values(labels: Labels, scale: Scale, values: Mapping[Hashable, float] 
     return np.array(numbers)
 
 
+def _numbers_named(names: list[Any], values: Mapping[Hashable, float]) -> tuple[float, ...]:
+    """The number named for each class."""
+    try:
+        numbers = tuple(float(values[name]) for name in names)
+    except (TypeError, ValueError) as error:
+        raise InvalidParameter(
+            f"`values` must be numbers, got {preview([values[name] for name in names])}; name a number for each class",
+            parameter="values",
+        ) from error
+    if not np.isfinite(numbers).all():
+        raise InvalidParameter(
+            f"`values` must be finite, got {preview(numbers)}; name a number for each class", parameter="values"
+        )
+    if len(numbers) > 1 and min(numbers) == max(numbers):
+        raise InvalidParameter(
+            f"`values` must differ, got {numbers[0]:g} for every class; name numbers that tell classes apart",
+            parameter="values",
+        )
+    return numbers
+
+
 def agreement_weights(kind: str, values: Floats) -> Floats:
     """How far two classes agree, 1 for the same and 0 for the farthest; shape (n_classes, n_classes).
 
@@ -167,7 +214,7 @@ def agreement_weights(kind: str, values: Floats) -> Floats:
     """
     gap = np.abs(values[:, None] - values)
     if kind == "ordinal":
-        ranks = np.argsort(np.argsort(values, kind="stable"), kind="stable")
+        ranks = np.unique(values, return_inverse=True)[1]
         gap = np.abs(ranks[:, None] - ranks)
         distance = gap * (gap + 1) / 2
     elif kind == "ratio":
@@ -190,12 +237,10 @@ def squared_differences(scale: Scale, n_classes: int, values: Floats | None, tot
         return 1 - np.eye(n_classes)
     if scale == "ordinal":
         assert totals is not None
-        order = np.argsort(values, kind="stable")
-        sorted_totals = totals[..., order]
-        middle = np.cumsum(sorted_totals, axis=-1) - sorted_totals / 2  # the mean rank of each class
-        back = np.empty_like(middle)
-        back[..., order] = middle
-        return np.asarray((back[..., :, None] - back[..., None, :]) ** 2)
+        rank = np.unique(values, return_inverse=True)[1]
+        of_rank = totals @ np.eye(rank.max() + 1)[rank]  # classes of one rank together
+        middle = (np.cumsum(of_rank, axis=-1) - of_rank / 2)[..., rank]  # the mean rank of each class
+        return np.asarray((middle[..., :, None] - middle[..., None, :]) ** 2)
     gap = (values[:, None] - values) ** 2
     if scale == "interval":
         return np.asarray(gap)
