@@ -328,7 +328,7 @@ def _rates(tables: Floats) -> Floats:
 def _estimates(tables: Floats, measure: Measure, names: Any, left: LeftOut) -> dict[Any, Estimate]:
     """Each measure of all items that has a value, with its spread over the tables without some items each."""
     values = measure(tables)
-    behind = _items_behind(tables[0], left.n_items)
+    behind, n_tables = _items_behind(tables[0], left.n_items), tables.shape[1]
     found: dict[Any, Estimate] = {}
     for k, name in enumerate(names):
         value = float(values[0, k])
@@ -341,7 +341,9 @@ def _estimates(tables: Floats, measure: Measure, names: Any, left: LeftOut) -> d
         if len(without):
             variance = (n - 1) / n * float(times @ (without - np.average(without, weights=times)) ** 2)
         if name not in ("kappa", "ac1"):
-            found[name] = RateEstimate.of(value, variance, behind[name], name=_words(name))
+            items = behind[name]
+            df = max(items - 1, 1.0) if n_tables > 1 else np.inf  # answers of one expert are independent
+            found[name] = RateEstimate.of(value, variance, items, most=items * n_tables, df=df, name=_words(name))
             continue
         std = max(variance**0.5, 0.5 / left.n_items)
         bias = 0.5 / left.n_items if value > 1 - 1e-9 else 0.0
