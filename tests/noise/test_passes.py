@@ -214,7 +214,7 @@ def _run_out_of_time():
 
 def test_dask_needs_an_open_client(labels):
     pytest.importorskip("distributed", reason="needs dask: pip install 'trueup[dask]'")
-    with pytest.raises(InvalidParameter, match=r"engine='dask' needs a cluster, got no open client"):
+    with pytest.raises(InvalidParameter, match=r"`engine='dask'` needs a cluster, got no open client"):
         tu.noise.fit(labels, "dawid-skene", engine="dask")
 
 

@@ -94,6 +94,8 @@ def with_cli_terms(answer: AnyAnswer) -> AnyAnswer:
 def _spell(match: re.Match[str]) -> str:
     """What the command line has for a parameter; one that it lacks is marked as of Python."""
     name, value = match[1], match[3]
+    if match[2] == " " and name != "row":  # a command
+        return match[0]
     if name == "row":  # counted from 0 there, here from 1, as in a file without its header
         return f"row {int(value or 0) + 1} after the header"
     if name in _IN_PLACE_OF:

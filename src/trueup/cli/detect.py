@@ -277,7 +277,7 @@ def evaluate(
     how: MatchOptions,
     checked: CheckedOptions,
     sampler: options.SamplerOptions,
-    metric: list[str] = opt(["precision", "recall", "f1", "ap50", "ap"], f"{_METRIC} May be repeated.", None, "-m"),
+    metric: list[str] = opt(["ap", "ap50", "precision", "recall", "f1"], f"{_METRIC} May be repeated.", None, "-m"),
     threshold: Threshold = 0.5,
     by_class: bool = opt(False, "Each metric for each class, too."),
     cuts: bool = opt(False, "How the answer moves where shapes are one thing from .4, .5 or .6 on."),
