@@ -186,3 +186,5 @@ def test_classes_have_an_order_if_they_are_named_in_one():
     numbers = tu.Labels.from_matrix(codes)
     found = [tu.may_replace(one, judges=[4], scale="ordinal")[4].advantage.mean for one in (named, numbers)]
     assert found[0] == found[1]
+    far = tu.Labels.from_matrix(np.array(["1", "2", "10"])[codes])  # of texts the alphabet has 10 before 2
+    assert tu.may_replace(far, judges=[4], scale="ordinal")[4].advantage.mean == found[0]

@@ -31,7 +31,6 @@ from trueup.data.labels import Labels
 from trueup.data.votes import one_vote_each
 from trueup.exceptions import InvalidLabels, InvalidParameter, silenced_warnings
 from trueup.posteriors import DrawnEstimate, Estimate, beta_estimate
-from trueup.reliability.tables import class_values
 
 Scale = Literal["nominal", "ordinal", "interval"]
 Humans = Literal["experts", "skilled", "crowd"]
@@ -316,19 +315,22 @@ def _values_of(labels: Labels, scale: Scale) -> Floats | None:
     if scale == "nominal":
         return None
     names = labels.classes.tolist()
-    if numbers_of(names) is None and scale == "interval":
+    numbers = numbers_of(names)
+    if numbers is not None:
+        return np.array(numbers) if scale == "interval" else np.unique(numbers, return_inverse=True)[1].astype(float)
+    if scale == "interval":
         raise InvalidParameter(
             f"classes must be numbers for `scale='interval'`, got {preview(names)}; pass `scale='ordinal'` for classes "
             "in order",
             parameter="scale",
         )
-    if numbers_of(names) is None and not labels.fixed_classes and len(names) > 2:
+    if not labels.fixed_classes and len(names) > 2:
         raise InvalidParameter(
             f"classes must be in order for `scale='ordinal'`, got {preview(names)} in the order of the alphabet; name "
             "them in their order with `classes=…` when the votes are read",
             parameter="scale",
         )
-    return class_values(labels, scale, None)
+    return np.arange(len(names), dtype=float)
 
 
 def _codes_of(labels: Labels, rng: np.random.Generator) -> Codes:
