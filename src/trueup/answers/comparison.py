@@ -342,7 +342,8 @@ class Comparison(Answer, Mapping[Any, Estimate]):
         --------
         >>> import trueup as tu
         >>> sim = tu.simulate.dawid_skene(n_items=300, n_labelers=5, random_state=0)
-        >>> cmp = tu.compare({"a": sim.predictions, "b": 1 - sim.predictions}, sim.labels)
+        >>> labels = sim.labels.with_gold({item: int(sim.truth[item]) for item in range(100)}, drawn="random")
+        >>> cmp = tu.compare({"a": sim.predictions, "b": 1 - sim.predictions}, labels)
         >>> [(pair.better, pair.worse) for pair in cmp.significant_pairs()]
         [('a', 'b')]
         """
