@@ -149,15 +149,34 @@ def intervals_of(value: Floats, std: Floats, df: Floats, low: Floats, level: flo
     return np.minimum(below, value), np.maximum(above, value)
 
 
-class RateEstimate(ContinuousEstimate):
+class AroundValue(Estimate):
+    """An estimate whose mean is what was counted, with equal tails, and intervals that hold it."""
+
+    _value: float
+
+    @property
+    def mean(self) -> float:
+        """What was counted."""
+        return self._value
+
+    @property
+    def mode(self) -> float:
+        """What was counted."""
+        return self._value
+
+    def _hdi(self, level: float) -> tuple[float, float]:
+        """With equal tails: these were measured to hold. Where nobody disagrees the value is the end."""
+        low, high = self._ppf(np.array([(1 - level) / 2, (1 + level) / 2])).tolist()
+        return min(low, self._value), max(high, self._value)
+
+
+class RateEstimate(AroundValue, ContinuousEstimate):
     """A rate with Jeffreys' distribution of it, by the number of items behind it; its `mean` is the rate itself."""
 
     def __init__(self, value: float, n: float, *, name: str | None = None) -> None:
         value = min(max(value, 0.0), 1.0)
         super().__init__(scipy.stats.beta(n * value + 0.5, n * (1 - value) + 0.5), name=name)
         self._set(_value=float(value))
-
-    _value: float
 
     @staticmethod
     def of(
@@ -187,23 +206,8 @@ class RateEstimate(ContinuousEstimate):
             n = min(varied / variance * less, n if most is None else most)
         return RateEstimate(value, max(n, 0.0), name=name)
 
-    @property
-    def mean(self) -> float:
-        """The rate."""
-        return self._value
 
-    @property
-    def mode(self) -> float:
-        """The rate."""
-        return self._value
-
-    def _hdi(self, level: float) -> tuple[float, float]:
-        """With equal tails, and the rate inside."""
-        low, high = self._ppf(np.array([(1 - level) / 2, (1 + level) / 2])).tolist()
-        return min(low, self._value), max(high, self._value)
-
-
-class CoefficientEstimate(Estimate):
+class CoefficientEstimate(AroundValue):
     """A coefficient with its confidence distribution: Student's t on a scale without an upper end.
 
     Its `mean` is the coefficient itself, and its interval has as much outside on either side.
@@ -242,21 +246,10 @@ class CoefficientEstimate(Estimate):
             _width=float(std * slope),
         )
 
-    _value: float
     _std: float
     _df: float
     _centre: float
     _width: float
-
-    @property
-    def mean(self) -> float:
-        """The coefficient."""
-        return self._value
-
-    @property
-    def mode(self) -> float:
-        """The coefficient."""
-        return self._value
 
     @property
     def std(self) -> float:
@@ -290,8 +283,3 @@ class CoefficientEstimate(Estimate):
             return np.full(np.shape(q), self._value)
         odds = self._centre + self._width * scipy.stats.t.ppf(q, self._df)
         return np.asarray(self.bounds[0] + (self.bounds[1] - self.bounds[0]) * scipy.special.expit(odds))
-
-    def _hdi(self, level: float) -> tuple[float, float]:
-        """With equal tails: these were measured to hold."""
-        low, high = self._ppf(np.array([(1 - level) / 2, (1 + level) / 2])).tolist()
-        return min(low, self._value), max(high, self._value)  # where nobody disagrees the coefficient is the end
