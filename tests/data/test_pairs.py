@@ -152,6 +152,41 @@ def test_arenas_keep_the_order_shown_and_both_orders_are_one_contest(tmp_path, b
         assert np.array_equal(getattr(pairs, name), getattr(plain, name))
 
 
+def in_capitals(row):
+    return {name.replace("prompt", "item").title(): value for name, value in row.items()}
+
+
+def with_marks(row):
+    marks = {f"winner_{place}": int(row["winner"] == place) for place in ("model_a", "model_b")} | {"winner_tie": 0}
+    return {name: value for name, value in row.items() if name != "winner"} | marks
+
+
+@pytest.mark.parametrize("way", [in_capitals, with_marks])
+@pytest.mark.parametrize("kind", ["csv", "json", "frame"])
+def test_columns_in_capitals_or_with_marks_of_the_winner_are_known(tmp_path, battles, way, kind):
+    battles[0] = {**battles[0], "winner": "tie"} if way is in_capitals else battles[0]
+    plain = tu.Pairs.from_frame({name: [row[name] for row in battles] for name in battles[0]})
+    rows, path = [way(row) for row in battles], tmp_path / f"arena.{kind}"
+    table = {name: [row[name] for row in rows] for name in rows[0]}
+    if kind == "csv":
+        path.write_text("\n".join([",".join(table), *(",".join(map(str, row.values())) for row in rows)]))
+    elif kind == "json":
+        path.write_text(json.dumps(rows))
+    pairs = tu.read_pairs(table if kind == "frame" else path)
+    assert pairs.contests == plain.contests
+    assert np.array_equal(pairs.shown, plain.shown)
+    assert np.array_equal(pairs.verdict, plain.verdict)
+
+
+def test_two_marked_winners_are_told_and_none_is_no_verdict():
+    columns = {"item": [1, 2, 3], "model_a": list("xxx"), "model_b": list("yyy")}
+    marks = {"winner_model_a": [True, 0, 0.0], "winner_model_b": [False, 0, 0.0], "winner_tie": [False, 0, 1.0]}
+    pairs = tu.Pairs.from_frame({**columns, **marks}, judge=None)
+    assert (pairs.verdict.tolist(), pairs.n_open) == ([0, 2], 1)
+    with pytest.raises(InvalidLabels, match="row 3"):
+        tu.Pairs.from_frame({**columns, **marks, "winner_model_b": [0, 0, 1]}, judge=None)
+
+
 def test_a_table_with_items_may_call_its_systems_models():
     text = "item,model_a,model_b,winner\n1,x,y,model_b\n1,y,x,tie (bothbad)\n2,x,y,y\n"
     pairs = tu.read_pairs(io.StringIO(text))

@@ -15,13 +15,22 @@ from typing import Any
 from trueup.adapters.adapter import Adapter, Basis
 from trueup.adapters.collecting import Collector, hashed, listed, plain
 from trueup.adapters.content import Content, Head
-from trueup.data.pairs import AS_NAMED, ITEM_TEXTS, REVERSED, UNKNOWN
+from trueup.data.pairs import (
+    AS_NAMED,
+    ITEM_TEXTS,
+    ONE_HOT,
+    REVERSED,
+    UNKNOWN,
+    VERDICTS,
+    marked_winner,
+    who_won,
+)
 
 _QUESTION, _SCORE = "winner", "score"
 _LONGEST_NAME = 40  # characters of a prompt that names its item; longer ones are hashed
 _FIRST, _SECOND, _TIE = "first", "second", "tie"
 _CLASSES = (_FIRST, _SECOND)
-_QUESTION_IDS, _BATTLE_IDS = ("question_id", "conversation_id"), ("id",)
+_QUESTION_IDS, _BATTLE_IDS = ("item", "question_id", "prompt_id", "conversation_id"), ("id",)
 _SIDE = re.compile(r"(.+)_[ab12]")  # columns about one of the two sides, such as conversation_a and conversation_b
 _SYSTEM = re.compile(r"model_|generator_|winner")  # columns that name a system or the winner
 _NO_QUESTION = (
@@ -107,13 +116,13 @@ def _mt_bench_pair(row: Mapping[str, Any], flips: _Flips, collector: Collector) 
 def _arena(row: Mapping[str, Any], flips: _Flips, collector: Collector) -> None:
     a, b = str(row.get("model_a")), str(row.get("model_b"))
     item = _pair_item(row, a, b, collector)
-    winner = str(row.get("winner"))
-    names = {"model_a": _FIRST, "model_b": _SECOND}
-    said = _TIE if winner.startswith("tie") else names.get(winner)
-    if winner.startswith("tie ("):
+    winner = row["winner"] if "winner" in row else marked_winner([row.get(name) for name in ONE_HOT])
+    place = who_won(winner, a, b)
+    if str(winner).startswith("tie ("):
         collector.map("ties of a special kind read as ties")
     judge = row.get("judge")  # a model and its prompt, or a person
     labeler = _judge_name(judge) if isinstance(judge, list) else str(collector.person(judge))
+    said = None if place is None else VERDICTS[place]
     _vote(item, labeler, said, collector, swap=a > b, shown=REVERSED if a > b else AS_NAMED)
 
 
@@ -235,7 +244,7 @@ _MT_BENCH: dict[tuple[str, ...], _Reader] = {
 
 
 def _layout_of(keys: Mapping[str, Any], layouts: Mapping[tuple[str, ...], _Reader]) -> tuple[str, ...] | None:
-    return next((layout for layout in layouts if set(layout) <= keys.keys()), None)
+    return next((layout for layout in layouts if set(layout) <= {str(key).casefold() for key in keys}), None)
 
 
 def _adapter(
@@ -253,7 +262,8 @@ def _adapter(
         judge = re.search(
             r"judge_model=([^,]+?)(\.jsonl?|,|$)", content.file_name
         )  # JudgeBench has the judge in the file's name
-        for number, row in enumerate(collector.objects(_rows(content), "rows"), start=1):
+        for number, cells in enumerate(collector.objects(_rows(content), "rows"), start=1):
+            row = {str(name).casefold(): cell for name, cell in cells.items()}
             named = {"judge_model": judge[1], **row} if judge and not row.get("judge_model") else row
             stem = re.sub(r"_outputs$", "", content.stem)
             layouts[layout]({**named, "__stem": stem, "__row": number}, flips, collector)
@@ -286,7 +296,7 @@ ARENA = _adapter(
     "Votes of an arena or of MT-Bench's people: JSON, JSON Lines",
     "votes: winners",
     _DOCUMENTED,
-    {("model_a", "model_b", "winner"): _arena},
+    {("model_a", "model_b", "winner"): _arena, ("model_a", "model_b", *ONE_HOT[:2]): _arena},
 )
 JUDGE_BENCH = _adapter(
     "JudgeBench: outputs of judges, JSON Lines",

@@ -20,6 +20,7 @@ from trueup.data.encoding import (
     Vocabulary,
     check_named,
     check_names,
+    is_marked,
     is_null,
     vocabulary_from,
 )
@@ -127,7 +128,7 @@ def read_votes(
 
 def _crowds(marks: Distinct, labeler: Codes, labelers: Vocabulary) -> frozenset[Hashable]:
     """The labelers whose votes are marked as those of an anonymous crowd."""
-    marked = [code for code, value in enumerate(marks.values) if str(value).casefold() in ("1", "1.0", "true")]
+    marked = [code for code, value in enumerate(marks.values) if is_marked(value)]
     rows = np.isin(marks.codes, marked) if marks.codes is not None else np.zeros(len(labeler), dtype=bool)
     return frozenset(labelers[np.unique(labeler[rows])].tolist())
 

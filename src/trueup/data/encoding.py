@@ -36,6 +36,11 @@ def is_null(value: object) -> bool:
     return type(value).__name__ in {"NAType", "NaTType"} or (isinstance(value, np.datetime64) and bool(np.isnat(value)))
 
 
+def is_marked(value: object) -> bool:
+    """Whether a cell of a column of marks says yes."""
+    return str(value).strip().casefold() in ("1", "1.0", "true")
+
+
 class _Book(dict[Hashable, int]):
     """Gives each new name the next code; looking a known one up costs one dictionary access and no Python call."""
 

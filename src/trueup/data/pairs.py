@@ -17,7 +17,7 @@ from trueup._base.cells import plain_cell
 from trueup._base.types import Codes
 from trueup._base.validation import check_choice, preview
 from trueup._base.wording import some
-from trueup.data.encoding import Vocabulary, is_null, vocabulary_from
+from trueup.data.encoding import Vocabulary, is_marked, is_null, vocabulary_from
 from trueup.data.files import Format, Source, open_table
 from trueup.data.frames import Cells, FrameTable, Table, key_columns
 from trueup.data.gold import DRAWS, Drawn, check_contradictions, contradiction, given_inclusion_probabilities
@@ -29,7 +29,8 @@ VERDICTS = (FIRST, SECOND, TIE)
 AS_NAMED, REVERSED, UNKNOWN = 0, 1, 2  # how a pair was shown: the canonical first one first, second, or nobody knows
 BOTH = 2  # how a judge is heard who saw both orders
 _MIRRORED = np.array([1, 0, 2])
-_WORDS = {FIRST: 0, "a": 0, SECOND: 1, "b": 1, TIE: 2}  # a verdict about places; a name of a system goes before
+# A verdict about places; a name of a system goes before.
+_WORDS = {FIRST: 0, "a": 0, "model_a": 0, SECOND: 1, "b": 1, "model_b": 1, TIE: 2}
 ITEM_TEXTS = ("prompt", "question", "instruction")  # what two systems answered, which names an item by itself
 # Other names of the columns, for tables that lack the usual one.
 _OTHER_NAMES = {
@@ -38,6 +39,7 @@ _OTHER_NAMES = {
     "first": ("model_a", "system_a"),
     "second": ("model_b", "system_b"),
 }
+ONE_HOT = ("winner_model_a", "winner_model_b", "winner_tie")  # columns of which one is marked, in place of a winner
 _HEARD = ("", " (reversed)", " (both orders)")
 Contest = tuple[Hashable, Hashable, Hashable]
 
@@ -97,7 +99,8 @@ class Pairs:
             the name of one of them or of their column, "first", "second" or "tie", or null for no verdict. Without
             `judge`, all verdicts are of one. A frame without one of the usual names may have another: prompt, question,
             instruction, question_id or prompt_id for the item, labeler or annotator for the judge, model_a or system_a
-            for the first, model_b or system_b for the second.
+            for the first, model_b or system_b for the second, winner_model_a, winner_model_b and winner_tie, of which
+            one is 1, for the winner. Capitals do not matter.
 
         Examples
         --------
@@ -326,6 +329,8 @@ def pairs_from(table: Table, columns: Mapping[str, Any], *, judge_may_lack: bool
     table.read([pair for role, key in keys.items() for pair in zip(key, parts[role], strict=True)])
     rows = {role: list(zip(*(part.values for part in some), strict=True)) for role, some in parts.items()}
     cells = {role: [row[0] for row in some] if len(keys[role]) == 1 else some for role, some in rows.items()}
+    if len(keys["winner"]) > 1:
+        cells["winner"] = [marked_winner(row) for row in rows["winner"]]
     judges = cells.get("judge", ["judge"] * len(cells["item"]))
     lists = (cells["item"], judges, cells["first"], cells["second"], cells["winner"])
     words = {**_WORDS, named["first"].lower(): 0, named["second"].lower(): 1}
@@ -335,10 +340,30 @@ def pairs_from(table: Table, columns: Mapping[str, Any], *, judge_may_lack: bool
 
 
 def _column_of(role: str, name: Any, columns: list[str]) -> Any:
-    """The column of a role: the one named, or where the usual one is lacking another that is known."""
+    """The column of a role: the one named, or where the usual one is lacking others that are known."""
     if name != role or name in columns:
         return name
-    return next((other for other in _OTHER_NAMES.get(role, ()) if other in columns), name)
+    found = {str(column).casefold(): column for column in columns}
+    other = next((found[known] for known in (role, *_OTHER_NAMES.get(role, ())) if known in found), None)
+    if other is None and role == "winner" and found.keys() >= set(ONE_HOT[:2]):
+        return [found[known] for known in ONE_HOT if known in found]
+    return name if other is None else other
+
+
+def marked_winner(cells: Sequence[Any]) -> Any:
+    """The place that one of the columns `ONE_HOT` marks; None where none is marked, and the cells where several are."""
+    marked = [verdict for verdict, cell in zip(VERDICTS, cells, strict=False) if is_marked(cell)]
+    return tuple(cells) if len(marked) > 1 else next(iter(marked), None)
+
+
+def who_won(winner: Any, first: Any, second: Any, words: Mapping[str, int] = _WORDS) -> int | None:
+    """0 for the first of two systems, 1 for the second, 2 for neither; None for what is none of these."""
+    names = {first: 0, second: 1}
+    word = winner.strip().lower() if isinstance(winner, str) else winner
+    if isinstance(word, str) and word.startswith("tie ("):  # arenas tell ties of bad answers apart
+        word = TIE
+    is_word = word not in {str(name).lower() for name in names}  # 'A' is no place where a system is called 'a'
+    return names.get(winner, words.get(word) if is_word else None)
 
 
 def _row(
@@ -352,12 +377,7 @@ def _row(
             raise InvalidLabels(f"every verdict must have a {role}, got none in row {number}; name it, or drop the row")
     if first == second:
         raise InvalidLabels(f"a pair must be of two systems, got {first!r} twice in row {number}; name the other one")
-    names = {first: 0, second: 1}
-    word = winner.strip().lower() if isinstance(winner, str) else winner
-    if isinstance(word, str) and word.startswith("tie ("):  # arenas tell ties of bad answers apart
-        word = TIE
-    is_word = word not in {str(name).lower() for name in names}  # 'A' is no place where a system is called 'a'
-    verdict = names.get(winner, words.get(word) if is_word else None)
+    verdict = who_won(winner, first, second, words)
     if verdict is None:
         raise InvalidLabels(
             f"the winner must be {first!r}, {second!r}, first, second, A, B or tie, got {winner!r} in row {number}; "
