@@ -79,7 +79,6 @@ def interval(
 
     Parameters
     ----------
-    low, high : float or None
     places : int, optional
         The decimals; by default those of `decimals`.
     least : int

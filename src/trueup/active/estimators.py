@@ -184,7 +184,6 @@ class MetricEstimator(ABC):
 
     Attributes
     ----------
-    name : str
     is_warranted : bool
         Whether its interval holds by the chances of the draws, whatever the votes are. One that believes a model has no
         such warrant, and is not shown to people who decide by it when to stop.

@@ -29,10 +29,8 @@ class Pool:
 
     Attributes
     ----------
-    labels : Labels
     aligned : AlignedPredictions
         What the systems under test say of every item.
-    metric : Metric
     positive : int
         Code of the positive class.
     prior : array of shape (n_items, n_classes)

@@ -219,8 +219,6 @@ class ActiveTest(Session):
         Stop once the better of two systems is better with this probability, at every look.
     target : {"sample", "population"}
         The metric on the items of the pool, or on the distribution they came from.
-    level : float
-    positive : class, optional
     blind : bool
         Whether experts answer without a prediction in sight. Answers of a session that is not blind are kept out of
         the valid interval.
@@ -231,7 +229,6 @@ class ActiveTest(Session):
         The share of draws that the same expert sees again, at least 50 cards later, while there is only one.
     checks : float
         The share of cards with an item of known class, where there is gold.
-    random_state : int, Generator or None
     storage : str or Storage, optional
         Where the log is kept, for several processes: ``"sqlite:///test.db"`` or ``"postgresql://…"``. The first makes
         the session, the others join it with the same data and settings; see `trueup.storage`.

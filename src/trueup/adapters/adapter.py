@@ -19,7 +19,6 @@ class Answer:
 
     Attributes
     ----------
-    item : hashable
     label : hashable, optional
         The class that is suggested; None where an expert should not be swayed.
     confidence : float, optional

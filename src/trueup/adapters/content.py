@@ -469,7 +469,6 @@ class Content:
 
     Parameters
     ----------
-    source : path, "-" or file-like
     file_format : {"csv", "tsv"}, optional
         The kind of table, of what has no suffix.
     """

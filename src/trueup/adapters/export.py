@@ -28,7 +28,6 @@ class Answers:
     votes : mapping from column to list
         ``item``, ``labeler``, ``label`` (None for an abstention) and ``run``, a row for each vote. Where the file has
         the order in which pairs were shown also ``shown``; see `Pairs`.
-    gold : dict from item to class
     predictions : mapping from column to list
         ``item``, ``system``, ``prediction`` and ``confidence`` in it (None where nothing is said), a row for each.
     classes : tuple, optional
@@ -56,7 +55,6 @@ class Export:
         The name of the format.
     source : str
         How errors call the file.
-    by_question : mapping from question to Answers
     items : dict from column to list
         What is known of the items, as `Labels.with_items` takes it: ``item`` and other columns.
     notes : tuple of str

@@ -82,7 +82,6 @@ def export_format(path: Source, *, item: str | Sequence[str] | None = "item", fi
 
     Parameters
     ----------
-    path : path, "-" or file-like
     item : str or None
         The column of items that makes a table a plain one.
     file_format : str

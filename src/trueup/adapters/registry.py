@@ -119,7 +119,6 @@ def write_tasks(
     ----------
     labels : Labels
         The items are of these, and their columns (`Labels.with_items`) are written along.
-    path : path
     file_format : str
         The tool, or "csv" or "jsonl" for a plain table; see `writable_formats`.
     items : iterable, optional

@@ -55,7 +55,6 @@ def auc(
     scores : array, mapping or Predictions
         In the order of ``labels.items``, by item, or `Predictions` with scores (two classes) or probabilities; of
         every item.
-    labels : Labels
     view : {"bayes", "deterministic", "subjectivist", "probabilistic"}
         "bayes": the AUC on draws of the truth, as in `compare`. The others are those of Urkullu et al.
         (2019), for two classes: the majority is the truth, ties broken by chance (DGT); every labeler is a truth of
@@ -64,10 +63,6 @@ def auc(
         spread of these views is a bootstrap: how much another sample would differ, not how wrong the labels are.
     noise, prior, target, positive, n_draws, random_state, progress, **sampling
         As in `compare`, for the view "bayes"; `target` is by default these very items.
-
-    Returns
-    -------
-    Estimate
 
     Warns
     -----

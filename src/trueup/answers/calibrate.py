@@ -43,7 +43,6 @@ def calibrate(
         The source of each entry; entries of one source weigh together like one. By default each is its own.
     level : float
         Of the intervals that are to hold in this share of the sources.
-    random_state : int, Generator or None
     progress : callable, optional
         Called with the share of the work done.
 

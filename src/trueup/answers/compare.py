@@ -114,7 +114,6 @@ def compare(
         Truths that the answer rests on.
     check_dependence : bool
         Whether to check that labelers err independently and to warn where they do not.
-    random_state : int, Generator or None
     progress : callable, optional
         Called with the share of the work done.
     engine : {"scipy", "numba", "torch", "dask"}, optional
@@ -122,10 +121,6 @@ def compare(
         default as `trueup.engines` says.
     **sampling
         With a named noise model: n_chains, n_warmup of `trueup.noise.sample`.
-
-    Returns
-    -------
-    Comparison
 
     Examples
     --------

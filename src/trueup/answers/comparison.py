@@ -93,10 +93,8 @@ class Comparison(Answer, Mapping[Any, Estimate]):
         What was asked: labels, outputs, metric, positive class, target, level, seed.
     model : NoiseModel or None
         The noise model that was named.
-    measure : Metric
     draws : array of shape (n_draws, n_systems)
         The metric of each system; a row is of one truth.
-    truth : TruthDraws
     warnings : tuple of str
         Sentences a user should read before trusting the numbers.
     core : TruthModel or None
@@ -548,7 +546,6 @@ def separated(differences: Floats, error: float) -> tuple[Floats, Floats, Floats
     ----------
     differences : array of shape (n_draws, n_pairs)
         Draws, NaN where undefined.
-    error : float
 
     Returns
     -------

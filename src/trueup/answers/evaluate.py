@@ -112,7 +112,6 @@ def evaluate(
         items, or mappings from item. The target is then the population, of which clusters are a sample.
     check_dependence : bool
         Whether to check that labelers err independently and to warn where they do not.
-    random_state : int, Generator or None
     progress : callable, optional
         Called with the share of the work done.
     engine : {"scipy", "numba", "torch", "dask"}, optional
@@ -121,10 +120,6 @@ def evaluate(
     **options
         For the method; with a named noise model those of `trueup.noise.sample` (n_chains, n_warmup, n_draws), and
         n_draws for the plain answer.
-
-    Returns
-    -------
-    Evaluation
 
     Examples
     --------

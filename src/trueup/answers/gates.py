@@ -88,7 +88,6 @@ class GateReport:
 
     Attributes
     ----------
-    results : tuple of GateResult
     required : float
         The probability that is asked for.
     require_gold : bool
@@ -213,10 +212,6 @@ def gate(
     require_gold : bool
         Whether a gate is undecided that rests on votes alone, or is about a group or a pair of systems with fewer than
         20 vetted items of its own.
-
-    Returns
-    -------
-    GateReport
 
     Examples
     --------

@@ -69,7 +69,6 @@ class Preferences(DerivedAnswer):
 
     Attributes
     ----------
-    pairs : Pairs
     evaluation : Evaluation
         Of how often the first of two wins; what the numbers rest on.
     ties : {"half", "class"}

@@ -89,7 +89,6 @@ class Task:
 
     Attributes
     ----------
-    labels : Labels
     outputs : AlignedPredictions
         What the systems say of the items, in the order of the labels.
     metrics : mapping from str to Metric
@@ -98,7 +97,6 @@ class Task:
         Code of the positive class.
     noise : NoiseModel or None
         Not fitted, unless it is known; None for a method that uses none.
-    level : float
     seed : int
         Gives the same numbers again.
     settings : Settings

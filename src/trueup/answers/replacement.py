@@ -46,7 +46,6 @@ class HumanComparison:
 
     Attributes
     ----------
-    human : Hashable
     n_items : int
         Items with a vote of the judge, of this person and of at least one other.
     judge_as_good, human_as_good : float
@@ -71,7 +70,6 @@ class JudgeReplacement:
 
     Attributes
     ----------
-    judge : Hashable
     passed : bool
         Whether the winning rate is one half or more.
     winning_rate : float
@@ -81,8 +79,6 @@ class JudgeReplacement:
     difference : Estimate
         By how much the mean person errs more than the judge, from the core's draws of the truth: share of wrong votes,
         or mean distance from the truth for ratings.
-    humans : tuple of HumanComparison
-    sentence : str
     """
 
     judge: Hashable
@@ -122,23 +118,12 @@ class JudgeReplacement:
 
 @dataclass(frozen=True)
 class Replacement(Mapping[Any, JudgeReplacement]):
-    """Which judges may replace a person; ``answer["gpt"]`` has the answer for one.
-
-    Attributes
-    ----------
-    judges : dict from judge to JudgeReplacement
-    epsilon : float
-        What a judge is allowed to fall short by, since it costs less.
-    scale : {"nominal", "ordinal", "interval"}
-    error : float
-        The false discovery rate of the wins.
-    warnings : tuple of str
-    """
+    """Which judges may replace a person; ``answer["gpt"]`` has the answer for one."""
 
     judges: dict[Any, JudgeReplacement]
-    epsilon: float
-    scale: Scale
-    error: float
+    epsilon: float  # what a judge is allowed to fall short by, since it costs less
+    scale: Scale  # {"nominal", "ordinal", "interval"}
+    error: float  # the false discovery rate of the wins
     warnings: tuple[str, ...] = ()
 
     def __getitem__(self, judge: Any) -> JudgeReplacement:
@@ -216,8 +201,6 @@ def may_replace(
 
     Parameters
     ----------
-    labels : Labels
-    judges : labeler or sequence of labelers
     humans : sequence of labelers, optional
         At least three that share 30 items with the judge and others; by default all labelers that are not judges.
     epsilon : float or {"experts", "skilled", "crowd"}

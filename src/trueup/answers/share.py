@@ -352,7 +352,6 @@ def share(
     ----------
     labels : Labels
         The votes, and checked items that were drawn at random (``labels.with_gold(…, drawn="random")``).
-    of : class, optional
     at_least : float, optional
         In place of `of`, for ratings: the share of all classes that are at least this number.
     by : str or mapping, optional
@@ -425,7 +424,6 @@ def mean_score(
 
     Parameters
     ----------
-    labels : Labels
     values : mapping from class to number, optional
         The score of each class; by default the class itself, where all are numbers.
     by, cluster, weights, noise, prior, target, level, check_dependence, random_state, progress, **sampling

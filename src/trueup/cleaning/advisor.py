@@ -106,7 +106,6 @@ def value_of_cleaning(
         Of all labels that could be cleaned.
     best : int, optional
         The position of the one that would be cleaned; by default the largest.
-    name : str, optional
 
     Returns
     -------
@@ -194,10 +193,8 @@ class CleanOrVote:
 
     Attributes
     ----------
-    item : hashable
     clean, vote : float
         The expected improvement of the metric by either.
-    clean_cost, vote_cost : float
     choice : {"clean", "vote", "neither"}
         What buys more improvement for its cost.
     why : str
@@ -237,13 +234,8 @@ def clean_or_vote(
     chances : array of shape (n_classes,)
     confusion : array of shape (n_classes, n_classes)
         P(vote | truth) of the next labeler, rows the truth.
-    clean_cost, vote_cost : float
     item : hashable, optional
         For the words.
-
-    Returns
-    -------
-    CleanOrVote
 
     Examples
     --------
@@ -320,12 +312,10 @@ class CleaningAdvisor(Session):
         Stop once the next label is unlikely to improve the metric by this much.
     level : float
         How unlikely: 1 − level; and the level of intervals.
-    positive : class, optional
     n_jobs : int, optional
         As for joblib; any joblib backend will do.
     memory_limit : int
         Bytes for temporary arrays.
-    random_state : int, Generator or None
     progress : callable, optional
         Called with how many models are trained, and how many there are.
     storage : str or Storage, optional

@@ -104,7 +104,6 @@ def expected_improvement(
 
     Parameters
     ----------
-    estimator : scikit-learn classifier
     X : array or sparse matrix of shape (n_train, n_features)
     y : integer array of shape (n_train,)
         The labels as they are, as codes of ``scorer.classes``.
@@ -134,10 +133,6 @@ def expected_improvement(
         As for `retrained_scores`.
     memory_limit : int
         Bytes for temporary arrays.
-
-    Returns
-    -------
-    EMI
 
     References
     ----------

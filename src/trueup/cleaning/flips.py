@@ -188,10 +188,6 @@ def retrained_scores(
     progress : callable, optional
         Called with how many models are trained, and how many there are.
 
-    Returns
-    -------
-    Retrained
-
     Examples
     --------
     >>> from sklearn.tree import DecisionTreeClassifier

@@ -47,7 +47,6 @@ def check_until(
     n_sample : int, optional
         How many items are drawn at random and checked first; by default as many as afford the wrong
         labels that votes let expect among them.
-    random_state : int, Generator or SeedSequence, optional
 
     Returns
     -------

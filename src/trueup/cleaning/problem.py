@@ -157,8 +157,6 @@ class CleaningProblem:
     ----------
     estimator : scikit-learn classifier
         Not fitted, with a seed of its own.
-    X : array, sparse matrix or data frame with a row for each item
-    labels : Labels
     noise : NoiseModel
         Fitted.
     codes : integer array of shape (n_items,)
@@ -172,10 +170,8 @@ class CleaningProblem:
         The two parts; without a split both are all items.
     costs : array of shape (n_items,)
         What the oracle's look at each item costs.
-    metric : Metric
     positive : int
         Code of the positive class.
-    resources : Resources
     """
 
     estimator: Any

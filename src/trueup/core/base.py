@@ -62,7 +62,6 @@ def base_of(labels: Labels, candidates: Sequence[NoiseModel] = (), *, clip: Clip
 
     Parameters
     ----------
-    labels : Labels
     candidates : sequence of NoiseModel
         A model of these takes the place of Dawid–Skene if votes that it was not told are likelier under it.
     clip : callable

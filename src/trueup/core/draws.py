@@ -20,13 +20,10 @@ def draw_truths(
 
     Parameters
     ----------
-    rows : Rows
-    theta : ThetaDraws
     known : integer array of shape (n_rows,)
         The class of checked items, -1 for all others.
     each : int
         Truths for each θ.
-    rng : Generator
     times : array of shape (n_rows,), optional
         How many items each row stands for.
 

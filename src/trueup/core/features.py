@@ -95,7 +95,6 @@ def build_features(
         The class that each system names, -1 for none. Equal systems count once.
     scores : array of shape (n_scorers, n_items), optional
         Of the positive class, as `standard_scores` gives them.
-    positive : int, optional
     slices : integer array of shape (n_items,), optional
         -1 for none.
     with_classes : bool

@@ -46,8 +46,6 @@ class Recalibration:
     ----------
     rows : Rows
         The items, with weights that sum to 1.
-    features : Features
-    prior : CrowdPrior
     centres : array of shape (n_levels,), optional
         The levels that votes expect, where the rows are a part of the items.
     """
@@ -166,19 +164,11 @@ def _representative(rows: Rows, features: Features) -> Rows:
 
 @dataclass(frozen=True, eq=False)
 class Checks:
-    """Checked items that were drawn at random.
-
-    Attributes
-    ----------
-    rows : Rows
-    truth : integer array of shape (n_checks,)
-    weights : array of shape (n_checks,)
-        How many evenly drawn items each is worth.
-    """
+    """Checked items that were drawn at random."""
 
     rows: Rows = field(repr=False)
-    truth: Codes = field(repr=False)
-    weights: Floats = field(repr=False)
+    truth: Codes = field(repr=False)  # (n_checks,)
+    weights: Floats = field(repr=False)  # (n_checks,): how many evenly drawn items each is worth
 
     def log_likelihood(self, beta: Floats, gamma: Floats) -> Floats:
         """Of each θ, shape (n_points,)."""

@@ -42,14 +42,12 @@ class TruthModel:
 
     Attributes
     ----------
-    labels : Labels
     base : array of shape (n_items, n_classes)
         P(class | votes); see `trueup.core.base`.
     codes : integer array of shape (n_systems, n_items)
         The class that each system names, -1 for none.
     scores : array of shape (n_scorers, n_items), optional
         Scores of the positive class, NaN for none.
-    positive : int, optional
     centres : array of shape (n_levels,), optional
         The levels that votes let expect, where these are not the means of the base; see `own_centres`.
     slices, clusters : integer arrays of shape (n_items,), optional
@@ -58,9 +56,6 @@ class TruthModel:
         How many items each stands for, where these are some of many.
     may_sample : bool
         Whether some items may stand for all where there are very many.
-    prior : CrowdPrior
-    n_draws : int
-    seed : int
     """
 
     labels: Labels = field(repr=False)
@@ -236,7 +231,6 @@ class TruthModel:
         ----------
         drawn : integer array of shape (n,)
             Places among the items that truths are drawn of.
-        n_points : int
 
         Returns
         -------
@@ -361,12 +355,7 @@ def own_centres(labels: Labels, base: Floats, codes: Codes, labelers: Codes) -> 
 
 
 class LabelersApart:
-    """What the votes of all labelers but one say of an item.
-
-    Parameters
-    ----------
-    labels : Labels
-    """
+    """What the votes of all labelers but one say of an item."""
 
     def __init__(self, labels: Labels) -> None:
         labels = replace(labels, votes=shared_votes(labels))

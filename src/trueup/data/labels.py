@@ -256,7 +256,6 @@ class Labels(Votes):
 
         Parameters
         ----------
-        frame : pandas, polars or pyarrow frame, or a dict of columns
         item, labeler, label : str
             The names of the columns. Several columns may name an item together: ``["prompt", "system"]``, or
             ``"prompt,system"``; its name is then a tuple, and they become item columns.

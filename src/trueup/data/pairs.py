@@ -50,7 +50,6 @@ class Pairs:
 
     Attributes
     ----------
-    systems, judges : Vocabulary
     contests : list of (item, first, second)
         In canonical order: the first system before the second by name.
     contest, judge, shown, verdict : integer array of shape (n_verdicts,)
@@ -93,7 +92,6 @@ class Pairs:
 
         Parameters
         ----------
-        frame : frame or mapping from column to values
         item, judge, first, second, winner : str
             The names of the columns. `first` and `second` are the systems in the order they were shown; the winner is
             the name of one of them or of their column, "first", "second" or "tie", or null for no verdict. Without

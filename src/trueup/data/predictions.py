@@ -153,7 +153,6 @@ class Predictions:
 
         Parameters
         ----------
-        frame : pandas, polars or pyarrow frame, or a dict of columns
         item : str or None
             The column of items; None to follow ``labels.items``.
         prediction, score : str
@@ -199,7 +198,6 @@ class Predictions:
 
         Parameters
         ----------
-        labels : Labels
         min_votes : int
             Labelers with fewer votes for a class are left out.
         """
@@ -256,7 +254,6 @@ class Predictions:
 
         Parameters
         ----------
-        labels : Labels
         unknown : {"error", "ignore"}
             A prediction for an item that is not in the labels: an error, or left out and counted.
         missing : {"error", "ignore"}

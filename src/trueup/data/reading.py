@@ -87,7 +87,6 @@ def write_labels(
 
     Parameters
     ----------
-    labels : Labels
     path : path
         The file of the votes.
     items : path, optional

@@ -37,7 +37,6 @@ class CocoScores:
     recall : array of shape (n_limits, n_areas, n_thresholds, n_categories)
         The recall that is reached with 1, 10 and 100 detections of an image and class.
     thresholds : array of shape (n_thresholds,)
-    areas, categories : tuples of str
     """
 
     precision: Floats

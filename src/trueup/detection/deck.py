@@ -86,8 +86,6 @@ class Deck:
 
     Attributes
     ----------
-    pool : Pool
-    cards : tuple of Card
     drawn : dict
         How they were drawn, and of what; goes into the page and comes back with the answers.
     n_tiles : int
@@ -122,7 +120,6 @@ def make_deck(
 
     Parameters
     ----------
-    pool : Pool
     n_candidates : int
         Candidates drawn at random, each with the same chance; all of them where there are fewer.
     n_tiles : int
@@ -134,7 +131,6 @@ def make_deck(
         Fewer where there is no such object in a tile that was not drawn.
     split : int
         Each image has split × split tiles.
-    seed : int
 
     Examples
     --------
@@ -353,13 +349,11 @@ def take_answers(deck: Deck, answers: Mapping[str, Any], *, file: str = "the ans
 
     Parameters
     ----------
-    deck : Deck
     answers : mapping from number to answer
         About candidates one of `ANSWERS`, about tiles a list of points, each an object without an outline, or their
         number. Points beside the tile do not count: they are in another one.
     file : str
         What errors call them.
-    random_state : int
     """
     numbers = deck.numbered
     strange = [key for key in answers if key not in numbers]

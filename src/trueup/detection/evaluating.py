@@ -45,7 +45,6 @@ def evaluate_at_cuts(
     ----------
     pool : Pool
         Of `match`.
-    system : str, optional
     cuts : sequence of float
         The overlaps, each as `iou` of `match`; all else is as the pool was made, also a `join` that was told.
     labels : Labels, optional
@@ -53,10 +52,6 @@ def evaluate_at_cuts(
         that was, by at least the cut. Each that was vetted is carried to one, with the chance with which it was drawn.
     **options
         Of `evaluate`.
-
-    Returns
-    -------
-    dict from cut to Evaluation
 
     Examples
     --------

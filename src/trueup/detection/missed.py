@@ -91,7 +91,6 @@ class MissedObjects:
     Attributes
     ----------
     draws : array of shape (n_draws, n_categories)
-    n_searched, n_tiles : int
     n_seen : int
         Objects without an outline in the tiles that were searched.
     """
@@ -119,8 +118,6 @@ def missed_objects(
         Objects without an outline in each tile that was searched; an object is in the tile of its centre.
     n_tiles : int
         All tiles of all images.
-    n_draws : int
-    random_state : int, Generator or None
 
     Examples
     --------

@@ -108,7 +108,6 @@ class Found:
     overlap : array of shape (n,)
         With the shape of its candidate.
     boxes : array of shape (n, 4)
-    masks : tuple of Mask or None
     areas : array of shape (n,), optional
         By default of the boxes.
     """
@@ -145,8 +144,6 @@ class Pool:
 
     Attributes
     ----------
-    images : Images
-    categories : tuple of str
     image, category : integer arrays of shape (n_candidates,)
     boxes : array of shape (n_candidates, 4)
         The median of the shapes that annotators drew, or systems where no annotator drew one.
@@ -154,8 +151,6 @@ class Pool:
         The shape that is most like the others.
     votes : integer array of shape (n_annotators, n_candidates)
         1 drawn, 0 not drawn by who looked, -1 unknown, as in a crowd region of who drew one there.
-    annotators : tuple of str
-    found : mapping from systems to Found
     iou : float
         The overlap from which on a detection is at a candidate.
     matching : Matching or None
@@ -293,10 +288,6 @@ def match(
         For small things such as cells: shapes whose centres lie in each other are at the same place.
     join : float, optional
         The mean overlap from which on shapes of annotators are one candidate; by default `iou`.
-
-    Returns
-    -------
-    Pool
 
     Examples
     --------

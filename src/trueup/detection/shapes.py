@@ -219,7 +219,6 @@ class Shapes:
 
     Attributes
     ----------
-    images : Images
     categories : tuple of str
         Names of the classes, in the order of their codes.
     sources : tuple of str
@@ -234,7 +233,6 @@ class Shapes:
         How sure a system is; None for annotators.
     is_crowd : boolean array of shape (n,)
         Regions with many objects that nobody told apart.
-    masks : tuple of Mask, or None
     ids : array of shape (n,)
         What the file calls each shape.
     category_ids : array of shape (n_categories,)

@@ -46,7 +46,6 @@ def write_coco(
 
     Parameters
     ----------
-    pool : Pool
     path : path
         A JSON file of COCO's instances. Each annotation has "probability" (that it is an object), "drawn_by",
         "not_drawn_by" and "vetted". Its "area" is that of the pool, so of the mask where there is one.
@@ -173,10 +172,8 @@ def save_cards(
     ----------
     deck : Deck
         See `make_deck`.
-    path : path
     images : path, optional
         A folder of the photographs. Without it cards are drawn from the shapes alone, which is enough for a rehearsal.
-    title : str
     """
     write_text_safely(path, render_cards(deck, images=images, title=title))
     return Path(path)
@@ -205,22 +202,14 @@ def tile_figure(pool: Pool, card: Card, photos: Photos) -> str:
 
 @dataclass(frozen=True)
 class AppFiles:
-    """What `trueup serve` takes: files in one folder.
+    """What `trueup serve` takes: files in one folder."""
 
-    Attributes
-    ----------
-    votes, predictions, items, gold, images : Path
-        Of the session about candidates.
-    tiles : Path or None
-        Of the session in which tiles are searched, if any is in the deck.
-    """
-
-    votes: Path
+    votes: Path  # of the session about candidates
     predictions: Path
     items: Path
     gold: Path
     images: Path
-    tiles: Path | None = None
+    tiles: Path | None = None  # of the session in which tiles are searched, if any is in the deck
 
 
 def save_for_app(deck: Deck, folder: str | PathLike[str], *, images: str | PathLike[str] | None = None) -> AppFiles:

@@ -228,11 +228,9 @@ def error_sensitivity(problem: Problem, *, truth: Floats | None = None, n_points
 
     Parameters
     ----------
-    problem : Problem
     truth : array of shape (n_items, n_classes), optional
         P(class) of each item, by which ε is judged; by default what the votes say under the problem's noise. Draws
         that learn the noise together with the truth give a better ε, since a fitted model is too sure of itself.
-    n_points : int
     """
     check_integer(n_points, name="n_points", low=2)
     posterior = class_posterior(problem)

@@ -52,7 +52,6 @@ def bayes(
 
     Parameters
     ----------
-    problem : Problem
     target : {"sample", "population"}
         Metrics of these items, or of the population they came from (whose class shares are the prior).
     n_draws : int

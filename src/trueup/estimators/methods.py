@@ -80,7 +80,6 @@ def bayes_learned(
 
     Parameters
     ----------
-    labels : Labels
     predictions : integer array of shape (n_items,)
         Codes of the predicted classes, -1 for none.
     model, **sampling
@@ -121,7 +120,6 @@ class Method:
         The noise model that it needs where the caller names none; by default that of all doors.
     draws_noise : bool
         Whether it takes a noise model that is drawn together with the truth; else the model is fitted first.
-    shows_progress : bool
     needs : str, optional
         What it cannot do without beyond predictions and votes, by the name of the argument; files do not hold it.
     description : str

@@ -160,7 +160,6 @@ def class_posterior(problem: Problem, confusion: npt.ArrayLike | None = None) ->
 
     Parameters
     ----------
-    problem : Problem
     confusion : array of shape (n_classes, n_classes), optional
         P(prediction | truth), rows the truth. Without it predictions say nothing: p(y | z), eq. 21.
 

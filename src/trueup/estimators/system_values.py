@@ -160,7 +160,6 @@ def system_values(
     Parameters
     ----------
     truths : integer array of shape (n_draws, n_items)
-    aligned : AlignedPredictions
     population : Population, optional
         What the items are a sample of; by default they stand for themselves.
     weights : array of shape (n_draws, n_items), optional

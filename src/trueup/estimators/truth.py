@@ -51,7 +51,6 @@ def draw_truths(
 
     Parameters
     ----------
-    labels : Labels
     noise : str or NoiseModel
         A model that is drawn together with the truth, by name or not fitted (see `trueup.noise.sample`); or a known or
         fitted one, which is taken as it is.

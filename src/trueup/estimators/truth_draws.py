@@ -99,8 +99,6 @@ class TruthDraws:
         A class for each item in each draw; gold items have their own.
     chances : array of shape (n_items, n_classes), or callable () -> such an array
         P(class) of each item, or what works it out when it is asked for.
-    diagnostics : mapping
-    converged : bool
     notes : tuple of str
         Sentences a user should read.
     items : integer array, optional

@@ -67,7 +67,6 @@ class LabelerBias(Mapping[str, Estimate]):
 
     Attributes
     ----------
-    labeler : Hashable
     effects : dict from column to Estimate
         The difference in the rate of favourable verdicts: between items that are and are not, or for each standard
         deviation of a number.
@@ -101,11 +100,8 @@ class Biases(Mapping[Any, LabelerBias]):
 
     Attributes
     ----------
-    labelers : dict from labeler to LabelerBias
-    on : tuple of str
     basis : str
         What stood for the truth.
-    warnings : tuple of str
     """
 
     labelers: dict[Any, LabelerBias]

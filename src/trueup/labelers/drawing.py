@@ -28,7 +28,6 @@ class Sample:
 
     Attributes
     ----------
-    items : array
     chances : float array
         The chance of each to be drawn: its inclusion probability.
     strata : list or None
@@ -93,10 +92,6 @@ def draw_sample(
         in proportion to its items. At least one from each.
     random_state : int, Generator or None
         The same seed draws the same items.
-
-    Returns
-    -------
-    Sample
 
     Examples
     --------

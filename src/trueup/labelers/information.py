@@ -47,7 +47,6 @@ class Information:
     method : {"enumeration", "merging", "monte-carlo"}
     prior : array of shape (n_classes,)
         P(class).
-    n_labelers : int
     """
 
     bits: float
@@ -276,7 +275,6 @@ def expected_width(
     ----------
     noise, n_labelers, prior
         As in `mutual_information`; or `labeler_error` for symmetric labelers.
-    n_items : int
     model_error : float
         The model's rough error.
     level : float

@@ -230,7 +230,6 @@ class Correlations(Mapping[tuple[Any, Any], Estimate]):
 
     Attributes
     ----------
-    labelers : tuple
     matrix : array of shape (n_labelers, n_labelers)
     spread : array of shape (n_labelers, n_labelers)
         Standard errors on the scale artanh r.
@@ -299,7 +298,6 @@ class Tree:
 
     Attributes
     ----------
-    labelers : tuple
     joins : array of shape (n_labelers − 1, 4)
         As `scipy.cluster.hierarchy.linkage` has them.
     """
@@ -357,9 +355,6 @@ class Panel(PanelSize):
 
     Attributes
     ----------
-    labelers : tuple
-    correlations : Correlations
-    tree : Tree
     without, with_another : dict from labeler to PanelSize
         The panel without a labeler, and with one more like it: one that errs with the others as it does, and with it as
         the one nearest to it does.
@@ -367,8 +362,6 @@ class Panel(PanelSize):
         Whose share `width` is about.
     basis : str
         Whether errors were counted on checked items, or truths drawn from votes.
-    sentence : str
-    warnings : tuple of str
     """
 
     labelers: tuple[Any, ...]
@@ -457,12 +450,10 @@ def panel(
 
     Parameters
     ----------
-    labels : Labels
     truth : {"gold", "votes"}, optional
         What errors are errors against; by default gold where 30 items with two votes are checked.
     of : class, optional
         Whose share `Panel.width` is about; by default the second of two, else the most frequent.
-    random_state : int, Generator or None
 
     Examples
     --------

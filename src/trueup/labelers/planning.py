@@ -152,7 +152,6 @@ def plan(
 
     Parameters
     ----------
-    budget : float
     labeler_accuracy : float or sequence
         Rough accuracy of a labeler; of several their mean.
     error : float
@@ -161,7 +160,6 @@ def plan(
         Of a vote and of a vetting; what has no price cannot be bought.
     item_price : float
         Of an item itself, beyond votes and vettings: collecting it, running the model on it.
-    n_classes : int
     prior : array of shape (n_classes,), optional
         P(class); even by default.
     correlation : float
@@ -177,10 +175,6 @@ def plan(
         The kinds to choose from; all by default.
     level : float
         Of the interval.
-
-    Returns
-    -------
-    Plan
 
     References
     ----------

@@ -51,7 +51,6 @@ class RankedLabeler:
 
     Attributes
     ----------
-    labeler : Hashable
     votes : int
         With several on one item, of which each counts here; they are one witness in all else.
     accuracy : Estimate
@@ -99,7 +98,6 @@ class LabelerRanking:
 
     Attributes
     ----------
-    rows : tuple of RankedLabeler
     sort : {"information", "accuracy"}
     level : float
         Of the intervals shown.
@@ -264,7 +262,6 @@ def rank(
         The share of pure spammers expected beforehand.
     n_draws : int
         Draws of truth and matrices.
-    random_state : int, Generator or None
     engine : {"scipy", "numba", "torch", "dask"}, optional
         What works it out, "torch" for votes in memory, "dask" for votes that are scanned; see `trueup.engines`.
     progress : callable, optional

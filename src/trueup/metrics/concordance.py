@@ -204,7 +204,6 @@ class GroupedItems:
         The entries, sorted by item.
     of, against : array of shape (n_entries,)
         What an entry counts for as a positive and as a negative; one of them is 0.
-    n_items, n_groups : int
 
     Examples
     --------
@@ -238,7 +237,6 @@ class GroupedItems:
         item, group : integer array of shape (n_entries,)
             Positions of items and numbers of groups.
         positive : boolean array of shape (n_entries,)
-        n_items, n_groups : int
         mass : array of shape (n_entries,), optional
             What each entry counts for; 1 if not given.
         """

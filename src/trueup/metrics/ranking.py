@@ -82,8 +82,6 @@ def auc_draws(
     probabilities : array of shape (n_items,)
         P(positive) of each item.
     scores : array of shape (n_items,) or (n_systems, n_items)
-    n_draws : int
-    random_state : int, Generator or None
 
     Returns
     -------

@@ -451,7 +451,6 @@ class Monitor:
 
         Parameters
         ----------
-        text : str
         storage, name
             As of the monitor.
         **settings

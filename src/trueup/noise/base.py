@@ -42,10 +42,6 @@ class Sampler(ABC):
     A chain alternates two draws: the state of each item given the parameters, which is the same for all models, and the
     parameters given the states, which is `draw`. A state is a class, whose name may change while the chain runs.
 
-    Parameters
-    ----------
-    n_raters, n_classes, n_answers : int
-
     Attributes
     ----------
     table : array of shape (n_raters * n_answers, n_states)
@@ -155,10 +151,8 @@ class NoiseModel(ABC):
 
         Parameters
         ----------
-        labels : Labels
         n_raters : int
             The labelers.
-        n_chains : int
         """
         raise InvalidParameter(
             f"`noise` must be a model that can be drawn together with the truth, got {type(self).__name__}; fit it and "

@@ -48,7 +48,6 @@ class DawidSkene(TableModel):
 
     Parameters
     ----------
-    max_iter : int
     tol : float
         Least change of the loss per vote to go on.
     pooling : float or "auto", optional

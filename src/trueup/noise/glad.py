@@ -36,7 +36,6 @@ class GLAD(NoiseModel):
 
     Parameters
     ----------
-    max_iter : int
     tol : float
         Least change of the loss per vote to go on.
     newton_steps : int

@@ -381,7 +381,6 @@ class EffectiveLabelers:
         different labelers.
     correlation : float
         Mean correlation of the errors of two labelers on one item.
-    sentence : str
     """
 
     votes_per_item: float
@@ -492,7 +491,6 @@ def effective_labelers(
 
     Parameters
     ----------
-    labels : Labels
     model : NoiseModel, optional
         A fitted or known model with a confusion matrix for each labeler, which says what the truth may be; by default
         the mean of Dawid–Skene and soft truth, as in plain answers.

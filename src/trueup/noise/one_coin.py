@@ -26,7 +26,6 @@ class OneCoin(TableModel):
 
     Parameters
     ----------
-    max_iter : int
     tol : float
         Least change of the loss per vote to go on.
     right, wrong : float

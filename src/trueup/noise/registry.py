@@ -78,7 +78,6 @@ class Stack(NoiseModel):
         The part of the weight that all candidates share evenly.
     time_budget : float
         Seconds for comparing models; what does not fit in is left out and said so in ``reason_``.
-    random_state : int, Generator or None
 
     Attributes
     ----------
@@ -236,7 +235,6 @@ def choose(
 
     Parameters
     ----------
-    labels : Labels
     models : sequence of NoiseModel, optional
         The candidates, by default `default_candidates`.
     time_budget : float

@@ -48,7 +48,6 @@ class PosteriorDraws:
     truths : array of shape (n_kept, n_items)
         Some of the drawn truths, evenly spaced over the draws at positions `truth_draws`.
     log_likelihood : array of shape (n_draws,)
-    n_chains : int
     rhat, ess : float
         The worst R-hat and the least effective number of draws among prior, accuracies and the systems' accuracies.
     """
@@ -92,7 +91,6 @@ def sample(
 
     Parameters
     ----------
-    labels : Labels
     model : str or NoiseModel
         A model that can be drawn, by name ("dawid-skene", "one-coin", "ordinal", or one that was registered with
         samplers of its own) or as an object, whose parameters count and whose fit does not.

@@ -38,7 +38,6 @@ def apparent_error(*, error: npt.ArrayLike, mislabeling: npt.ArrayLike, n_classe
         The true error rate e = P(ŷ ≠ y).
     mislabeling : float or array
         ε = P(z ≠ y).
-    n_classes : int
 
     Returns
     -------
@@ -66,14 +65,6 @@ def rule_of_thumb(*, apparent: npt.ArrayLike, mislabeling: npt.ArrayLike) -> flo
     Under independence A − ε = e(1 − cε), so the rule says too little by exactly the share cε: 10% for two classes
     and ε = 0.05.
 
-    Parameters
-    ----------
-    apparent, mislabeling : float or array
-
-    Returns
-    -------
-    float or array
-
     Examples
     --------
     >>> round(rule_of_thumb(apparent=0.068, mislabeling=0.05), 4)
@@ -98,7 +89,6 @@ class TrueError:
         The number of items that Â was counted on; nan if unknown.
     n_checked : array
         The number of checked labels that ε̂ was counted on; inf if ε is known.
-    n_classes : int
 
     References
     ----------
@@ -170,7 +160,6 @@ class TrueError:
 
         Parameters
         ----------
-        level : float
         method : {"score", "fieller", "delta", "bootstrap"}
             "score" inverts a score test and holds best, also for small counts. "fieller" and "delta" take observed
             rates for the variances and are too narrow for few checked labels. "bootstrap" takes percentiles over
@@ -260,7 +249,6 @@ def true_error(
     n_checked : int or array, optional
         The number of labels, of *other* items than the n, that were checked to estimate ε. Without it ε is taken as
         known, and intervals do not carry its uncertainty.
-    n_classes : int
 
     Returns
     -------
@@ -309,7 +297,6 @@ def error_bounds(
         A = P(ŷ ≠ z).
     mislabeling : float or array
         ε = P(z ≠ y); below (C − 1)/C unless `dependence` is "any".
-    n_classes : int
     dependence : {"non-negative", "any"}
         Errors that come together rather than not, as on hard items, or no assumption at all.
 

@@ -218,10 +218,6 @@ def recover_confusion(
     labelers : sequence, optional
         Names for the first axis of `labeler`, for the error message.
 
-    Returns
-    -------
-    RecoveredConfusion
-
     References
     ----------
     Lam and Stork (2003), Evaluating classifiers by means of test data with noisy labels. IJCAI.

@@ -105,10 +105,6 @@ def labeling_policy(
     combine : {"majority", "optimistic"}
         How K labels become one, see `combined_mislabeling`.
 
-    Returns
-    -------
-    LabelingPolicy
-
     References
     ----------
     Lam and Stork (2003), Evaluating classifiers by means of test data with noisy labels. IJCAI.
@@ -145,10 +141,6 @@ def policy_boundary(
     n_labelers : int or array
         K, at least 2.
     combine : {"majority", "optimistic"}
-
-    Returns
-    -------
-    float or array
 
     Examples
     --------
@@ -192,10 +184,6 @@ def apparent_break_even(
     prevalence : float or array
         p, the share of positive items, strictly between 0 and 1.
 
-    Returns
-    -------
-    float or array
-
     References
     ----------
     Lam and Stork (2003), Evaluating classifiers by means of test data with noisy labels. IJCAI.
@@ -223,10 +211,6 @@ def true_break_even(*, apparent: npt.ArrayLike, labeler: npt.ArrayLike, prevalen
         r_L, above the prevalence.
     prevalence : float or array
         p, strictly between 0 and 1.
-
-    Returns
-    -------
-    float or array
 
     Examples
     --------
@@ -285,7 +269,6 @@ def noisy_labels_per_perfect(*, error: npt.ArrayLike, mislabeling: npt.ArrayLike
         The true error rate, about. At 0 or 1 the number is infinite: a perfect label leaves no variance there.
     mislabeling : float or array
         ε, below (C − 1)/C.
-    n_classes : int
 
     Returns
     -------

@@ -71,7 +71,6 @@ class DisputedItem:
 
     Attributes
     ----------
-    item : Hashable
     disagreement : float
         How much the item adds to the observed disagreement of Krippendorff's alpha; an even split counts the more, the
         more votes there are.
@@ -172,13 +171,11 @@ class Agreement(Mapping[str, Estimate]):
 
     Attributes
     ----------
-    labels : Labels
     scale : {"nominal", "ordinal", "interval", "ratio"}
     labelers : {"random", "fixed"}
         Whether labelers are a sample, too; "fixed" also where "random" was asked for and there are only two.
     level : float
         Of the intervals that are shown.
-    coefficients : dict from name to Estimate
     by_class : dict from class to Estimate
         If a labeler says this class, how often another says it, too.
     left_out : dict from name to str

@@ -41,7 +41,6 @@ class JudgeAgreement:
 
     Attributes
     ----------
-    judge : Hashable
     n_items : int
         Items of its votes that an expert voted on, too.
     percent, kappa, ac1 : Estimate
@@ -77,13 +76,10 @@ class Judges(Mapping[Any, JudgeAgreement]):
 
     Attributes
     ----------
-    rows : tuple of JudgeAgreement
     experts : tuple
         The experts; empty where judges are held against gold.
     ceiling : dict from measure to Estimate
         How well an expert agrees with another: "percent", "kappa", "ac1"; empty without two experts.
-    level : float
-    notes : tuple of str
     """
 
     rows: tuple[JudgeAgreement, ...]
@@ -269,18 +265,10 @@ def _ceiling(said: Floats) -> dict[str, Estimate]:
 @dataclass(frozen=True)
 class LeftOut:
     """Which items are left out together, and how often: kinds of items, or groups of them where there are many kinds.
-
-    Attributes
-    ----------
-    items : tuple of integer arrays
-        Those that are left out together.
-    times : array of shape (n_left_out,)
-        How many times that counts: the number of items of a kind.
-    n_items : int
     """
 
-    items: tuple[Codes, ...]
-    times: Floats
+    items: tuple[Codes, ...]  # those that are left out together
+    times: Floats  # (n_left_out,): how many times that counts: the number of items of a kind
     n_items: int
 
     @staticmethod

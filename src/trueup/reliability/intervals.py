@@ -192,7 +192,6 @@ class RateEstimate(AroundValue, ContinuousEstimate):
 
         Parameters
         ----------
-        value, variance : float
         n : float
             Items that the rate is of: what counts where all are alike, so that the variance says nothing.
         most : float, optional
@@ -220,7 +219,6 @@ class CoefficientEstimate(AroundValue):
         What the distribution lies lower by than the coefficient.
     bounds : (float, float)
         The scale is the logit between these.
-    name : str, optional
     """
 
     def __init__(

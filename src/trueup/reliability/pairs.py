@@ -19,20 +19,11 @@ _MOST_GROUPS = 200  # of items that Kendall's W is worked out without
 
 @dataclass(frozen=True)
 class PairTables:
-    """How often each two labelers said which classes of the items that both voted on.
-
-    Attributes
-    ----------
-    rows : VoteRows
-    table : array of shape (n_labelers, n_classes, n_labelers, n_classes)
-        Weights of items.
-    items : array of shape (n_labelers, n_labelers)
-        Items that both voted on.
-    """
+    """How often each two labelers said which classes of the items that both voted on."""
 
     rows: VoteRows
-    table: Floats
-    items: Floats
+    table: Floats  # (n_labelers, n_classes, n_labelers, n_classes): weights of items
+    items: Floats  # (n_labelers, n_labelers): items that both voted on
 
     @staticmethod
     def of(rows: VoteRows) -> PairTables:

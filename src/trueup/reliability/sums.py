@@ -33,18 +33,10 @@ _NUMBERS = {
 
 @dataclass(frozen=True)
 class Changes:
-    """What the sums of a part are made of.
+    """What the sums of a part are made of."""
 
-    Attributes
-    ----------
-    items : array of shape (n_items, n_sums)
-        What each item adds.
-    rows : array of shape (n_rows, n_sums)
-        By how much the sums change when a row goes.
-    """
-
-    items: Floats
-    rows: Floats
+    items: Floats  # (n_items, n_sums): what each item adds
+    rows: Floats  # (n_rows, n_sums): by how much the sums change when a row goes
 
 
 class AgreementSums:
@@ -52,7 +44,6 @@ class AgreementSums:
 
     Parameters
     ----------
-    rows : VoteRows
     scale : {"nominal", "ordinal", "interval", "ratio"}
     values : array of shape (n_classes,), optional
         The numbers of the classes.

@@ -21,28 +21,15 @@ _CELLS = 4_000_000  # numbers of an array of a part: 32 MB
 
 @dataclass(frozen=True)
 class VoteRows:
-    """One row for each labeler of each item; several votes of a labeler on an item share the row.
+    """One row for each labeler of each item; several votes of a labeler on an item share the row."""
 
-    Attributes
-    ----------
-    item, labeler : integer arrays of shape (n_rows,)
-        Positions; items in order.
-    shares : scipy.sparse.csr_array of shape (n_rows, n_classes)
-        The share of each class among the votes of the row; rows sum to 1.
-    n_items, n_labelers : int
-    weights : array of shape (n_items,)
-        What each item counts for; about 1 on average.
-    is_named : bool
-        Whether rows of one labeler are of one person, and not of an anonymous crowd.
-    """
-
-    item: Codes
+    item: Codes  # (n_rows,): positions; items in order
     labeler: Codes
-    shares: sparse.csr_array
+    shares: sparse.csr_array  # (n_rows, n_classes): the share of each class among the votes of the row; rows sum to 1
     n_items: int
     n_labelers: int
-    weights: Floats
-    is_named: bool
+    weights: Floats  # (n_items,): what each item counts for; about 1 on average
+    is_named: bool  # whether rows of one labeler are of one person, and not of an anonymous crowd
 
     @property
     def n_classes(self) -> int:

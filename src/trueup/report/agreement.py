@@ -17,12 +17,7 @@ _MOST_VOTES = 200_000  # of a report that is about something else
 
 
 def agreement_report(answer: Agreement) -> dict[str, Any]:
-    """All that the page says, as a dict that JSON can hold.
-
-    Parameters
-    ----------
-    answer : Agreement
-    """
+    """All that the page says, as a dict that JSON can hold."""
     data = answer.to_dict()
     return {
         "format": 1,

@@ -192,10 +192,6 @@ def save_report(data: Mapping[str, Any], path: str | PathLike[str]) -> Path:
     path : path
         With the suffix .html, .md or .json.
 
-    Returns
-    -------
-    Path
-
     Examples
     --------
     >>> save_report({"format": 1}, "report.pdf")
@@ -218,7 +214,6 @@ def render_junit(report: GateReport, *, name: str = "gates") -> str:
 
     Parameters
     ----------
-    report : GateReport
     name : str
         Of the suite, and the class of its cases.
 

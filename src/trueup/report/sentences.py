@@ -52,10 +52,8 @@ def answer(
 
     Parameters
     ----------
-    metric : mapping
     rests_on : str
         What the number rests on.
-    n_checked : int
     is_named : bool
         Whether the answer is that of a noise model or method that was named.
     refused : bool

@@ -549,7 +549,6 @@ def build_report(
         The votes that the labeler table is about; by default those of the first evaluation.
     comparison : Comparison, optional
         Of the same systems.
-    title : str, optional
     seed : int, optional
         By default that of the evaluation.
     settings : mapping, optional

@@ -42,10 +42,6 @@ def connect(url: str, token: str, *, timeout: float = 30.0) -> RemoteTest:
         From the owner's page, or from ``trueup serve --new-token NAME``. What is told is told by its person.
     timeout : float
         Seconds to wait for an answer. What was not answered is sent again, and counts once.
-
-    Returns
-    -------
-    RemoteTest
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:

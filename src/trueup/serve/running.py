@@ -320,8 +320,6 @@ def run(
         picklable; nothing is unpickled from the storage.
     url, name : str
         Its storage, and its name there.
-    settings : ServerSettings, optional
-    look : Look, optional
     announce : callable, optional
         Called with each line for the person at the console, e.g. ``print``.
     """

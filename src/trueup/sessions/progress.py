@@ -214,7 +214,6 @@ class SessionStatus:
     errors : Rate
         Of the answers whose truth is known beside them, by a settled item, by two who agree or by gold, those that are
         wrong. Without any, half of the answers that an expert did not repeat.
-    experts : tuple of ExpertStanding
     """
 
     items: int

@@ -57,7 +57,6 @@ def dawid_skene(
 
     Parameters
     ----------
-    n_items, n_classes, n_labelers : int
     votes_per_item : int, optional
         Distinct labelers drawn at random for each item; by default all vote.
     prior : array-like of shape (n_classes,), optional
@@ -77,7 +76,6 @@ def dawid_skene(
         predictions.
     classifier_confusion : array-like of shape (n_classes, n_classes), optional
         The classifier's matrix, in place of its accuracy.
-    random_state : int, Generator or None
 
     Returns
     -------
@@ -165,17 +163,10 @@ def baseline(
 
     Parameters
     ----------
-    n_items, n_labelers : int
     accuracy : number, (low, high) tuple or array
         Of the labelers: the same for all, uniform on a range, or one each.
     prevalence : float
         P(class 1).
-    classifier_accuracy : float
-    random_state : int, Generator or None
-
-    Returns
-    -------
-    Simulation
 
     Examples
     --------

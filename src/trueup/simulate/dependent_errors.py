@@ -72,7 +72,6 @@ def dependent(
 
     Parameters
     ----------
-    n_items, n_labelers : int
     votes_per_item : int, optional
         Distinct labelers drawn at random for each item; by default all vote.
     prior : array-like of shape (n_classes,)
@@ -95,7 +94,6 @@ def dependent(
         In every class, errors going to all other classes alike. None, and no matrix: no predictions.
     classifier_confusion : array-like of shape (n_classes, n_classes), optional
         The classifier's matrix given the class, in place of its accuracy.
-    random_state : int, Generator or None
 
     Returns
     -------

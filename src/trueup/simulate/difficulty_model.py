@@ -43,7 +43,6 @@ class PairSimulation:
 
     Attributes
     ----------
-    pairs : Pairs
     truth : integer array of shape (n_contests,)
         Who wins each contest in truth: 0 the first, 1 the second, 2 nobody.
     strengths : array of shape (n_systems,)
@@ -77,7 +76,6 @@ def pairs(
 
     Parameters
     ----------
-    n_contests, n_systems, n_judges : int
     accuracy : number, (low, high) tuple or array
         How often a judge names the side that wins in truth, both places averaged.
     position_bias : number, (low, high) tuple or array
@@ -88,7 +86,6 @@ def pairs(
         The share of true ties, of which half are called so.
     orders : {"random", "both", "named"}
         Each judge sees a contest in one order by chance, or in both; or all see the first by name first.
-    random_state : int, Generator or None
 
     Examples
     --------
@@ -176,7 +173,6 @@ def shared_difficulty(
 
     Parameters
     ----------
-    n_items, n_labelers : int
     votes_per_item : int, optional
         Distinct labelers drawn at random for each item; by default all vote.
     prior : array-like of shape (n_classes,)
@@ -191,7 +187,6 @@ def shared_difficulty(
         As `accuracy`. None: no predictions.
     classifier_slope : float, optional
         As `slope`; by default the mean of the labelers'.
-    random_state : int, Generator or None
 
     Returns
     -------

@@ -83,7 +83,6 @@ def urkullu(
         labelers' true and false positive rates, in (0.5, 1) and (0, 0.5).
     max_disturbance : float
         The disturbance of the worst classifier.
-    random_state : int, Generator or None
 
     Returns
     -------
@@ -156,9 +155,6 @@ def urkullu_scores(
     ----------
     probability : array-like of shape (n_items,)
         P(class 1) of each item.
-    n_classifiers : int
-    max_disturbance : float in [0, 1]
-    random_state : int, Generator or None
 
     Returns
     -------
@@ -234,7 +230,6 @@ def tars(
 
     Parameters
     ----------
-    n_items, n_labelers : int
     votes_per_item : int, optional
         Distinct labelers drawn at random for each item; by default all vote.
     prior : array-like of shape (n_classes,)
@@ -246,7 +241,6 @@ def tars(
         the paper's :math:`(r_{-1,+1}, r_{+1,-1})`, with -1 and +1 as classes 0 and 1.
     confusion : array-like of shape (n_labelers, n_classes, n_classes) or (n_classes, n_classes), optional
         The labelers' confusion matrices, rows are the truth; used in place of `noise_rates`.
-    random_state : int, Generator or None
 
     Returns
     -------
@@ -358,7 +352,6 @@ def su(
 
     Parameters
     ----------
-    n_items, n_labelers : int
     prior : array-like of shape (n_classes,)
         Class probabilities; their number is the number of classes.
     operating_point : (p_d, p_fa)
@@ -372,7 +365,6 @@ def su(
         φ of the labelers: the same for all, uniform on a range, or one each.
     participation : number, (low, high) tuple or array
         η of the labelers, in the same forms; 1.0 means that all vote on everything.
-    random_state : int, Generator or None
 
     Returns
     -------

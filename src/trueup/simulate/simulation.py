@@ -43,14 +43,12 @@ def ratings(
 
     Parameters
     ----------
-    n_items, n_classes, n_labelers : int
     votes_per_item : int, optional
         Distinct labelers drawn at random for each item; by default all rate.
     prior : array-like of shape (n_classes,), optional
         Class probabilities; uniform by default.
     classifier_accuracy : float, optional
         Of a classifier whose errors go to all classes alike; None for no classifier.
-    random_state : int, Generator or None
 
     Returns
     -------

@@ -67,10 +67,8 @@ class Card:
     ----------
     number : int
         The number of the "ask" event in the log, from 1 on: cards are in the order in which they were drawn.
-    item : hashable
     draw : int, optional
         The place of the item among all draws, from 1 on; None for cards with a purpose of their own.
-    propensity : float, optional
     purpose : str, optional
         "overlap", "repeat", "check", …; None for a draw.
     why : str, optional
@@ -153,7 +151,6 @@ class Grant:
         For which session, for whom, as what ("owner", "expert"), and what it is ("link", "cookie").
     created, expires : float
         Seconds since 1970.
-    used, revoked : float, optional
     """
 
     digest: str

@@ -74,7 +74,6 @@ def back_up(url: str, path: str | PathLike[str]) -> None:
 
     Parameters
     ----------
-    url : str
     path : path
         Must not exist, and have no question mark. It is a storage itself: ``sqlite:///`` and the path open it.
     """
@@ -108,7 +107,6 @@ def upgrade(url: str, *, backup: str | PathLike[str] | None = None) -> Path | No
 
     Parameters
     ----------
-    url : str
     backup : path, optional
         Where the backup is written; by default beside the database, or for a server in the current folder.
 
@@ -249,8 +247,6 @@ def open_session(kind: type[SomeSession], storage: str | Storage, name: str, *da
     ----------
     kind : type
         `ActiveTest` or `CleaningAdvisor`.
-    storage : str or Storage
-    name : str
     *data
         What the session was made with at first: its arguments that are passed by position.
     **changed

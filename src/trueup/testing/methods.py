@@ -42,7 +42,6 @@ class MethodExample:
 
     Attributes
     ----------
-    labels : Labels
     codes : integer array of shape (n_items,)
         The predicted classes, -1 for none.
     truth : integer array of shape (n_items,)

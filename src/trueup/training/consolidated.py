@@ -136,10 +136,6 @@ def noise_removed(
     filter, n_folds, random_state
         As for `trueup.estimators.mislabeled`.
 
-    Returns
-    -------
-    fitted classifier
-
     References
     ----------
     .. [1] C. E. Brodley, M. A. Friedl, "Identifying mislabeled training data", Journal of Artificial Intelligence
@@ -203,10 +199,6 @@ def noise_tolerant(
         P(label | truth), rows the truth; the identity for clean items.
     classes : array of shape (n_classes,), optional
         What the codes stand for; by default the codes themselves.
-
-    Returns
-    -------
-    fitted classifier
 
     References
     ----------

@@ -51,7 +51,6 @@ class VoteScorer:
         ----------
         estimator : fitted classifier
             Whose ``classes_`` are those of the labels.
-        X : array, sparse matrix or frame
         y : integer array of shape (n_rows,), optional
             Positions in ``labels.items``; by default X has all items in order.
         """
@@ -169,7 +168,6 @@ def scorer(
         The positive class; the last by default.
     n_draws : int
         Truths drawn for a score. The same seed serves every fold and every candidate.
-    random_state : int or None
 
     Returns
     -------

@@ -107,13 +107,11 @@ class NoisyGaussianNB(_NaiveBayes):
         Share of the largest variance of a feature that is added to all variances.
     tol : float
         Largest change of a belief at which to stop.
-    max_iter : int
 
     Attributes
     ----------
     theta_, var_ : arrays of shape (n_classes, n_features)
     class_log_prior_ : array of shape (n_classes,)
-    classes_, noise_
     posterior_ : array of shape (n_rows, n_classes)
         P(class | features, votes) of the rows trained on; for "mmse" P(class | votes).
     loss_history_ : list of float
@@ -189,12 +187,10 @@ class NoisyMultinomialNB(_NaiveBayes):
     method : {"ml", "map", "mmse"}
         Maximum likelihood; the same with a Dirichlet prior of `alpha` counts a feature; or with p(y|z) as fixed soft
         labels, and `alpha`. Trained on a plain y, "map" and "mmse" are scikit-learn's ``MultinomialNB``.
-    alpha : float
     noise, unlabelled, labels
         As for `NoisyLabelClassifier`.
     tol : float
         Largest change of a belief at which to stop.
-    max_iter : int
 
     Attributes
     ----------
@@ -299,7 +295,6 @@ class NoisyLogisticRegression(VoteClassifier):
         are an error.
     labels : Labels, optional
         The votes of all items, for cross-validation: `fit` then takes the positions of its items as y.
-    fit_intercept : bool
     solver : {"lbfgs", "trust-ncg"}
         The second uses Hessian-vector products.
     tol : float

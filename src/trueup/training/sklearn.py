@@ -217,7 +217,6 @@ class NoisyLabelClassifier(MetaEstimatorMixin, TrainedOnVotes):  # type: ignore[
 
         Parameters
         ----------
-        X : array, sparse matrix or frame of n_rows rows
         y : Labels, or array of shape (n_rows,)
             Votes on the rows of X, in the order of ``labels.items``; or, if the classifier was made with `labels`,
             positions in ``labels.items``; or else true classes.

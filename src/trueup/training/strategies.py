@@ -44,7 +44,6 @@ class Task:
 
     Attributes
     ----------
-    X : rows to train on only
     rows : integer array
         The rows of the X that was passed which these are.
     posterior : array of shape (n_rows of X, n_classes)

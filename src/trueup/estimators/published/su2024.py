@@ -61,7 +61,6 @@ def mmse(
 
     Parameters
     ----------
-    problem : Problem
     algorithm : {"auto", "ratios", "sampling", "exact"}
         How the expected operating point is computed: "ratios" of normals (Algorithm 1; two classes), "sampling"
         (Algorithms 2 and 4), or "exact", all pairs of counts. "auto" is "ratios" for two classes and "sampling" for
@@ -75,7 +74,6 @@ def mmse(
     mean : {"principal", "marsaglia"}
         The approximation of the mean of a ratio, see `trueup.posteriors.normal_ratio_mean`; the paper's is the
         second, which is about 1% off.
-    random_state : int, Generator or None
 
     Returns
     -------
@@ -226,7 +224,6 @@ def estimated_labels(
 
     Parameters
     ----------
-    problem : Problem
     start, tol, max_iter, clip
         As for `mmse`.
     random_state
@@ -266,12 +263,10 @@ def no_predictions(
 
     Parameters
     ----------
-    problem : Problem
     estimated : bool
         Take the most probable labels as true (fourth approach), without uncertainty.
     n_draws : int
         Draws, for more than two classes.
-    random_state : int, Generator or None
 
     Returns
     -------
@@ -298,12 +293,10 @@ def prior_average(
 
     Parameters
     ----------
-    problem : Problem
     n_grid : int
         Two classes: points along each axis of an even grid over the unit square.
     n_draws : int
         Two classes: draws, shared out over the grid. More: matrices K with uniform rows, one draw of the counts each.
-    random_state : int, Generator or None
 
     Returns
     -------
@@ -328,7 +321,6 @@ def ideal(problem: Problem, *, truth: npt.ArrayLike, random_state: RandomState =
 
     Parameters
     ----------
-    problem : Problem
     truth : integer array of shape (n_items,)
         The class of each item; needed for those with a prediction.
     random_state

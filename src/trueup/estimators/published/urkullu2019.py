@@ -165,8 +165,6 @@ def bootstrap_view(
     labels, scores, positive
         As for `deterministic`.
     view : {"probabilistic", "deterministic", "subjectivist"}
-    n_draws : int
-    random_state : int, Generator or None
 
     Returns
     -------

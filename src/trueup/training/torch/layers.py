@@ -69,7 +69,6 @@ class NoiseLayer(nn.Module):  # type: ignore[misc]
 
     Parameters
     ----------
-    n_classes : int
     n_answers : int, optional
         What a label can be; the classes by default. Further ones are abstentions.
     init : float, or array of shape (n_classes, n_answers)
@@ -179,7 +178,6 @@ class CrowdLayer(nn.Module):  # type: ignore[misc]
 
     Parameters
     ----------
-    n_labelers, n_classes : int
     n_answers : int, optional
         What a labeler can say; the classes by default. Further ones are abstentions.
     init : float, NoiseModel, or array of shape (n_labelers, n_classes, n_answers)

@@ -277,7 +277,6 @@ class PartialLabelLoss(nn.Module):  # type: ignore[misc]
 
         Parameters
         ----------
-        n_classes : int
         extra : float or array of shape (n_classes,)
             e: the probability that a class is in the set of an item of another class.
         hit : float or array of shape (n_classes,)

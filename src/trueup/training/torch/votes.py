@@ -272,7 +272,6 @@ class VoteDataset(Dataset):  # type: ignore[misc]
     ----------
     classes, labelers, answers : array
         The names that numbers in votes stand for.
-    n_classes, n_labelers, n_answers : int
     rows : integer array of shape (len(self),)
         The rows of X, and items of `labels`, that are here.
     noise_ : NoiseModel or None
@@ -362,8 +361,6 @@ class VoteDataset(Dataset):  # type: ignore[misc]
 
         Parameters
         ----------
-        batch_size : int
-        shuffle : bool
         generator : torch.Generator, optional
             Draws the order; pass one with a seed of its own to draw the same order again.
         **options

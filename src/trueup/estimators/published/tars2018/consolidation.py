@@ -110,10 +110,6 @@ def consolidated_confusion(
     random_state : int, Generator or None
         For these draws.
 
-    Returns
-    -------
-    ConsolidatedConfusion
-
     References
     ----------
     .. [1] M. Dolatshah, M. Teoh, J. Wang, J. Pei, "Cleaning Crowdsourced Labels Using Oracles for Statistical
@@ -351,17 +347,12 @@ def consolidate(
 
     Parameters
     ----------
-    labels : Labels
     noise : NoiseModel
         With a confusion matrix for each labeler: known (`Confusion`) or fitted (`DawidSkene`, `OneCoin`).
     rule : {"map", "likelihood"}
         "likelihood" leaves the prior out everywhere.
     max_numbers, n_draws, random_state
         As for `consolidated_confusion`.
-
-    Returns
-    -------
-    Consolidation
 
     Examples
     --------

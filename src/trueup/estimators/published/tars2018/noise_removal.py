@@ -52,7 +52,6 @@ def noise_removal(
         In the order of ``labels.items``, for the classifiers of the filter.
     classifiers, filter, n_folds
         As for `mislabeled`.
-    random_state : int, Generator or None
 
     Returns
     -------
@@ -113,7 +112,6 @@ def mislabeled(
         Call a label wrong if more than half of the classifiers disagree with it, or only if all do.
     n_folds : int
         Each item is judged by classifiers that were trained without its fold.
-    random_state : int, Generator or None
 
     Returns
     -------
