@@ -48,11 +48,7 @@ def current_client() -> Any | None:
 
 
 def wait_for(client: Any, future: Any) -> Any:
-    """The result of a future, however long it takes while the cluster has workers.
-
-    A scheduler holds tasks back until there is a worker, for ever if none comes. One that has had none for five minutes
-    is given up.
-    """
+    """The result of a future, however long it takes while the cluster has workers."""
 
     def say_failure() -> None:
         if future.status == "error":  # the task's own failure, which may be that it ran out of time
@@ -85,11 +81,7 @@ def _has_workers(client: Any) -> bool:
 
 
 def places_for(client: Any, sizes: Sequence[float]) -> list[str | None]:
-    """A worker for each of several blocks: neighbours together, and as much for each thread of the cluster.
-
-    Left to itself a scheduler puts two thirds of the blocks on one of two workers, and passes over them wait for it.
-    Where there are no workers yet, it is left to itself.
-    """
+    """A worker for each of several blocks: neighbours together, and as much for each thread of the cluster."""
     threads = client.ncores()
     if not threads:
         return [None] * len(sizes)
@@ -147,11 +139,7 @@ def reduce_over(
     work: Callable[..., Any],
     *shared: Any,
 ) -> Any:
-    """What ``work(block, *told)`` makes of every block, joined in pairs in the order of the blocks, in a tree there.
-
-    All that workers hold is the result of a task, also what is told where it is large, so what is lost with a worker is
-    computed again.
-    """
+    """What ``work(block, *told)`` makes of every block, joined in pairs in the order of the blocks, in a tree there."""
     name = work.__name__
     n_bytes = len(require("distributed.protocol.pickle", purpose="a cluster").dumps(shared))
     # As a list: older versions of dask take a tuple that begins with a function for a task.

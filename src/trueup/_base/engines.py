@@ -36,11 +36,7 @@ _named: ContextVar[str | None] = ContextVar("trueup_engine", default=None)  # wi
 
 @contextmanager
 def using_engine(engine: str | None) -> Iterator[None]:
-    """Let all that is worked out within the block use the engine a caller named; None leaves the choice as it was.
-
-    Steps that do not offer this engine choose as if none was named: a door checks with `choose_engine` what it honours.
-    Threads see it where their work went through `for_threads`.
-    """
+    """Let all that is worked out within the block use the engine a caller named; None leaves the choice as it was."""
     if engine is not None:
         _checked_name(engine)
     token = _named.set(_named.get() if engine is None else engine)
@@ -227,9 +223,4 @@ def _dask_standing() -> tuple[str | None, bool, str]:
     return where, True, 'for votes that are scanned, and where engine="dask" is named'
 
 
-_STANDING = {
-    "scipy": _scipy_standing,
-    "numba": _numba_standing,
-    "torch": _torch_standing,
-    "dask": _dask_standing,
-}
+_STANDING = {"scipy": _scipy_standing, "numba": _numba_standing, "torch": _torch_standing, "dask": _dask_standing}

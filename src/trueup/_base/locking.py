@@ -17,11 +17,7 @@ _SECONDS_BETWEEN = 0.05
 
 @contextmanager
 def locked(path: Path, *, wait: float | None = None) -> Iterator[None]:
-    """Hold a file for as long as it is read, changed and written; another command waits its turn.
-
-    The lock is one of the operating system on a file beside it, so it ends with the process that holds it,
-    whatever ends that.
-    """
+    """Hold a file for as long as it is read, changed and written; another command waits its turn."""
     lock = path.with_name(f".{path.name}.lock")
     until = time.monotonic() + (_SECONDS_TO_WAIT if wait is None else wait)
     while (held := _try_lock(lock, path)) is None:

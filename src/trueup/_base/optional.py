@@ -41,15 +41,7 @@ def install_command(module: str) -> str:
 
 
 def require(module: str, *, purpose: str) -> ModuleType:
-    """Import an optional module, or say which extra brings it.
-
-    Parameters
-    ----------
-    module : str
-        The module to import, e.g. ``"matplotlib.pyplot"``.
-    purpose : str
-        What it is needed for; the start of the error's sentence, e.g. ``"Estimate.plot()"``.
-    """
+    """Import an optional module, or say which extra brings it."""
     package = module.split(".")[0]
     if not is_installed(package):
         raise MissingExtra(f"{purpose} needs {package}, which is not installed: {install_command(package)}")

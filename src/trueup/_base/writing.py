@@ -82,10 +82,7 @@ def write_text_safely(path: str | PathLike[str], text: str) -> None:
 
 @contextmanager
 def replace_file(path: str | PathLike[str]) -> Iterator[IO[bytes]]:
-    """A stream of bytes that becomes the file: a temporary one in the same folder, flushed to disk, then renamed.
-
-    Whatever happens on the way (an interrupt, a full disk, a crash), the path holds either the old content or the new.
-    """
+    """A stream that becomes the file by a rename: whatever happens, the path holds the old content or the new."""
     target = check_writable(path)
     # A device or a named pipe (/dev/stdout) is written to, not replaced.
     is_replaced = target.is_file() or not target.exists()

@@ -347,10 +347,7 @@ class VettedOnly(MetricEstimator):
 
 @dataclass(frozen=True)
 class Lure(MetricEstimator):
-    """The answers with weights that make their mean unbiased, as published.
-
-    Draws have the spread of Student's law, kept to the bounds of the metric by half an answer added to either side.
-    """
+    """The answers with weights that make their mean unbiased, as published."""
 
     name: ClassVar[str] = "lure"
     uses_model: ClassVar[bool] = False
@@ -479,10 +476,7 @@ class WeightedMetric:
 
 
 def weighted_metric(pool: Pool, codes: Codes, known: Codes, drawn: Drawn, *, tuned: bool) -> WeightedMetric:
-    """The metric of one system from the drawn items, beside what counts for itself.
-
-    If `tuned`, what the noise model expects is added, with the weight of least variance.
-    """
+    """The metric of one system from the drawn items, beside what counts for itself."""
     metric, n_classes, has_output, at = pool.metric, pool.n_classes, codes >= 0, drawn.positions
     aside, n = np.flatnonzero(drawn.own > 0), len(at)
     with_output = aside[has_output[aside]]

@@ -338,12 +338,7 @@ def auc_slopes(p: Floats, scores: Floats) -> Valued:
 
 
 def class_slopes(metric: Metric, probabilities: Floats, outputs: Floats) -> Valued:
-    """The plug-in value of a metric of class probabilities, and its slope in P(class) of each item and class.
-
-    Log loss and Brier score are exact. The mean AUC over pairs of classes is taken for that of each class against the
-    others, which is near it. For what else there may be, such as calibration errors, an item counts by whether its
-    likeliest class is right; the value is then unknown.
-    """
+    """The plug-in value of a metric of class probabilities, and its slope in P(class) of each item and class."""
     function, _ = _unwrapped(metric)
     n, n_classes = probabilities.shape
     if function is log_loss:
@@ -445,11 +440,7 @@ class Influence:
 def influence(
     pool: Pool, probabilities: Floats, *, system: int = 0, n_positives: float | Sequence[float] | None = None
 ) -> Influence:
-    """The influence of each item on the metric of one system.
-
-    With categories the metric is the mean over categories, so an item moves it by what it does to its own category,
-    divided by their number. An item without a prediction moves nothing.
-    """
+    """The influence of each item on the metric of one system."""
     table = np.asarray(probabilities, dtype=float)
     if table.shape != (pool.n_items, pool.n_classes):
         raise InvalidParameter(
@@ -524,10 +515,7 @@ def count_slopes(metric: Metric, counts: Floats) -> Floats:
 def lists_of(
     pool: Pool, system: int, n_positives: float | Sequence[float] | None = None
 ) -> Iterator[tuple[Positions, npt.NDArray[Any], float | None]]:
-    """Of each category the positions of its items, what the metric looks at of them, and the known positives.
-
-    An item without an output is in no list. Without categories there is one list.
-    """
+    """Of each category the positions of its items, what the metric looks at of them, and the known positives."""
     if check_integer(system, name="system", low=0) >= pool.n_systems:
         raise InvalidParameter(f"system must be a position below {pool.n_systems}, got {system}")
     outputs = pool.aligned.outputs(pool.used, needed_by=pool.metric.name)[system]
@@ -560,11 +548,7 @@ def _effects(pool: Pool, p: Floats, outputs: npt.NDArray[Any], n_positives: floa
 
 
 def _function_slopes(metric: Metric, counts: Floats, classes: npt.NDArray[Any]) -> tuple[float, Floats]:
-    """What moving one item between true classes does to any function of truths and predictions.
-
-    A function that treats the items alike depends on the counts only. So it is tried on a short list with about the
-    expected counts: once as it is, and once for each cell that an item could move to.
-    """
+    """What moving one item between true classes does to any function of truths and predictions."""
     n_classes, total = len(counts), counts.sum()
     short = np.rint(counts * _SMALL / total).astype(int)
     truth = np.repeat(np.arange(n_classes), short.sum(axis=1))

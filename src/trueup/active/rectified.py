@@ -46,11 +46,7 @@ class Drawn:
 
 
 def drawn_items(pool: Pool, progress: Progress) -> Drawn:
-    """Who was drawn by chance, and from which pool.
-
-    Which items are told may hang on what was drawn before: the hard ones of those that are left, say. An item is out of
-    the pool of a draw only if it was known by then.
-    """
+    """Who was drawn by chance, and from which pool."""
     is_gold = pool.labels.gold_codes >= 0
     vetted = progress.vetted & ~is_gold
     by_chance = ~np.isnan(progress.propensity)
@@ -75,11 +71,7 @@ def drawn_items(pool: Pool, progress: Progress) -> Drawn:
 
 
 def weighted_answers(pool: Pool, progress: Progress) -> Drawn:
-    """Who counts for how much: the drawn items with weights of mean one, none of them below zero.
-
-    Items told without being asked by chance are known, and nothing else: they stand for no other items. Only where
-    hardly any were drawn by chance all answers count alike, and the interval may not hold as often as it says.
-    """
+    """Who counts for how much: the drawn items with weights of mean one, none of them below zero."""
     drawn, is_gold = drawn_items(pool, progress), pool.labels.gold_codes >= 0
     n, n_others = len(drawn.positions), int((progress.vetted & ~is_gold).sum()) - len(drawn.positions)
     if n < _FEW and n_others > n:

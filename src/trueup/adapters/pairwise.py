@@ -136,10 +136,7 @@ def _pair_item(row: Mapping[str, Any], a: str, b: str, collector: Collector) -> 
 
 
 def _question_of(row: Mapping[str, Any], collector: Collector) -> Any:
-    """What two systems answered: by its id, its text, the id of the battle, or the texts of both sides.
-
-    Systems and places are no part of it, so that both orders of a pair are one contest.
-    """
+    """What two systems answered: by its id, its text, the id of the battle, or the texts of both sides."""
     for names, is_text in ((_QUESTION_IDS, False), (ITEM_TEXTS, True), (_BATTLE_IDS, False)):
         for name in names:
             value = row.get(name)

@@ -106,10 +106,7 @@ def build_evaluation(
 
 
 def evaluate_again(evaluation: Evaluation, labels: Labels, *, random_state: int | None = None) -> Evaluation:
-    """The plain answer for the same votes with other checked items; the base is kept, so that a look takes no fit.
-
-    Whether labelers err independently is not checked again, since the votes are the same.
-    """
+    """The plain answer for the same votes with other checked items; the base is kept, so that a look takes no fit."""
     core, task = core_again(evaluation.core, evaluation.task, labels, random_state)
     return replace(build_evaluation(task, check_dependence=False, core=core), independence=evaluation.independence)
 
@@ -140,10 +137,7 @@ def build_named_evaluation(
     progress: Callable[[float], None] | None = None,
     **sampling: Any,
 ) -> Evaluation:
-    """The answer of the noise model that the task names, without what systems say.
-
-    Each group of items has class shares of its own where the model is drawn, or their rates would be drawn together.
-    """
+    """The answer of the noise model that the task names, without what systems say."""
     assert task.noise is not None
     rng = np.random.default_rng(task.seed)
     with silenced_warnings():  # what fits would say is in the notes, in one place

@@ -159,12 +159,7 @@ def compare(
     )
     with using_engine(engine):
         return measure(
-            task,
-            prior,
-            n_draws=n_draws,
-            check_dependence=check_dependence,
-            progress=progress,
-            sampling=sampling,
+            task, prior, n_draws=n_draws, check_dependence=check_dependence, progress=progress, sampling=sampling
         )
 
 

@@ -540,20 +540,7 @@ def undefined_notes(values: Floats, names: list[Any], metric: Metric) -> list[st
 
 
 def separated(differences: Floats, error: float) -> tuple[Floats, Floats, Floats]:
-    """Which of many differences are not 0, with a chance of at most `error` that any is named that is.
-
-    Parameters
-    ----------
-    differences : array of shape (n_draws, n_pairs)
-        Draws, NaN where undefined.
-
-    Returns
-    -------
-    mean, half : arrays of shape (n_pairs,)
-        Of intervals that hold for all at once.
-    certainty : array of shape (n_pairs,)
-        The size in standard deviations of those that are not 0, and 0 for all others.
-    """
+    """Mean, half-width and size in deviations of differences that are not 0, `error` the chance of any in vain."""
     defined = ~np.isnan(differences)
     n = np.maximum(defined.sum(axis=0), 1)
     mean = np.where(defined, differences, 0.0).sum(axis=0) / n

@@ -224,10 +224,7 @@ def _thin_votes(labels: Labels, *, extra_raters: int) -> list[str]:
 
 
 def dependence_of(labels: Labels) -> IndependenceCheck | None:
-    """Whether labelers err together, against independent errors.
-
-    None where no item has votes of two labelers, or where classes are too many to know what each takes for what.
-    """
+    """Whether labelers err together, against independent errors."""
     if not (labels.witnesses_per_item > 1).any() or labels.n_classes > _MOST_MATRIX_CLASSES:
         return None
     if labels.n_votes > _CHECKED_VOTES:
@@ -294,10 +291,7 @@ def _rare_classes(labels: Labels, counts: Floats) -> list[str]:
 
 
 def design_doubts(labels: Labels) -> list[str]:
-    """Reasons to doubt that gold said to be drawn at random was: too much of one class, too contested, too easy.
-
-    Only samples in which all items have one chance are looked at: others may be unlike the rest by design.
-    """
+    """Reasons to doubt that gold said to be drawn at random was: too much of one class, too contested, too easy."""
     drawn = (labels.gold_codes >= 0) & ~np.isnan(labels.gold_chance)
     chances = labels.gold_chance[drawn]
     if not len(chances) or drawn.all() or not np.allclose(chances, chances[0]):

@@ -180,10 +180,7 @@ class Preferences(DerivedAnswer):
         )
 
     def _with_unseen(self, wins: Floats, ties: Floats) -> tuple[Floats, Floats]:
-        """Wins and ties with those that were not seen, so that strengths are no surer than the win rates they are from.
-
-        Where two systems are joined by their own contests only, these are the ones that their win rate counts.
-        """
+        """Wins and ties with those that were not seen, so that strengths are no surer than their win rates."""
         wins, ties = wins.copy(), ties.copy()
         pair, times = np.unique(self.pairs.sides[self._contests], axis=0, return_counts=True)
         contests = np.zeros(wins.shape[1:])
@@ -221,11 +218,7 @@ class Preferences(DerivedAnswer):
         return estimates
 
     def _truths_of_all_contests(self, rng: np.random.Generator) -> Codes:
-        """Who wins each contest in some of the draws, also where the verdicts cancel each other out.
-
-        These show the bias most. Verdicts in both orders cancel as often whoever wins, so the truth is drawn from what
-        is known of the two systems. Where anybody calls a tie, no contest is left out for that.
-        """
+        """Who wins each contest in some of the draws, also where the verdicts cancel each other out."""
         step = max(1, len(self._truths) // _POSITION_DRAWS)
         drawn = self._truths[::step]
         truths = np.empty((len(drawn), self.pairs.n_contests), dtype=drawn.dtype)

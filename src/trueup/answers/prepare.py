@@ -383,11 +383,7 @@ def fewer_draws(truth: TruthDraws, metric: Metric) -> Codes:
 
 
 def values_given(core: TruthModel, task: Task, metric: Metric) -> Floats:
-    """The metric of every system on draws of a core, shape (n_draws, n_systems).
-
-    Of many systems each has the distribution that it has alone, in the order that draws of the items alone give: what
-    two systems err on together is on these as it is everywhere.
-    """
+    """The metric of every system on draws of a core, shape (n_draws, n_systems)."""
     if not core.is_divided:
         return values_on(core.truth, task, metric, np.random.default_rng(task.seed))
     rng = np.random.default_rng([task.seed, 4])

@@ -328,10 +328,7 @@ def _codes_of(labels: Labels, rng: np.random.Generator) -> Codes:
 def compare_people(
     judge: Codes, humans: Codes, names: Sequence[Any], values: Floats | None, epsilon: float, error: float
 ) -> tuple[list[HumanComparison], Floats, list[Any]]:
-    """Hold a judge against each person by the votes of the other people; those of people are humans × items.
-
-    Besides the rows it gives what each item adds to ρ, less its mean, and the people with too few items.
-    """
+    """Hold a judge against each person by the votes of the other people; those of people are humans × items."""
     has_vote = humans >= 0
     n_others = has_vote.sum(axis=0)
     kept, found, left_out = [], [], []

@@ -131,10 +131,7 @@ class DerivedAnswer:
 
 @dataclass(frozen=True, eq=False)
 class Shares(DerivedAnswer, Mapping[Any, Estimate]):
-    """A rate of each group of items; ``shares["alpha"]`` is an `Estimate`.
-
-    Iteration is from the highest rate to the lowest.
-    """
+    """A rate of each group of items, highest first; ``shares["alpha"]`` is an `Estimate`."""
 
     _page: ClassVar[str] = "rates"
 
@@ -171,10 +168,7 @@ class Shares(DerivedAnswer, Mapping[Any, Estimate]):
         return self.evaluation[self.name]
 
     def rank_correlation(
-        self,
-        other: Mapping[Any, float] | Shares | None = None,
-        *,
-        kind: RankCorrelation = "kendall",
+        self, other: Mapping[Any, float] | Shares | None = None, *, kind: RankCorrelation = "kendall"
     ) -> Estimate:
         """How far another ranking of the groups agrees with that of their true rates."""
         check_choice(kind, ("kendall", "spearman"), name="kind")

@@ -27,11 +27,7 @@ _WIDTH = 0.1  # of the interval that the advice for small slices is about
 
 @dataclass(frozen=True, eq=False)
 class Slices(BySlice[Part]):
-    """The evaluation of each slice; ``ev.by["sport"]["accuracy"]`` is an `Estimate`.
-
-    Slices borrow from each other: a level deviates in all slices together and in each by itself, and checked items
-    correct all slices together, each of them by its own as far as it has some.
-    """
+    """The evaluation of each slice; ``ev.by["sport"]["accuracy"]`` is an `Estimate`."""
 
     task: Task = field(repr=False)  # of the whole
     next_checks: Callable[[Booleans], NextChecks | None] = field(repr=False)
@@ -62,11 +58,7 @@ class Slices(BySlice[Part]):
         return dict(zip(self, chances.tolist(), strict=True))
 
     def worse(self, metric: str | None = None, *, false_discoveries: float = _FALSE_DISCOVERIES) -> list[Any]:
-        """The slices that are worse than the rest, so many that few of them are expected to be named wrongly.
-
-        By Benjamini and Hochberg's rule, P(not worse) taken as the p-value: the expectation holds also where all slices
-        are alike, when any name is wrong.
-        """
+        """The slices that are worse than the rest, by Benjamini and Hochberg's rule on P(not worse)."""
         check_number(false_discoveries, name="false_discoveries", low=0.0, high=1.0)
         chances = self.prob_worse(metric)
         ordered = sorted((name for name in chances if not np.isnan(chances[name])), key=lambda name: -chances[name])

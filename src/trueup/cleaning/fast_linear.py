@@ -361,11 +361,7 @@ SQUARED_HINGE = Loss(
     slope=lambda s, t: -2 * t * np.maximum(1 - t * s, 0.0),
     curve=lambda s, t: np.where(t * s < 1, 2.0, 0.0),
 )
-SQUARED = Loss(
-    value=lambda s, t: 0.5 * (s - t) ** 2,
-    slope=lambda s, t: s - t,
-    curve=lambda s, t: np.ones_like(s),
-)
+SQUARED = Loss(value=lambda s, t: 0.5 * (s - t) ** 2, slope=lambda s, t: s - t, curve=lambda s, t: np.ones_like(s))
 
 
 def _linear_flips(
@@ -436,11 +432,7 @@ def logistic_flips(model: Any, X: Any, y: Codes, codes: Codes) -> FlipModels | N
 
 
 def squared_hinge_flips(model: Any, X: Any, y: Codes, codes: Codes) -> FlipModels | None:
-    """Flip models of a fitted ``LinearSVC`` with the squared hinge loss and an l2 penalty; None for other options.
-
-    Within a set of items inside the margin the loss is quadratic, so a Newton step is exact while no item crosses the
-    margin. Liblinear penalises the intercept, and weighs the class of a column only, the rest by 1.
-    """
+    """Flip models of a fitted ``LinearSVC`` with the squared hinge loss and an l2 penalty; None for other options."""
     options = model.get_params()
     if options["loss"] != "squared_hinge" or options["penalty"] != "l2" or options["multi_class"] != "ovr":
         return None
@@ -450,11 +442,7 @@ def squared_hinge_flips(model: Any, X: Any, y: Codes, codes: Codes) -> FlipModel
 
 
 def ridge_flips(model: Any, X: Any, y: Codes, codes: Codes) -> FlipModels | None:
-    """Flip models of a fitted ``RidgeClassifier``; None for positive coefficients.
-
-    The objective is quadratic and a change of a label changes one target and, with class weights, one weight: a step
-    with a Hessian that is updated by rank one is the solution.
-    """
+    """Flip models of a fitted ``RidgeClassifier``; None for positive coefficients."""
     options = model.get_params()
     if options["positive"] or np.ndim(options["alpha"]):
         return None

@@ -111,11 +111,7 @@ class Uncertainty(CleaningStrategy):
 
 @dataclass(frozen=True)
 class ExpectedError(CleaningStrategy):
-    """The item whose label is expected to reduce the error most (Roy and McCallum 2001).
-
-    As in TARS, the error is counted on the noisy labels of the validation part, and the truth is believed to be what
-    the model says: label noise does not enter.
-    """
+    """The item whose label is expected to reduce the error most (Roy and McCallum 2001)."""
 
     name: ClassVar[str] = "expected-error"
     needs_probabilities: ClassVar[bool] = True

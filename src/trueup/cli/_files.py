@@ -228,10 +228,7 @@ def _has_column(path: str, column: str, file_format: str) -> bool:
 
 
 def _format_of(path: str, file_format: str | None, *, is_votes: bool = False) -> str:
-    """The format that was given for a pipe; of a file "auto", by its suffix or structure, unless the tool was named.
-
-    The tool is that of the votes, and of other files whose suffix is not that of a table.
-    """
+    """The format that was given for a pipe; of a file "auto", by its suffix or structure, unless the tool was named."""
     from trueup._base.validation import check_choice
     from trueup.adapters import ADAPTERS
     from trueup.data.files import FORMATS, table_suffix

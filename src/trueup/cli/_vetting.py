@@ -379,10 +379,7 @@ class Vetting:
 
 
 def _class_meant(text: str, classes: Mapping[str, Hashable]) -> Hashable | None:
-    """The class that a text means: as it is, without blanks around it, or in other case if that is clear.
-
-    A spreadsheet makes TRUE of true.
-    """
+    """The class that a text means: as it is, without blanks around it, or in other case if that is clear."""
     for written in (text, text.strip(), plain_cell(text, classes)):
         if written in classes:
             return classes[written]
@@ -461,10 +458,7 @@ def resume(
     *,
     files: Sequence[str] = (),
 ) -> Vetting:
-    """A session as it was left; its files must be as they were.
-
-    What is given again, files and settings, must be as it was first, but for the rules of stopping.
-    """
+    """A session as it was left; its files must be as they were."""
     from trueup.active import ActiveTest
 
     file = place.load()

@@ -90,11 +90,7 @@ class Demo:
 def crowd_on_digits(
     *, n_labelers: int = 12, votes_per_item: int = 5, random_state: int = 0
 ) -> tuple[Labels, npt.NDArray[np.int64], dict[str, npt.NDArray[np.int64]]]:
-    """Votes of a simulated crowd on scikit-learn's digits, the truth, and the predictions of two classifiers.
-
-    Difficulty is shared: a digit that a plain nearest-centroid rule finds ambiguous is one that labelers, too, tend to
-    take for that other digit. Both classifiers are trained on two thirds of the data and predict the rest.
-    """
+    """Votes of a simulated crowd on scikit-learn's digits, the truth, and the predictions of two classifiers."""
     import numpy as np
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split

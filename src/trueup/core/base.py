@@ -56,17 +56,7 @@ def clip_rare(chances: Floats) -> Floats:
 
 
 def base_of(labels: Labels, candidates: Sequence[NoiseModel] = (), *, clip: Clip = clip_base) -> Floats:
-    """P(class) of each item from the votes, shape (n_items, n_classes); gold in the labels is taken for known.
-
-    Several votes of a labeler on an item share one: they err together.
-
-    Parameters
-    ----------
-    candidates : sequence of NoiseModel
-        A model of these takes the place of Dawid–Skene if votes that it was not told are likelier under it.
-    clip : callable
-        What keeps probabilities from 0 and 1: `clip_base` or `clip_rare`.
-    """
+    """P(class) of each item from the votes; gold is known, and several votes of a labeler on an item share one."""
     shared = replace(labels, votes=shared_votes(labels))
     if labels.n_classes > MOST_MATRIX_CLASSES:
         return clip(_one_coin_posterior(shared))

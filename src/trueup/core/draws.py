@@ -69,11 +69,7 @@ def _even_places(rows: Rows) -> Floats:
 def _as_many_items(
     uniform: npt.NDArray[np.float32], times: Floats, places: Floats, rng: np.random.Generator
 ) -> npt.NDArray[np.float32]:
-    """Uniform numbers of rows whose sums vary as those of the items do that the rows stand for.
-
-    A row alone would vary as many times as much as the items that it stands for. So one row in `times` has a number of
-    its own, and all others have numbers that are spread evenly among rows that are alike.
-    """
+    """Uniform numbers of rows whose sums vary as those of the items do that the rows stand for."""
     share = (1 / np.maximum(times, 1.0)).astype(np.float32)[:, None]
     starts = rng.random((len(uniform), 1, uniform.shape[2]), dtype=np.float32)
     even = (places.astype(np.float32)[:, None] + starts) % np.float32(1)

@@ -40,15 +40,7 @@ _LEAST_EFFECTIVE = 0.2  # of the points: weights are flattened until they are wo
 
 
 class Recalibration:
-    """From points to coefficients.
-
-    Parameters
-    ----------
-    rows : Rows
-        The items, with weights that sum to 1.
-    centres : array of shape (n_levels,), optional
-        The levels that votes expect, where the rows are a part of the items.
-    """
+    """From points to coefficients; rows have weights that sum to 1, `centres` are the levels that votes expect."""
 
     def __init__(self, rows: Rows, features: Features, prior: CrowdPrior, *, centres: Floats | None = None) -> None:
         self.prior, self.n_levels = prior, features.n_levels

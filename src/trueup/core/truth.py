@@ -338,10 +338,7 @@ def _rows_of(features: Features, base: Floats, slots: Slots | None, weights: Flo
 
 
 def own_centres(labels: Labels, base: Floats, codes: Codes, labelers: Codes) -> Floats:
-    """The levels that votes let expect of systems; of labelers whose votes are among them, without these.
-
-    A labeler's votes are divided out of the posterior of Dawid–Skene, in place of a fit without them.
-    """
+    """The levels that votes let expect of systems; of labelers whose votes are among them, without these."""
     features = build_features(base, codes)
     rows = features.rows(base)
     centres = rows.levels(rows.named(base[:, :, None]))[0][: features.n_levels]

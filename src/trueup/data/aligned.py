@@ -343,10 +343,7 @@ def systems_of(
     threshold: float | None,
     known: Mapping[str, Vocabulary] | None = None,
 ) -> tuple[System, ...]:
-    """The systems of a table; the parameters are those of `Predictions.from_frame`, and `known` is of `read_names`.
-
-    The columns of predictions and scores are optional unless renamed, but one of them must be there.
-    """
+    """The systems of a table; the parameters are those of `Predictions.from_frame`, and `known` is of `read_names`."""
     roles = {role: name for role, name in (("item", item), ("system", system)) if name is not None}
     is_scored = score in table.columns or score != "score"
     if prediction in table.columns or prediction != "prediction" or not (is_scored or probabilities):

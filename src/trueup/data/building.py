@@ -53,10 +53,7 @@ class Columns:
 
 
 def declared(missing: Any, abstain: Any, *, from_text: bool = False) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """What a user declared with ``missing=`` and ``abstain=``, each one value or a list, tuple, set or array of them.
-
-    Every null is None here. In a text file a number is declared by how it is written, and blank is null.
-    """
+    """What a user declared with ``missing=`` and ``abstain=``, one value or several; every null is None."""
     both = []
     for name, values in (("missing", missing), ("abstain", abstain)):
         values = values.tolist() if isinstance(values, np.ndarray) and values.ndim else values
@@ -87,12 +84,7 @@ def read_votes(
     known: Mapping[str, Vocabulary] | None = None,
     sinks: Sequence[tuple[str, Sink]] | None = None,
 ) -> Columns:
-    """The columns of votes of a table, long or wide.
-
-    Text from a file is read as the `classes`, or as numbers if all of it is. Where items or labelers are `known`, by
-    role, text is read as these. Other columns go to their `sinks`; without any, those that have one value for each item
-    come along as what describes the items.
-    """
+    """The columns of votes of a table, long or wide."""
     special = declared(missing, abstain, from_text=table.from_text)
     known = {**(known or {}), **({} if classes is None else {"label": check_names("classes", classes)})}
     roles = {"labeler": labeler, "label": label, **({} if run is None else {"run": run})}

@@ -149,11 +149,7 @@ _MOST_SPELLINGS = 500  # classes that are compared letter by letter
 
 
 def find_suspect_names(labels: Votes) -> list[str]:
-    """A sentence for each sign that names were mistyped or mean no class, and what to do about it.
-
-    Classes and labelers that differ by case or blanks alone, rare classes that are one or two letters from a frequent
-    one, words that other programs write for a missing value, and numbers that are probably scores.
-    """
+    """A sentence for each sign that names were mistyped or mean no class, and what to do about it."""
     sentences = []
     for what, names in (("classes", labels.classes), ("labelers", labels.labelers)):
         texts = [name for name in names.tolist() if isinstance(name, str)]
@@ -190,10 +186,7 @@ def find_suspect_names(labels: Votes) -> list[str]:
 
 
 def misspelled_class(name: object, classes: Iterable[object]) -> str | None:
-    """The class that a new name was probably meant to be: one that differs by case, blanks or one typing error.
-
-    Names of up to three letters and those with digits are often codes, so that another letter is another class.
-    """
+    """The class that a new name probably means: another case, blanks or one typing error; no codes, no short names."""
     if not isinstance(name, str):
         return None
     texts = [text for text in classes if isinstance(text, str)]

@@ -120,10 +120,7 @@ class Encoder:
 
 
 class Distinct:
-    """Collects a column that may describe the items, as codes of its values in the order they come.
-
-    It lets go of a column that cannot: of values that cannot be hashed, or of more values than there are items.
-    """
+    """Collects a column that may describe the items, as codes of its values in the order they come."""
 
     def __init__(self, *, blank_is_null: bool = False) -> None:
         self.most: Callable[[], float] = lambda: math.inf

@@ -57,10 +57,7 @@ def series_parts(value: Any) -> tuple[list[Any], list[Any] | None] | None:
 
 
 def matrix_parts(value: Any) -> tuple[Any, list[Any] | None, list[Any] | None]:
-    """An array of a wide frame, the names of its rows where it has some, and those of its columns; arrays as they are.
-
-    The columns of a frame that are only numbered from 0 count as names all the same: they are the same numbers.
-    """
+    """An array of a wide frame, the names of its rows where it has some, and those of its columns."""
     frame = _as_narwhals(value, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
         return value, None, None
@@ -69,10 +66,7 @@ def matrix_parts(value: Any) -> tuple[Any, list[Any] | None, list[Any] | None]:
 
 
 def class_order(frame: Any, column: str | None = None) -> list[Any] | None:
-    """The categories of a column, in their order, if it is an ordered categorical or an enumeration; else None.
-
-    Without a column, what all columns of a wide frame have in common.
-    """
+    """The categories of a column, in their order, if it is an ordered categorical or an enumeration; else None."""
     if column is None:
         table = _as_narwhals(frame, eager_only=True, pass_through=True)
         columns = table.iter_columns() if isinstance(table, nw.DataFrame) else ()

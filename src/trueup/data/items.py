@@ -74,10 +74,7 @@ def inferred_table(
 
 
 def joined_tables(parts: Sequence[tuple[ItemTable, Codes]], items: Sequence[Hashable]) -> ItemTable:
-    """The columns of several tables, each with the positions its rows have in `items`.
-
-    Where tables share a column an item has the value of any of them; two that differ are an error.
-    """
+    """The columns of several tables, each with the positions its rows have in `items`."""
     columns, inferred = {}, set()
     for name in dict.fromkeys(name for table, _ in parts for name in table.columns):
         holding = [(table, places) for table, places in parts if name in table.given]

@@ -383,11 +383,7 @@ def _is_many(value: Any) -> bool:
 
 
 def are_in_votes(aligned: AlignedPredictions, labels: Votes) -> Booleans:
-    """Which systems are labelers whose very votes are in the labels, shape (n_systems,).
-
-    Those have the name of a labeler and all of their votes, and none besides. Others of the same name are other
-    raters.
-    """
+    """Which systems are labelers whose very votes are in the labels, shape (n_systems,)."""
     same = np.zeros(aligned.n_systems, dtype=bool)
     shared = set(labels.labelers.tolist()).intersection(aligned.systems.tolist())
     if aligned.codes is None or not shared:

@@ -372,12 +372,7 @@ def scan_labels(
     regroup: str | PathLike[str] | None = None,
     file_format: Format | None = None,
 ) -> LabelScan[Any]:
-    """Votes in files that together are larger than memory; read when they are needed, file after file.
-
-    Now only the names of labelers and classes are collected. `trueup.noise.fit` of "majority", "one-coin" and
-    "dawid-skene" and `trueup.evaluate` pass over the files, with the answers of the same votes in memory; on a cluster
-    where a `dask.distributed.Client` is open.
-    """
+    """Votes in files that together are larger than memory; read when they are needed, file after file."""
     files = _files_of(paths)
     columns = {"item": item, "labeler": labeler, "label": label, "run": run, "missing": missing, "abstain": abstain}
     options = TableOptions(columns, abstain_policy, duplicates, file_format)

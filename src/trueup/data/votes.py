@@ -267,10 +267,7 @@ _V = TypeVar("_V", bound=Votes)
 
 
 def one_vote_each(labels: _V, rng: np.random.Generator) -> _V:
-    """The labels with one vote of each labeler on an item, drawn among all they gave; a crowd keeps all of its votes.
-
-    Repeated votes are not independent evidence, and one of them at random has the labeler's own error rates.
-    """
+    """The labels with one random vote of each labeler on an item; a crowd keeps all of its votes."""
     if not labels.has_repeats:
         return labels
     item, labeler, answer, times = labels.vote_table()

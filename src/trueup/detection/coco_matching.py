@@ -218,17 +218,9 @@ def pair_up(found: Shapes, objects: Shapes) -> Pairs:
 
 
 def outcomes_of(
-    pairs: Pairs,
-    overlaps: Floats,
-    found: Shapes,
-    objects: Shapes,
-    areas: dict[str, tuple[float, float]] = AREAS,
+    pairs: Pairs, overlaps: Floats, found: Shapes, objects: Shapes, areas: dict[str, tuple[float, float]] = AREAS
 ) -> npt.NDArray[np.int8]:
-    """What becomes of each detection: 1 right, 0 wrong, -1 does not count.
-
-    For each of several sets of overlaps, each range of areas and each threshold; shape (n_sets, n_areas, n_thresholds,
-    n_kept).
-    """
+    """What becomes of each detection: 1 right, 0 wrong, -1 does not count."""
     low, high = _bounds(areas)
     is_out = _is_out(pairs, objects, areas)
     size = found.areas[pairs.order]

@@ -31,14 +31,7 @@ from trueup.detection.shapes import Images
 from trueup.exceptions import InvalidFile, InvalidParameter
 
 CardKind = Literal["candidate", "planted", "tile", "hidden"]
-ANSWERS = {
-    "yes": REAL,
-    "outline": REAL,
-    "no": NOTHING,
-    "class": NOTHING,
-    "duplicate": NOTHING,
-    "skip": None,
-}
+ANSWERS = {"yes": REAL, "outline": REAL, "no": NOTHING, "class": NOTHING, "duplicate": NOTHING, "skip": None}
 """What each answer about a candidate means: a bad outline is of an object; another class or a duplicate is not one."""
 FORMAT = 2
 DRAWN = ("n_candidates", "n_tiles", "n_planted", "n_hidden", "split", "seed")
@@ -221,11 +214,7 @@ def contains(boxes: Floats, point: Floats) -> Booleans:
 
 
 def fingerprint(pool: Pool) -> str:
-    """A word that tells pools apart of which other cards would be drawn.
-
-    Which objects are hidden hangs on who drew and found them, and where the tiles are on the images. The names and the
-    order of annotators and systems play no part.
-    """
+    """A word that tells pools apart of which other cards would be drawn."""
     images = [str(name) for name in pool.images.ids.tolist()]
     found_by = [np.bincount(found.candidate, minlength=len(pool)) > 0 for found in pool.found.values()]
     digest = hashlib.sha256(json.dumps([pool.items, list(pool.categories), images, len(found_by)]).encode())

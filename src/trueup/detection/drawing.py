@@ -46,12 +46,7 @@ def candidate_crop(pool: Pool, candidate: int, photos: Photos | None = None) -> 
 
 
 def shape_crop(
-    pool: Pool,
-    image: int,
-    box: Floats,
-    shapes: list[dict[str, Any]],
-    photos: Photos | None = None,
-    leave_out: int = -1,
+    pool: Pool, image: int, box: Floats, shapes: list[dict[str, Any]], photos: Photos | None = None, leave_out: int = -1
 ) -> dict[str, Any]:
     """A part of an image with a margin around a box, and these shapes in it."""
     view = _view(box, image_size(pool, image))

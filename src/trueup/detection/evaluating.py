@@ -32,12 +32,7 @@ CUTS = (0.4, 0.5, 0.6)
 
 
 def evaluate_at_cuts(
-    pool: Pool,
-    system: str | None = None,
-    *,
-    cuts: Sequence[float] = CUTS,
-    labels: Labels | None = None,
-    **options: Any,
+    pool: Pool, system: str | None = None, *, cuts: Sequence[float] = CUTS, labels: Labels | None = None, **options: Any
 ) -> dict[float, Evaluation]:
     """The same question for pools that were matched at other overlaps.
 
@@ -83,12 +78,7 @@ def evaluate_at_cuts(
 
 
 def carry_gold(pool: Pool, labels: Labels, other: Pool) -> Labels:
-    """What was vetted in one pool, as gold of another pool of the same images.
-
-    Candidates of one image and class are paired one to one, from the largest overlap down, where the overlap is enough
-    for one thing, by masks or centres where the other pool goes by them. What was drawn keeps its chance; where all
-    chances are one, it is a simple random sample of the other pool too.
-    """
+    """What was vetted in one pool, as gold of another pool of the same images."""
     gold = list(labels.gold)
     vetted = candidates_of(pool, labels)[labels.find_items(gold)]
     chances = labels.drawn_gold
@@ -201,12 +191,7 @@ def _groups_of(pool: Pool, system: str, chances: Floats, threshold: float) -> li
 
 
 def _group(
-    pool: Pool,
-    heading: str,
-    words: str,
-    members: Sequence[int] | Any,
-    chances: Floats,
-    scores: Floats | None = None,
+    pool: Pool, heading: str, words: str, members: Sequence[int] | Any, chances: Floats, scores: Floats | None = None
 ) -> dict[str, Any]:
     crops = []
     for k in [int(member) for member in members[:_MOST_CROPS]]:

@@ -77,10 +77,7 @@ def fill_scores(
     precision: Any,
     recall: Any,
 ) -> None:
-    """Fill the mean `precision` over points of recall, and the `recall` that is reached, as COCO defines them.
-
-    Detections of class c, by falling score, are those of `order` from starts[c] to starts[c + 1].
-    """
+    """Fill the mean `precision` over points of recall, and the `recall` that is reached, as COCO defines them."""
     at_right = np.empty(len(order))
     for c in range(len(starts) - 1):
         for area in range(outcome.shape[0]):
@@ -173,10 +170,7 @@ def fill_average_precisions_of_area(
 
 
 def mean_precision(at_right: Any, n_right: Any, total: Any, points: Any) -> Any:
-    """The mean over points of recall of the best precision from there on, as COCO defines it.
-
-    `at_right` is the precision at each of the detections that are right, by falling score, and is changed.
-    """
+    """The mean over points of recall of the best precision from there on, as COCO defines it."""
     for m in range(n_right - 2, -1, -1):
         at_right[m] = max(at_right[m], at_right[m + 1])
     value, m = 0.0, 0

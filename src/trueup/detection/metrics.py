@@ -32,11 +32,7 @@ def mean_sensitivities(
     n_images: int,
     wrong_per_image: tuple[float, ...] = WRONG_PER_IMAGE,
 ) -> Floats:
-    """The mean over rates of false detections of the share of objects that are found, for each draw.
-
-    At a rate it is the largest share with at most so many false detections of an image; detections of equal scores come
-    together. A second detection of a real object counts neither as right nor as wrong.
-    """
+    """The mean over rates of false detections of the share of objects that are found, for each draw."""
     draws = np.ascontiguousarray(is_real, dtype=np.bool_)
     is_last = np.ones(len(scores), dtype=np.bool_)
     is_last[:-1] = scores[1:] != scores[:-1]
@@ -248,12 +244,7 @@ class DetectionMetrics:
         return np.stack([self._n_candidates(real, np.array([k])) for k in range(len(self.pool.categories))], axis=1)
 
     def _has_objects(self, real: Booleans) -> Booleans:
-        """The classes that count in a mean over classes in each draw, as an array of shape (n_draws, n_classes).
-
-        Those with a real candidate, and those that every draw has missed objects of: of a class that nobody ever saw
-        some draws have missed objects too, since few tiles leave that open, and it would count as a class of which
-        nothing is found. In a draw without real candidates it is the classes that have missed objects.
-        """
+        """The classes that count in a mean over classes in each draw, as an array of shape (n_draws, n_classes)."""
         has = self._candidates_by_class(real) > 0
         if self.missed is None:
             return has
@@ -280,10 +271,7 @@ class DetectionMetrics:
         of_area: dict[str, Booleans] = {}
         if area != "all":
             own = found.areas[by_score]
-            of_area = {
-                "is_inside": inside[found.candidate[by_score]],
-                "can_be_wrong": (own >= low) & (own <= high),
-            }
+            of_area = {"is_inside": inside[found.candidate[by_score]], "can_be_wrong": (own >= low) & (own <= high)}
         return mean_average_precisions(
             real, found.category[by_score], found.candidate[by_score], level, len(thresholds), totals, **of_area
         )

@@ -68,11 +68,7 @@ def _group_one(overlaps: Floats, source: Codes, iou: float) -> Positions:
 
 
 def assign_detections(overlaps: Floats, scores: Floats, iou: float) -> tuple[Positions, Booleans]:
-    """The candidate of each detection of one system in one image and class, and whether it is the first there.
-
-    As in COCO's pairing: the surest detection chooses first, the free candidate that it overlaps most. One that
-    overlaps only what is taken is a duplicate there; one that overlaps nothing has no candidate (-1).
-    """
+    """The candidate of each detection of one system in one image and class, and whether it is the first there."""
     n_found, n_candidates = overlaps.shape
     candidate = np.full(n_found, -1, dtype=np.int64)
     is_first = np.zeros(n_found, dtype=bool)
@@ -396,11 +392,7 @@ def candidate_shapes(
 
 
 def _class_of(shapes: Shapes, members: Positions, n_drawn: Positions) -> int:
-    """The class that most shapes of a group have.
-
-    Where classes tie it is the one with more shapes in all images, as in a majority of votes; then that of the shape
-    further left or above, then that of the first annotator. So neither names of classes nor the order of rows decide.
-    """
+    """The class that most shapes of a group have."""
     of = shapes.category[members]
     counts = np.bincount(of)
     at = np.lexsort((shapes.source[members], *shapes.boxes[members].T[::-1], -n_drawn[of], -counts[of]))[0]

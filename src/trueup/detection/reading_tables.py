@@ -289,10 +289,7 @@ def _reads_as_number(value: Any) -> bool:
 
 
 def read_yolo(
-    folders: Folders,
-    *,
-    categories: Sequence[str],
-    sizes: Mapping[str, tuple[float, float]] | None = None,
+    folders: Folders, *, categories: Sequence[str], sizes: Mapping[str, tuple[float, float]] | None = None
 ) -> Shapes:
     """Boxes from YOLO's texts: a file for each image, a line ``class x y width height [score]`` for each box.
 

@@ -154,10 +154,7 @@ def mask_overlaps(first: Sequence[Mask], second: Sequence[Mask], is_crowd: Boole
 
 
 def contains_centre(first: Floats, second: Floats) -> Booleans:
-    """Whether the centre of one box lies in the other, both ways; shape (n_first, n_second).
-
-    For things of a few pixels an overlap says little: a shift of two pixels halves it.
-    """
+    """Whether the centre of one box lies in the other, both ways; shape (n_first, n_second)."""
     a, b = first[:, None], second[None]
     centre_a, centre_b = a[..., :2] + a[..., 2:] / 2, b[..., :2] + b[..., 2:] / 2
     a_in_b = (centre_a >= b[..., :2]) & (centre_a <= b[..., :2] + b[..., 2:])

@@ -19,12 +19,7 @@ _LITTLE = 0.5
 def draw_biases(
     truths: Codes, verdict: Codes, shown: Codes, weights: Floats, *, n_classes: int, rng: np.random.Generator
 ) -> Floats:
-    """Draws of half the difference between a judge's chances to say "first" and "second", the two truths averaged.
-
-    Given the truth, verdicts are counted by who wins in truth and who was chosen, both as places that were shown, and
-    rows of the judge's matrix are drawn from these counts. A contest that was shown in both orders counts once where
-    the first place is right and once where the second is, whoever wins: its truth cancels.
-    """
+    """Draws of half the difference between a judge's chances to say "first" and "second", the two truths averaged."""
     n_draws = len(truths)
     is_reversed = shown == REVERSED
     right = np.where(is_reversed, mirrored(truths), truths).astype(np.int64)

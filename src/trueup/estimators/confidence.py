@@ -190,12 +190,7 @@ class BootstrapEstimate(DrawnEstimate):
     value: float
 
     def __init__(
-        self,
-        value: float,
-        draws: npt.ArrayLike,
-        *,
-        bounds: tuple[float, float] = (0.0, 1.0),
-        name: str | None = None,
+        self, value: float, draws: npt.ArrayLike, *, bounds: tuple[float, float] = (0.0, 1.0), name: str | None = None
     ) -> None:
         super().__init__(np.clip(np.asarray(draws, dtype=float), *bounds), bounds=bounds, name=name)
         self._set(value=float(value))

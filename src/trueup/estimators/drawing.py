@@ -35,11 +35,7 @@ def draw_categories(chances: Floats, n: int, rng: np.random.Generator) -> Codes:
 
 
 def draw_confusion(chances: Floats, predictions: Codes, n: int, rng: np.random.Generator) -> Floats:
-    """`n` draws of the confusion counts; items without a prediction (-1) are left out.
-
-    Truths are drawn and counted. Where that would be more than 2²⁸ numbers, counts are drawn from the multivariate
-    normal law of a sum of so many independent items.
-    """
+    """`n` draws of the confusion counts; items without a prediction (-1) are left out."""
     n_classes = chances.shape[1]
     counted = predictions >= 0
     chances, predictions = chances[counted], predictions[counted]

@@ -104,10 +104,7 @@ def exact_counts(problem: Problem) -> LatticeCounts:
 
 
 def _log_chances(logits: Floats) -> Floats:
-    """Log-probabilities of 0, …, n positives by the items' log-odds, up to a constant.
-
-    On the scale of logarithms, since counts that votes alone make all but impossible may be the likeliest in the end.
-    """
+    """Log-probabilities of 0, …, n positives by the items' log-odds, up to a constant."""
     found = np.full(len(logits) + 1, -np.inf)
     found[0] = 0.0
     for k, logit in enumerate(logits[logits != np.inf]):
@@ -127,11 +124,7 @@ def _truths(problem: Problem, lattice: LatticeCounts, n: int, rng: np.random.Gen
 
 
 def bayes_multiclass(
-    problem: Problem,
-    *,
-    target: Target = "sample",
-    n_draws: int = 16384,
-    random_state: RandomState = None,
+    problem: Problem, *, target: Target = "sample", n_draws: int = 16384, random_state: RandomState = None
 ) -> Solution:
     """The posterior of the counts for any number of classes, with Jeffreys' prior on the rows of K (Su 2024, eq. 25).
 

@@ -50,13 +50,7 @@ def solve_bayes(
     check_options(options, sample if drawn else bayes, name=f"method='bayes' with {kind}", taken=taken)
     if drawn:
         return bayes_learned(
-            labels,
-            predictions,
-            model=noise,
-            target=target,
-            random_state=random_state,
-            progress=progress,
-            **options,
+            labels, predictions, model=noise, target=target, random_state=random_state, progress=progress, **options
         )
     problem = Problem(predictions, noise.log_likelihood(labels), noise.prior_, labels.gold_codes)
     return bayes(problem, target=target, random_state=random_state, **options)

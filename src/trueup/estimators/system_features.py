@@ -141,10 +141,7 @@ def _splits(codes: Codes | None, n_classes: int) -> Floats:
 
 
 def principal_features(aligned: AlignedPredictions, n_classes: int, used: OutputKind) -> Floats:
-    """The principal components of many systems' features, each as large as one feature.
-
-    Found from some of the items, and added up from some systems at a time: the features of all are never held.
-    """
+    """The principal components of many systems' features, each as large as one feature."""
     n_systems, n_items = aligned.has_output(used).shape
     some = np.arange(0, n_items, max(1, n_items * n_classes // _GRAM_ROWS))
     step = max(1, _BLOCK // (n_items * n_classes))
@@ -251,12 +248,7 @@ class LogLinearPrior:
     # ------------------------------------------------------------------ given votes whose noise is known
 
     def draws_given_votes(self, log_likelihood: Floats, n_draws: int, rng: np.random.Generator) -> CoefficientDraws:
-        """Draws of the coefficients with the truth of all items summed out.
-
-        Candidates come from a Student law around the mode and are kept in proportion to posterior over proposal. Where
-        few of them are any good, short chains go on from these. Where all that would cost too much there are so many
-        items that the normal law around the mode is the posterior.
-        """
+        """Draws of the coefficients with the truth of all items summed out."""
         mode, factor = self._marginal_mode(log_likelihood)
         if log_likelihood.size * _CANDIDATES > _MOST_EVALUATIONS:
             normal = rng.standard_normal((self.n_features, n_draws))
@@ -425,11 +417,7 @@ class LogLinearPrior:
 
 
 def _factor(information: Floats, *, floor: float) -> Floats:
-    """The lower Cholesky factor of the observed information.
-
-    Where votes say little the surface is flat, or bends the wrong way between two modes: then it is taken to be flat
-    but for a share of the prior.
-    """
+    """The lower Cholesky factor of the observed information."""
     values, vectors = np.linalg.eigh(information)
     if values[0] < 0.3 * floor:
         information = (vectors * np.maximum(values, 0.3 * floor)) @ vectors.T

@@ -85,19 +85,9 @@ def population_for(
 
 
 def unseen_counts(
-    codes: Codes,
-    n_classes: int,
-    n_draws: int,
-    rng: np.random.Generator,
-    *,
-    units: Floats | None = None,
+    codes: Codes, n_classes: int, n_draws: int, rng: np.random.Generator, *, units: Floats | None = None
 ) -> Floats:
-    """What a population may have that these items do not, to be added to confusion counts that stand for it.
-
-    Half an item on which a system is right, and half one on which it is wrong. Without them what was not seen in a
-    sample could not happen at all, and few clusters would look alike by chance. Systems that answer the same items
-    share these, so that a copy differs in nothing.
-    """
+    """What a population may have that these items do not, to be added to confusion counts that stand for it."""
     n_systems = len(codes)
     # All classes that a system names have as much of it, or a rare one that was missed thrice would never be found.
     is_named = np.stack([np.bincount(row[row >= 0], minlength=n_classes) > 0 for row in codes])
@@ -117,11 +107,7 @@ _CLOSE = 1e-9
 
 
 def counts_right_only(metric: Metric, n_classes: int) -> bool:
-    """Whether a metric of counts depends on nothing but how many items are predicted right, as accuracy does.
-
-    Metrics are functions, some of them by users, so this is found by trial: two tables of counts with as many right and
-    as many wrong items have the same value. Both are fixed and have no two equal cells.
-    """
+    """Whether a metric of counts depends on nothing but how many items are predicted right, as accuracy does."""
     if metric.needs != "counts":
         return False
     is_right = np.eye(n_classes, dtype=bool)
@@ -245,16 +231,9 @@ def _resampled(truths: Codes, codes: Codes, weights: npt.NDArray[np.float32]) ->
 
 
 def system_counts(
-    truths: Codes,
-    codes: Codes,
-    n_classes: int,
-    *,
-    weights: npt.NDArray[np.float32] | None = None,
+    truths: Codes, codes: Codes, n_classes: int, *, weights: npt.NDArray[np.float32] | None = None
 ) -> Floats:
-    """Confusion counts of every system on every draw, shape (n_draws, n_systems, n_classes, n_classes).
-
-    A code of -1 counts nowhere.
-    """
+    """Confusion counts of every system on every draw, shape (n_draws, n_systems, n_classes, n_classes)."""
     counts = np.empty((len(truths), len(codes), n_classes, n_classes))
     rows = max(1, _BLOCK // max(truths.shape[1], 1))
     for first in range(0, len(truths), rows):

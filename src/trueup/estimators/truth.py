@@ -193,11 +193,7 @@ def truths_given_outputs(
 
 
 def as_outputs(part: AlignedPredictions, used: OutputKind) -> SystemOutputs:
-    """What the systems say as answers: classes, bins of scores, or classes with how sure a system is.
-
-    Systems that say much the same share the weight of a witness, so that a copy, or twenty versions of one model, add
-    nothing.
-    """
+    """What the systems say as answers: classes, bins of scores, or classes with how sure a system is."""
     if used == "classes":
         table = part.outputs("classes").astype(np.int64)
         return SystemOutputs.of_classes(table, part.n_classes, witness_weights(table))
@@ -209,11 +205,7 @@ def as_outputs(part: AlignedPredictions, used: OutputKind) -> SystemOutputs:
 
 
 def witness_weights(table: Positions) -> Floats:
-    """What each system counts for: one over the systems that say the same, those that half do counted half.
-
-    By Cohen's kappa of each pair, on the items that both have an answer to. Of two classes, a system and its opposite
-    say the same too.
-    """
+    """What each system counts for: one over the systems that say the same, those that half do (Cohen's kappa) half."""
     n_systems = len(table)
     if n_systems < 2:
         return np.ones(n_systems)

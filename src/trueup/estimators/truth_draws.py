@@ -186,11 +186,7 @@ def solution_of(
 
 
 def _solution_of_many_classes(
-    truth: TruthDraws,
-    codes: Codes,
-    n_classes: int,
-    rng: np.random.Generator,
-    population: Population | None,
+    truth: TruthDraws, codes: Codes, n_classes: int, rng: np.random.Generator, population: Population | None
 ) -> Solution:
     """The same, with the counts made as they are asked for."""
     truths, weights = truth.truths[: max(_FEWEST_TABLES, _MOST_CELLS // n_classes**2)], truth.fixed_weights

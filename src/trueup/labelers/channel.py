@@ -207,10 +207,7 @@ def _quantiles(values: Floats) -> Floats:
 
 
 def channel_of_levels(right: Floats, prior: Floats, names: Sequence[Hashable] | None = None) -> Channel:
-    """States are pairs of a class and one of several equally likely levels of difficulty, which nobody is told.
-
-    `right` is the chance of a right answer, labelers × levels.
-    """
+    """States are pairs of a class and one of several equally likely levels of difficulty, which nobody is told."""
     n_labelers, n_levels = right.shape
     n_classes = len(prior)
     by_class = symmetric_matrix(1 - right, n_classes)  # labelers × levels × classes × answers

@@ -277,11 +277,7 @@ def _improved(counts: Counts, kinds: _Kinds, measure: Measure, met: Callable[[fl
 
 
 def _searched(best: Counts, kinds: _Kinds, measure: Measure, met: Callable[[float], bool]) -> Counts:
-    """The cheapest of all sets, the most telling one of those that cost the same.
-
-    Dear sets are looked at first. One that misses the target rules out all its parts at once, since dropping a vote
-    never tells more.
-    """
+    """The cheapest of all sets, the most telling one of those that cost the same."""
     shape = tuple(n + 1 for n in kinds.available)
     sets = np.indices(shape).reshape(len(shape), -1).T
     price = sets @ kinds.prices

@@ -78,10 +78,7 @@ def student_estimate(
 
 @dataclass(frozen=True, eq=False)
 class ErrorMoments:
-    """Covariances of the errors of all pairs for one truth, and what each item adds to them.
-
-    Items can have weights w; errors and votes are then multiplied by √w.
-    """
+    """Covariances of the errors of all pairs for one truth, and what each item adds to them."""
 
     errors: Floats  # (n_items, n_labelers), less their mean in the class of the item; 0 without a vote
     voted: Floats  # (n_items, n_labelers), 1 with a vote, 0 without

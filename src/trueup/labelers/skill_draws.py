@@ -89,11 +89,7 @@ def labeler_draws(
     moves: Sequence[Floats] | None = None,
     spam_truths: Codes | None = None,
 ) -> list[LabelerDraws]:
-    """What labelers are like on all items and then, if there are some, in each slice, for drawn truths.
-
-    In a slice a labeler is much as on all items: a row of their matrix there is Dirichlet with that of all items as its
-    mean, worth so many votes as the likelihood of their votes in all slices says.
-    """
+    """What labelers are like on all items and then, if there are some, in each slice, for drawn truths."""
     n_slices = 0 if slices is None else int(slices.max(initial=-1)) + 1
     sizes = (labels.n_labelers, labels.n_classes, labels.n_answers)
     parts = [np.ones(labels.n_items, dtype=np.bool_), *(np.asarray(slices == k) for k in range(n_slices))]
@@ -227,11 +223,7 @@ def _accuracy_and_bias(joint: Floats) -> tuple[Floats, Floats]:
 
 
 def _moved(joint: Floats, moves: Floats) -> Floats:
-    """P(class, answer) with accuracies that are off by so much, for the same answers.
-
-    The truth of each vote is as much likelier, or less likely, to be what was said: the same factor of odds for all
-    answers. Wrong classes keep their shares among themselves.
-    """
+    """P(class, answer) with accuracies that are off by so much, for the same answers."""
     n_classes = joint.shape[-2]
     diagonal = np.arange(n_classes)
     named = joint[..., :n_classes]
@@ -277,10 +269,7 @@ def spam_share(confusion: npt.ArrayLike) -> Floats:
 
 
 def log_spam_factor(counts: Floats) -> Floats:
-    """Log p(votes | truth, answers ignore the truth) − log p(votes | truth, they depend on it), of each labeler.
-
-    Its mean over truths is the Bayes factor where these are drawn under the second hypothesis.
-    """
+    """Log p(votes | truth, answers ignore the truth) − log p(votes | truth, they depend on it), of each labeler."""
     base = np.ones(counts.shape[-2:])
     base[np.arange(len(base)), np.arange(len(base))] = _RIGHT
     return np.asarray(

@@ -193,10 +193,7 @@ def _look_at_rows(block: VoteBlock, readings: Sequence[Reading], n_answers: int,
 
 
 def _chances_apart(block: VoteBlock, reading: Reading, item: Codes, labeler: Codes, weight: Floats) -> Floats:
-    """P(class) of the item of each vote, all votes of its labeler on the item divided out; shape (n_votes, n_classes).
-
-    The first model of the base is one whose states are the classes.
-    """
+    """P(class) of the item of each vote, its labeler's votes on the item divided out; (n_votes, n_classes)."""
     posterior = kernels.posterior(
         block.matrix, reading.table, reading.weights, gold=block.gold_codes, state_class=reading.state_class
     )

@@ -17,15 +17,7 @@ from trueup.metrics.counts import (
 )
 from trueup.metrics.metric import Metric, mean_absolute_error, quadratic_kappa
 from trueup.metrics.probabilistic import auc_ovo, auc_ovr, brier, calibration_error, calibration_floor, log_loss
-from trueup.metrics.ranking import (
-    auc,
-    auc_draws,
-    average_precision,
-    ndcg,
-    partial_auc,
-    precision_at_k,
-    recall_at_k,
-)
+from trueup.metrics.ranking import auc, auc_draws, average_precision, ndcg, partial_auc, precision_at_k, recall_at_k
 from trueup.metrics.registry import (
     METRICS,
     MetricLike,

@@ -180,11 +180,7 @@ _BLOCK = 1 << 21  # cells worked on at once: the temporary arrays stay within th
 
 
 def confusion_counts(
-    truth_codes: npt.ArrayLike,
-    pred_codes: npt.ArrayLike,
-    n_classes: int,
-    *,
-    weights: npt.ArrayLike | None = None,
+    truth_codes: npt.ArrayLike, pred_codes: npt.ArrayLike, n_classes: int, *, weights: npt.ArrayLike | None = None
 ) -> npt.NDArray[np.float64]:
     """Count how often each class was predicted as each.
 

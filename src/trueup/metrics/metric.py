@@ -64,10 +64,7 @@ def quadratic_kappa(counts: npt.ArrayLike, *, values: Sequence[float]) -> Floats
 
 @dataclass(frozen=True)
 class RatingFamily:
-    """A metric of the values of the classes: their numbers, or their places where they are no numbers.
-
-    The function takes counts and the keyword `values`.
-    """
+    """A metric of the values of the classes: their numbers, or their places where they are no numbers."""
 
     needs: ClassVar[Needs] = "counts"
 
@@ -126,12 +123,7 @@ RATING_FAMILIES = (
 
 Needs = Literal["counts", "scores", "probabilities", "labels"]
 NEEDS: tuple[Needs, ...] = get_args(Needs)
-_EVALUATED_BY = {
-    "counts": "of_counts",
-    "scores": "of_outputs",
-    "probabilities": "of_outputs",
-    "labels": "of_labels",
-}
+_EVALUATED_BY = {"counts": "of_counts", "scores": "of_outputs", "probabilities": "of_outputs", "labels": "of_labels"}
 
 
 @dataclass(frozen=True)

@@ -113,10 +113,7 @@ def auc_draws(
 
 
 def _centred_ranks(scores: Floats) -> Floats:
-    """Mid-ranks less their mean, doubled, as columns, and a column of ones; shape (n_items, n_systems + 1).
-
-    All are whole numbers, so sums of them are exact. The ones let the same product count the positives.
-    """
+    """Mid-ranks less their mean, doubled, as columns, and a column of ones; shape (n_items, n_systems + 1)."""
     n_systems, n_items = scores.shape
     table = np.ones((n_items, n_systems + 1))
     table[:, :-1] = 2 * np.asarray(scipy.stats.rankdata(scores, axis=1)).T - (n_items + 1)

@@ -33,11 +33,7 @@ _PARTS = re.compile(r"([^@:]*)(?:@([^:]*))?(?::(.*))?", re.DOTALL)
 
 @dataclass(frozen=True)
 class ClassFamily:
-    """A metric of counts that every class has: of the positive class, of one by name, or averaged over all.
-
-    The function takes counts and the keyword `of`, the position of a class or an average. The words say what it is of
-    ``{one}`` class and how it treats ``{same}``.
-    """
+    """A metric of counts that every class has: of the positive class, of one by name, or averaged over all."""
 
     needs: ClassVar[Needs] = "counts"
 

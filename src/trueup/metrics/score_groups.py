@@ -160,10 +160,7 @@ def blocks(n_draws: int, n_items: int) -> Iterator[slice]:
 
 
 def masses(truths: Booleans, ranked: Ranked, weights: Floats | None) -> Iterator[tuple[slice, Floats, Floats]]:
-    """For blocks of draws the masses of positives and of negatives with each score, from the highest score down.
-
-    Both have the shape (block, n_groups). Negatives are no difference of sums, so what is absent is exactly zero.
-    """
+    """For blocks of draws the masses of positives and of negatives with each score, from the highest score down."""
     for rows in blocks(*truths.shape):
         truth = truths[rows]
         if weights is None:
@@ -188,12 +185,7 @@ _ALL_BUT_SIGN = np.int64(np.iinfo(np.int64).max)
 
 
 def ascending_order(scores: Floats) -> tuple[npt.NDArray[np.int64], Floats]:
-    """The stable ascending order of each row of finite scores, shape (n_rows, n_items), and the scores in this order.
-
-    numpy sorts whole numbers several times as fast as it sorts indirectly. So the bits of a score and the position of
-    its item are packed in one number, which costs the last bits of the score. Where the scores are then out of order,
-    which is rare, the neighbours that were packed alike are put right.
-    """
+    """The stable ascending order of rows of finite scores, packed with positions into integers for speed."""
     values = np.ascontiguousarray(scores, dtype=np.float64) + 0.0  # a copy, in which -0.0 became 0.0
     n_rows, n = values.shape
     low = np.int64((1 << int(max(n - 1, 0)).bit_length()) - 1)

@@ -44,10 +44,7 @@ LEAST_CHECKED = 20  # before a change
 
 @dataclass(frozen=True)
 class Strata:
-    """Items and checked items in the stratum where the system (or a judge) agrees with most judges, and in the other.
-
-    Each item for which they name a class is in one of them.
-    """
+    """Items and checked items in the stratum where the system (or a judge) agrees with most judges, and elsewhere."""
 
     n_agree: int = 0  # items
     n_other: int = 0  # items
@@ -126,11 +123,7 @@ def _count(answers: Codes, majority: Codes, batch: Batch) -> Strata:
 def find_attribution(
     strata: Sequence[Strata | None], *, first: int, look: int, wrong: float, n_accuracies: float
 ) -> Change | None:
-    """The first look since an alarm at which an accuracy is not what it was before the change; None if there is none.
-
-    `first` is the first batch since the change, `look` that after which votes showed it. An attribution may be wrong
-    with the chance `wrong`, which `n_accuracies` share.
-    """
+    """The first look since an alarm at which an accuracy is not what it was before the change, or None."""
     whole = [of_batch or Strata() for of_batch in strata]
     before, after = sum(whole[:first], Strata()), sum(whole[first:look], Strata())
     if before.n_checked < LEAST_CHECKED:

@@ -161,10 +161,7 @@ def can_find_change(hits: Counts, sizes: Counts, *, false_alarms: float, baselin
 
 
 def _residuals(hits: Counts, sizes: Counts) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
-    """The squared residual of each batch but the first, what its variance grows by with 4 ω², and whether it tells.
-
-    The residual of a batch is against those before it and itself, so that all of them are independent.
-    """
+    """The squared residual of each batch but the first, what its variance grows by with 4 ω², and whether it tells."""
     n_all, k_all = np.cumsum(sizes)[1:], np.cumsum(hits)[1:]
     m, x = sizes[1:], hits[1:]
     share = k_all / n_all

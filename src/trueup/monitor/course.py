@@ -60,10 +60,7 @@ def estimate_batches(batches: Sequence[Batch], settings: Mapping[str, Any]) -> d
 
 
 def blocks_to_estimate(batches: Sequence[Batch], starts: Sequence[int], estimated: Container[str]) -> list[range]:
-    """The places of batches that are estimated together: the newest of each baseline, and older ones never estimated.
-
-    Baselines begin at `starts`; `estimated` has the times of batches that have an estimate.
-    """
+    """The places of batches to estimate together: the newest of each baseline, and older ones never done."""
     blocks = []
     for start, last in zip(starts, [*starts[1:], len(batches)], strict=True):
         while any(batch.when not in estimated for batch in batches[start:last]):

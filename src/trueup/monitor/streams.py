@@ -121,10 +121,7 @@ def _shares_of_classes(
 
 
 def parts_of(streams: Sequence[Stream], at_first: Iterable[Stream], panel: Sequence[Hashable]) -> dict[Stream, float]:
-    """The part of the permitted false alarms of each stream, in the order in which they began; together at most 1.
-
-    It is settled when a stream begins, by what was there by then: looks that were made do not change.
-    """
+    """The part of the permitted false alarms of each stream, in the order in which they began; together at most 1."""
     first = set(at_first)
     n_votes = sum(not stream.is_gold and stream.subject != "agreement" for stream in first)
     parts: dict[Stream, float] = {}

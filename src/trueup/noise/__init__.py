@@ -8,12 +8,7 @@ from trueup.noise.dawid_skene import DawidSkene
 from trueup.noise.difficulty import Difficulty
 from trueup.noise.glad import GLAD
 from trueup.noise.heldout import heldout_scores
-from trueup.noise.independence import (
-    EffectiveLabelers,
-    IndependenceCheck,
-    check_independence,
-    effective_labelers,
-)
+from trueup.noise.independence import EffectiveLabelers, IndependenceCheck, check_independence, effective_labelers
 from trueup.noise.majority import Majority
 from trueup.noise.one_coin import OneCoin
 from trueup.noise.ordinal import Ordinal

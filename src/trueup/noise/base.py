@@ -324,10 +324,7 @@ class DecidedVotes:
 
 
 def symmetric_votes(posterior: Floats, right: Floats, n_answers: int) -> Floats:
-    """P(answer) of votes that are right with probability `right` and else uniform over the other classes.
-
-    Such models take abstentions for uninformative and give them no probability here.
-    """
+    """P(answer) of votes that are right with probability `right` and else uniform; abstentions say nothing."""
     n_classes = posterior.shape[1]
     wrong = ((1 - right) / (n_classes - 1))[:, None]
     return np.pad(posterior * right[:, None] + (1 - posterior) * wrong, ((0, 0), (0, n_answers - n_classes)))

@@ -78,10 +78,7 @@ class Chain:
         self.log_likelihood = np.empty(n_draws)
 
     def _first_states(self, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-        """A dispersed first guess of the state of each item.
-
-        Classes are drawn from the shares of votes, flatter in every second chain.
-        """
+        """A dispersed first guess of the state of each item."""
         labels = self.problem.labels
         shares, n_classes = vote_shares(labels), labels.n_classes
         flat = shares ** (1.0 if self.number % 4 < 2 else 0.5)

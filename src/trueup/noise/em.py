@@ -15,14 +15,7 @@ from trueup.data.labels import Labels
 from trueup.data.scanning import LabelScan
 from trueup.exceptions import ConvergenceWarning
 from trueup.noise import kernels
-from trueup.noise.base import (
-    NoiseModel,
-    TableModel,
-    check_matrices_fit,
-    class_states,
-    normalise,
-    vote_shares,
-)
+from trueup.noise.base import NoiseModel, TableModel, check_matrices_fit, class_states, normalise, vote_shares
 from trueup.noise.passes import counts_under, passes_over
 from trueup.noise.placing import run_where_memory_suffices
 
@@ -88,10 +81,7 @@ def expectation_maximisation(
 def fit_matrices(
     model: TableModel, labels: Labels | LabelScan[Labels], maximise: Maximise, *, max_iter: int, tol: float
 ) -> None:
-    """EM from the shares of votes for a model whose states are the classes; sets what the contract promises.
-
-    `maximise` sets the model's matrices.
-    """
+    """EM from the shares of votes for a model whose states are the classes; sets what the contract promises."""
     result = expectation_maximisation(
         labels,
         None,
@@ -116,12 +106,7 @@ def fit_posterior(
     tol: float,
     start: Floats | None = None,
 ) -> None:
-    """EM from the shares of votes for a model with parameters of items; sets what the contract promises but the prior.
-
-    `maximise` takes P(class | votes) of each item, and gives log p(votes, class) of each under the parameters that are
-    best for it, shape (n_items, n_classes), and their log-prior. `start` is the shares of votes as an array of the
-    library, and on the device, that `maximise` works with.
-    """
+    """EM from the shares of votes for a model with parameters of items, which `maximise` fits and scores."""
     posterior = vote_shares(labels) if start is None else start
     xp = namespace(posterior)
     given = np.flatnonzero(labels.gold_codes >= 0)

@@ -136,10 +136,7 @@ class GLAD(NoiseModel):
 def _newton(
     votes: DecidedVotes, right: Floats, ability: Floats, log_easiness: Floats, steps: int
 ) -> tuple[Floats, Floats]:
-    """Newton steps on the expected log-joint, first in the abilities and then in the log-easiness.
-
-    `right` is the probability that a vote is right.
-    """
+    """Newton steps on the expected log-joint, first in the abilities and then in the log-easiness."""
     xp, expit = namespace(right), special_functions(right).expit
 
     def derivatives(x: Floats, factor: Floats, group: Positions, n: int) -> tuple[Floats, Floats]:

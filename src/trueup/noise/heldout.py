@@ -37,11 +37,7 @@ class Fold:
 
 
 def split_votes(labels: Labels, *, n_folds: int, random_state: RandomState) -> list[Fold]:
-    """Folds of votes.
-
-    The votes of an item go to different folds, so each held-out vote is predicted from the item's other votes. Votes
-    on items with a single vote are never held out: nothing is left to predict them from.
-    """
+    """Folds of votes."""
     check_integer(n_folds, name="n_folds", low=2)
     if not is_splittable(labels):
         raise InvalidLabels("no item has two votes, so no vote can be held out and predicted from the others")

@@ -79,10 +79,7 @@ class VoteDesign:
 
     @cached_property
     def meetings(self) -> tuple[Positions, Positions, Positions]:
-        """Pairs of votes on an item by two labelers who met often.
-
-        The first and the second vote of each, ordered by the pair of labelers; and where each such pair begins.
-        """
+        """Pairs of votes on an item by two labelers who met often."""
         first, second = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
         for k, later in enumerate(self.places):
             for earlier in self.places[:k]:
@@ -99,11 +96,7 @@ class VoteDesign:
 
 
 def design_of(labels: Labels, rng: np.random.Generator, *, n_classes: int) -> tuple[VoteDesign, Answers]:
-    """The design of some items with several witnesses, at most 2,000 at random, and the answers, shape (1, n_votes).
-
-    There are fewer where there are many classes, so that a few hundred fits take a second or so. A labeler who voted
-    several times on an item is one witness, and one of the votes is taken; of an item with very many, some are.
-    """
+    """The design of some items with several witnesses, at most 2,000 at random, and the answers, shape (1, n_votes)."""
     labels = one_vote_each(labels, rng)
     n_witnesses = np.minimum(labels.votes_per_item, _MOST_PLACES)
     chosen = rng.permutation(np.flatnonzero(n_witnesses > 1))[:_MOST_ITEMS]
@@ -171,11 +164,7 @@ class Summaries:
 def draw_answers(
     design: VoteDesign, rates: Rates, n_sets: int, rng: np.random.Generator, *, correlation: float = 0.0
 ) -> Answers:
-    """Data sets of the design, shape (n_sets, n_votes), from the rates of a single one.
-
-    With `correlation` ρ, a vote follows what is drawn once for its item with probability √ρ: errors of two labelers who
-    err alike often then correlate at ρ, and everybody's rates stay as they are.
-    """
+    """Data sets of the design, shape (n_sets, n_votes), from the rates of a single one."""
     n_classes, _, n_labelers, n_answers = rates.table.shape
     reach = np.broadcast_to(rates.item_weights(design.gold)[:, 0].cumsum(axis=0), (n_classes, design.n_items))
     uniform = rng.random((n_sets, design.n_items), dtype=np.float32)
@@ -536,10 +525,7 @@ def _correlation(labels: Labels, model: NoiseModel | None, rng: np.random.Genera
 
 
 def _seen_correlation(labels: Labels, models: Sequence[NoiseModel]) -> float:
-    """Joint errors of the pairs of votes on an item beyond what rates explain, over those of errors that are all one.
-
-    Both are means over the posterior of the truth. A labeler's rate in a class is drawn to that of all by two votes.
-    """
+    """Joint errors of pairs of votes on an item beyond what rates explain, over those that are all one."""
     posterior = np.mean([model.posterior(labels) for model in models], axis=0)
     item, labeler, answer, weight_of_vote = labels.vote_table()
     decided = answer < labels.n_classes

@@ -167,13 +167,7 @@ class OrdinalSampler(LoopSampler):
     """Thresholds and what raters differ in move (`kernels.rating_loops`); the prior of the classes is drawn."""
 
     def __init__(
-        self,
-        n_raters: int,
-        n_classes: int,
-        n_answers: int,
-        *,
-        ranks: Positions | None = None,
-        with_steps: bool = True,
+        self, n_raters: int, n_classes: int, n_answers: int, *, ranks: Positions | None = None, with_steps: bool = True
     ) -> None:
         super().__init__(n_raters, n_classes, n_answers)
         self._ranks = np.arange(n_classes) if ranks is None else ranks

@@ -143,10 +143,7 @@ class BlockPasses:
 
 
 class ClusterPasses:
-    """Votes in blocks on the workers of a client, which are summed there in a tree.
-
-    Nothing here schedules, retries or sends: that is the client's.
-    """
+    """Votes in blocks on the workers of a client, which are summed there in a tree."""
 
     def __init__(self, client: Any, blocks: Sequence[Any], n_classes: int, n_answers: int) -> None:
         self._client, self._groups, self._sizes = client, grouped_by_place(client, blocks), (n_classes, n_answers)

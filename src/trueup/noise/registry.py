@@ -208,10 +208,7 @@ def _some_items(labels: Labels) -> Labels:
 
 
 def stacking_weights(scores: Floats, *, max_iter: int = 1000, tol: float = 1e-9) -> Floats:
-    """Weights that maximise the mean log of the mixture; `scores` are log-probabilities (votes, models).
-
-    Multiplicative updates, that is EM for the weights of a mixture with known components: monotone and never negative.
-    """
+    """Weights that maximise the mean log of the mixture; `scores` are log-probabilities (votes, models)."""
     scores = scores[np.isfinite(scores).all(axis=1)]
     n_models = scores.shape[1]
     weights = np.full(n_models, 1 / n_models)
@@ -374,18 +371,7 @@ def _check_model(name: str, model: Any) -> None:
 
 MODELS: Registry[type[NoiseModel]] = Registry(
     "noise",
-    {
-        model.alias: model
-        for model in (
-            Majority,
-            OneCoin,
-            DawidSkene,
-            GLAD,
-            Difficulty,
-            SoftTruth,
-            Ordinal,
-        )
-    },
+    {model.alias: model for model in (Majority, OneCoin, DawidSkene, GLAD, Difficulty, SoftTruth, Ordinal)},
     group="trueup.noise_models",
     check=_check_model,
 )

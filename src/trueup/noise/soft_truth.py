@@ -200,10 +200,7 @@ class SoftTruth(NoiseModel):
 
 
 class _Stage:
-    """EM over the states of the lattice; tables are (labelers, answers, classes), as the kernels' lie.
-
-    A stage that `learns` learns the pooled matrix and the shape, too, if `fixed_mean` is given up to the shape's mean.
-    """
+    """EM over the states of the lattice; tables are (labelers, answers, classes), as the kernels' lie."""
 
     loss: float
 

@@ -142,12 +142,7 @@ class ContinuousEstimate(Estimate):
 
 
 def normal_estimate(
-    mean: float,
-    sd: float,
-    *,
-    bounds: tuple[float, float] = (0.0, 1.0),
-    name: str | None = None,
-    undefined: float = 0.0,
+    mean: float, sd: float, *, bounds: tuple[float, float] = (0.0, 1.0), name: str | None = None, undefined: float = 0.0
 ) -> Estimate:
     """A normal distribution cut to the bounds; with ``sd=0`` all mass on the (clipped) mean."""
     mean = check_number(mean, name="mean")

@@ -269,11 +269,7 @@ def _draw_distribution(estimate: Estimate, ax: Any, level: float) -> None:
 
 
 def shortest_tail(ppf: Callable[[Floats], Floats], level: float) -> float:
-    """The mass q left below the shortest interval: the one that minimises ``ppf(q + level) - ppf(q)``.
-
-    A scan finds the valley, so that a second, shallower one does no harm; finer scans around it find its bottom.
-    Each is one call of `ppf`.
-    """
+    """The mass q left below the shortest interval: the one that minimises ``ppf(q + level) - ppf(q)``."""
     tails = np.linspace(0.0, 1.0 - level, 201)
     tail = 0.0
     for _ in range(4):
@@ -359,12 +355,7 @@ class PointEstimate(Estimate):
     value: float
 
     def __init__(
-        self,
-        value: float,
-        *,
-        bounds: tuple[float, float] = (0.0, 1.0),
-        name: str | None = None,
-        undefined: float = 0.0,
+        self, value: float, *, bounds: tuple[float, float] = (0.0, 1.0), name: str | None = None, undefined: float = 0.0
     ) -> None:
         super().__init__(bounds=bounds, name=name, undefined=undefined)
         self._set(value=float(value))

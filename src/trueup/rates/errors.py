@@ -278,11 +278,7 @@ def true_error(
 
 
 def error_bounds(
-    *,
-    apparent: npt.ArrayLike,
-    mislabeling: npt.ArrayLike,
-    n_classes: int = 2,
-    dependence: Dependence = "non-negative",
+    *, apparent: npt.ArrayLike, mislabeling: npt.ArrayLike, n_classes: int = 2, dependence: Dependence = "non-negative"
 ) -> tuple[float, float] | tuple[Floats, Floats]:
     """The least and the largest true error that an apparent error and a mislabeling rate allow.
 
@@ -398,10 +394,7 @@ def fieller(apparent: Floats, n: Floats, mislabeling: Floats, n_checked: Floats,
     root = np.sqrt(np.maximum(middle**2 - square * (top**2 - z2 * (var_a + var_eps)), 0.0))
     bounded = square > 0
     safe = np.where(bounded, square, 1.0)
-    return (
-        np.where(bounded, (middle - root) / safe, -np.inf),
-        np.where(bounded, (middle + root) / safe, np.inf),
-    )
+    return (np.where(bounded, (middle - root) / safe, -np.inf), np.where(bounded, (middle + root) / safe, np.inf))
 
 
 def score(apparent: Floats, n: Floats, mislabeling: Floats, n_checked: Floats, c: float, level: float) -> Ends:
@@ -432,10 +425,7 @@ def score(apparent: Floats, n: Floats, mislabeling: Floats, n_checked: Floats, c
 def _likeliest_mislabeling(
     e: Floats, apparent: Floats, n: Floats, mislabeling: Floats, n_checked: Floats, c: float
 ) -> Floats:
-    """The ε in [0, 1/c] under which Â and ε̂ are most likely if the true error is e.
-
-    The log-likelihood is concave in ε. Its derivative times A(1−A)ε(1−ε) is a cubic of the same sign.
-    """
+    """The ε in [0, 1/c] under which Â and ε̂ are most likely if the true error is e."""
     u = 1 - c * e
     is_given = np.isinf(n_checked)
     m = np.where(is_given, 1.0, n_checked)
@@ -480,10 +470,7 @@ def _percentiles(apparent: Floats, n: Floats, mislabeling: Floats, n_checked: Fl
 def error_distribution(
     apparent: float, n: float, mislabeling: float, n_checked: float, c: float
 ) -> scipy.stats.rv_histogram:
-    """ê* under the draws of `bootstrap`, given that it lies within [0, 1].
-
-    With counts of zero its density has no bound, and no even grid shows that; its quantiles are as smooth as any.
-    """
+    """ê* under the draws of `bootstrap`, given that it lies within [0, 1]."""
     # Closer and closer to both ends, where the values of a long tail lie; what is beyond them is left out.
     shares = special.expit(np.linspace(-_TAIL, _TAIL, _QUANTILES))
     a, size, eps, checked = (np.full(_QUANTILES, value) for value in (apparent, n, mislabeling, n_checked))

@@ -285,11 +285,7 @@ def _as_rows(labeler: Floats, n_checked: npt.ArrayLike | None) -> tuple[Floats, 
 
 
 def _truncated(raw: Floats) -> Floats:
-    """The nearest matrix without negative cells that has the same error rate, if that is one from 0 to 1.
-
-    With many classes most cells beside the diagonal are about zero, and half of them negative by chance. To set
-    these to zero and scale the rest would leave an error rate that is far too high.
-    """
+    """The nearest matrix without negative cells that has the same error rate, if that is one from 0 to 1."""
     is_right = np.eye(raw.shape[-1], dtype=bool)
     right = np.clip(np.trace(raw, axis1=-2, axis2=-1), 0.0, 1.0)
     cells = np.empty(raw.shape)
@@ -350,12 +346,7 @@ def _why(matrix: Floats) -> str:
 
 
 def _error_variance(joint: Floats, labeler: Floats, n: Floats, n_checked: Floats) -> Floats:
-    """Variance of 1 − tr(L⁻ᵀJ) by the delta method, shape (...).
-
-    The accuracy is Σ J[z, ŷ] (L⁻¹)[z, ŷ], linear in J. Its derivative by L is −L⁻ᵀ J L⁻ᵀ. Cells of J and
-    each row of L are multinomial shares. Both enter with one pseudo-count spread evenly, so that counts of zero
-    are not taken for certainty.
-    """
+    """Variance of 1 − tr(L⁻ᵀJ) by the delta method, shape (...)."""
     inverse = np.asarray(np.linalg.inv(labeler), dtype=float)
     c = labeler.shape[-1]
     cells = (joint * n[..., None, None] + 1 / c**2) / (n[..., None, None] + 1)

@@ -250,10 +250,7 @@ def _check(first: npt.ArrayLike, labeler: npt.ArrayLike, prevalence: npt.ArrayLi
 
 
 def unit_variance(error: Floats, mislabeling: Floats, c: float) -> Floats:
-    """n·Var ê = A(1−A)/(1−cε)², the variance of the estimated error that one label leaves.
-
-    For two classes this is e(1−e) + ε(1−ε)/(1−2ε)²: what mislabeling adds does not depend on e.
-    """
+    """n·Var ê = A(1−A)/(1−cε)², the variance of the estimated error that one label leaves."""
     a = error + mislabeling - c * error * mislabeling
     return np.asarray(a * (1 - a) / (1 - c * mislabeling) ** 2)
 

@@ -4,12 +4,4 @@ from trueup.reliability.agreement import Agreement, DisputedItem, PairAgreement,
 from trueup.reliability.experts import JudgeAgreement, Judges
 from trueup.reliability.intervals import CoefficientEstimate
 
-__all__ = [
-    "Agreement",
-    "CoefficientEstimate",
-    "DisputedItem",
-    "JudgeAgreement",
-    "Judges",
-    "PairAgreement",
-    "agreement",
-]
+__all__ = ["Agreement", "CoefficientEstimate", "DisputedItem", "JudgeAgreement", "Judges", "PairAgreement", "agreement"]

@@ -264,8 +264,7 @@ def _ceiling(said: Floats) -> dict[str, Estimate]:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Which items are left out together, and how often: kinds of items, or groups of them where there are many kinds.
-    """
+    """Which items are left out together, and how often: kinds of items, or groups of them where these are many."""
 
     items: tuple[Codes, ...]  # those that are left out together
     times: Floats  # (n_left_out,): how many times that counts: the number of items of a kind

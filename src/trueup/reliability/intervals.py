@@ -54,13 +54,7 @@ class Spread:
 
 
 def jackknife(sums: Sums, *, with_labelers: bool) -> Spread:
-    """The coefficients of these sums and how sure they are.
-
-    Parameters
-    ----------
-    with_labelers : bool
-        Whether labelers are a sample too.
-    """
+    """The coefficients of these sums and how sure they are; `with_labelers` if labelers are a sample too."""
     kept = list(sums.parts()) if len(sums.rows.item) * sums.n_sums < _KEPT else None
     added, row_changes = np.zeros(sums.n_sums), np.zeros((sums.rows.n_labelers, sums.n_sums))
     for part, changes in kept or sums.parts():

@@ -196,10 +196,7 @@ def _of_rows(rows: VoteRows, effects: Floats) -> Floats:
 
 
 def kendall(rows: VoteRows, values: Floats, *, with_labelers: bool) -> Spread:
-    """The mean rank correlation that W is made of, of the items that all labelers voted on.
-
-    W = (1 + (m − 1) r) / m, with r the sum of the covariances of ranks of two labelers over that of their variances.
-    """
+    """The mean rank correlation that W is made of, of the items that all labelers voted on."""
     complete = rows.votes_per_item == rows.n_labelers
     m = rows.n_labelers
     if complete.sum() < 3:

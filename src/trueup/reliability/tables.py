@@ -128,10 +128,7 @@ def _about_one(weights: Floats) -> Floats:
 
 
 def class_values(labels: Labels, scale: Scale, values: Mapping[Hashable, float] | None) -> Floats | None:
-    """The number of each class on this scale, ranks on an ordinal one; None on a nominal one.
-
-    Classes without an order, or that are no numbers where these are needed, are an error.
-    """
+    """The number of each class on this scale, ranks on an ordinal one; None on a nominal one."""
     names = labels.classes.tolist()
     if values is not None and not isinstance(values, Mapping):
         raise InvalidParameter(
@@ -191,14 +188,7 @@ def _numbers_named(names: list[Any], values: Mapping[Hashable, float]) -> tuple[
 
 
 def agreement_weights(kind: str, values: Floats) -> Floats:
-    """How far two classes agree, 1 for the same and 0 for the farthest; shape (n_classes, n_classes).
-
-    Parameters
-    ----------
-    kind : {"linear", "quadratic", "ordinal", "ratio"}
-        As named by Gwet; "ordinal" counts the pairs of classes between two ranks.
-    values : array of shape (n_classes,)
-    """
+    """How far two classes agree, from 1 down to 0, by Gwet's names; "ordinal" counts pairs of ranks."""
     gap = np.abs(values[:, None] - values)
     if kind == "ordinal":
         ranks = np.unique(values, return_inverse=True)[1]
@@ -214,12 +204,7 @@ def agreement_weights(kind: str, values: Floats) -> Floats:
 
 
 def squared_differences(scale: Scale, n_classes: int, values: Floats | None, totals: Floats | None = None) -> Floats:
-    """Krippendorff's δ² between classes; of an ordinal scale it depends on how often each was said.
-
-    Parameters
-    ----------
-    totals : array of shape (..., n_classes), for an ordinal scale
-    """
+    """Krippendorff's δ² between classes; of an ordinal scale it depends on how often each was said."""
     if scale == "nominal" or values is None:
         return 1 - np.eye(n_classes)
     if scale == "ordinal":

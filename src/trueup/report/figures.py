@@ -94,10 +94,7 @@ def interval_figure(
     zero: bool = False,
     among: Sequence[Row] = (),
 ) -> str:
-    """One line a row: its name, its interval in words, and the bar; `zero` adds a line at no difference.
-
-    The axis has room for the rows `among` too: those of other pictures that this one is held against.
-    """
+    """One line a row: its name, its interval in words, and the bar; `zero` adds a line at no difference."""
     shown = [row for row in rows if row["mean"] is not None]
     domain = _domain([*shown, *among, *([{"mean": 0.0}] if zero else [])], bounds) if shown else None
     if domain is None:
@@ -305,10 +302,7 @@ class Scale:
 
 
 class Drawing:
-    """An SVG picture that grows shape by shape.
-
-    A fluid one is as wide as its place: positions across are in percent of it, heights and letters in pixels.
-    """
+    """An SVG picture that grows shape by shape."""
 
     def __init__(self, width: float, height: float, title: str, *, is_fluid: bool = False) -> None:
         self.width, self.height, self.title, self.is_fluid = width, height, text(title), is_fluid

@@ -34,10 +34,7 @@ def _rounded(values: Any, digits: int = 5) -> list[float | None]:
 
 
 def system_data(name: str, evaluation: Evaluation, *, with_pictures: bool) -> dict[str, Any]:
-    """Everything a report says of one system.
-
-    `with_pictures` adds densities, the confusion matrix and curves, which take time and room.
-    """
+    """Everything a report says of one system."""
     dirty = majority_values(evaluation, evaluation.labels)
     metrics = []
     for wanted in evaluation.metrics:
@@ -172,12 +169,7 @@ def finite(value: Any) -> float | None:
 
 
 def majority_values(evaluation: Evaluation, labels: Labels) -> dict[str, float | None]:
-    """Each metric of an evaluation with the majority vote for the truth; None where it is undefined.
-
-    Gold is taken for the truth where there is some. Of tied classes each has its part of an item in a confusion
-    matrix (`majority_shares`), and items count by their weights; metrics of scores and functions need one of the
-    classes (`majority_codes`).
-    """
+    """Each metric of an evaluation with the majority vote for the truth; None where it is undefined."""
     shares, population = majority_shares(labels), evaluation.task.population
     if population is not None and population.weights is not None:
         shares = shares * population.weights[:, None]

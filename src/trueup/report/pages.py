@@ -145,11 +145,7 @@ def over_time(report: Row) -> dict[str, Any]:
 
 
 def answer_report(
-    answer: DerivedAnswer,
-    page: str,
-    *,
-    title: str | None = None,
-    settings: Mapping[str, Any] | None = None,
+    answer: DerivedAnswer, page: str, *, title: str | None = None, settings: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """All that the page of `share`, `mean_score` or `preferences` says, as a dict that JSON can hold."""
     titles = {"rates": f"{answer.evaluation.metrics[0][:1].upper()}{answer.evaluation.metrics[0][1:]}"}

@@ -41,12 +41,7 @@ def judged_words(n_judged: int, n_items: int) -> str | None:
 
 
 def answer(
-    metric: Mapping[str, Any],
-    rests_on: str,
-    *,
-    n_checked: int,
-    is_named: bool = False,
-    refused: bool = False,
+    metric: Mapping[str, Any], rests_on: str, *, n_checked: int, is_named: bool = False, refused: bool = False
 ) -> dict[str, Any]:
     """The first metric of a system in words: ``claim``, ``value`` and ``rest`` make one sentence, ``sentences`` follow.
 

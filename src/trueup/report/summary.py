@@ -58,11 +58,7 @@ def labeler_data(
     model: NoiseModel | None = None,
     prior: CrowdPrior | None = None,
 ) -> dict[str, Any] | None:
-    """One row a labeler, the best first; None where there is nobody to tell apart.
-
-    The same draws as those of `trueup labelers` with this seed and noise, so that the two agree: of the model behind
-    the answers where one was named to be drawn, else of the plain answer.
-    """
+    """One row a labeler, the best first; None where there is nobody to tell apart."""
     if labels.n_labelers < 2 or not labels.n_votes:
         return None
     part, notes = _part(labels)
@@ -205,13 +201,7 @@ def vet_next_data(
     positive: int | None = None,
     with_text: bool = False,
 ) -> dict[str, Any] | None:
-    r"""The items whose truth would move the answer most, with one sentence each.
-
-    With :math:`g(y)` the change of the metric per item of class y predicted as this one is (a derivative in the
-    confusion counts), the worth of vetting is the standard deviation of g under P(class) of the item. Where two
-    systems are compared, g is that of the difference between the first two; `positive` is the code of the positive
-    class of the comparison. What else is known of an item is told, texts only `with_text`.
-    """
+    r"""The items whose truth would move the answer most, with one sentence each."""
     found = _compared(labels, comparison, positive) if comparison is not None else None
     if found is None and evaluations:
         found = _evaluated(labels, next(iter(evaluations.items())))
@@ -341,11 +331,7 @@ def reproduction_data(
     settings: Mapping[str, Any] | None,
     unnamed: bool,
 ) -> dict[str, Any]:
-    """Method, settings, versions, seed, and the command or else a snippet.
-
-    A command line is exact: it names the files and every option. Only without one, in a report made from Python, is
-    there a snippet; of a command it would lose how files were read.
-    """
+    """Method, settings, versions, seed, and the command or else a snippet."""
     first = next(iter(evaluations.values()), None)
     main: Any = first if first is not None else comparison
     about = {text(key): plain_data(value) for key, value in (settings or {}).items()}
@@ -394,10 +380,7 @@ def _versions() -> dict[str, str]:
 
 
 def python_snippet(evaluations: Mapping[str, Evaluation], comparison: Comparison | None, *, unnamed: bool) -> str:
-    """The calls of `evaluate` and `compare`, from the settings that their answers keep.
-
-    Labels and predictions are those that were handed over: a report does not know where they came from.
-    """
+    """The calls of `evaluate` and `compare`, from the settings that their answers keep."""
     lines = ["import trueup as tu", "", f"# {_handed_over(evaluations, comparison, unnamed)}"]
     calls = {name: arguments(evaluation.settings) for name, evaluation in evaluations.items()}
     alike = len({tuple(call) for call in calls.values()}) == 1
@@ -620,11 +603,7 @@ def build_report(
         **_from_votes(labels, main, check, seed=main.seed if seed is None else seed),
         "vet_next": _vet_next(main, named, comparison, positive=positive, with_text=with_text),
         "reproduction": reproduction_data(
-            named,
-            comparison,
-            seed=seed,
-            settings=settings,
-            unnamed=comparison is None and is_unnamed(list(named)),
+            named, comparison, seed=seed, settings=settings, unnamed=comparison is None and is_unnamed(list(named))
         ),
     }
 
@@ -669,10 +648,7 @@ def _noise_of_labelers(main: Any) -> dict[str, Any]:
 
 
 def _vet_next(
-    main: Evaluation | Comparison,
-    named: Mapping[str, Evaluation],
-    comparison: Comparison | None,
-    **how: Any,
+    main: Evaluation | Comparison, named: Mapping[str, Evaluation], comparison: Comparison | None, **how: Any
 ) -> dict[str, Any] | None:
     """What to vet next; nothing of a scan, which is asked item by item."""
     return vet_next_data(main.labels, dict(named), comparison, **how)

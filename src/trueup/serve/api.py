@@ -49,10 +49,7 @@ class Answer(BaseModel):
 
 
 class AnswerBatch(BaseModel):
-    """Answers; all are checked before any counts.
-
-    With a key the request can be sent again: what was kept is not kept twice.
-    """
+    """Answers; all are checked before any counts."""
 
     model_config = ConfigDict(extra="forbid")
     answers: list[Answer] = Field(min_length=1, max_length=_MOST_ANSWERS)

@@ -188,10 +188,7 @@ _HEADING = re.compile(r"^#{1,6}[ \t]+(.*?)[ \t]*$", re.MULTILINE)
 
 
 def read_guidelines(text: str, classes: Mapping[str, str]) -> tuple[Passage, ...]:
-    """Passages of a text in Markdown: what stands above all headings of classes, and what stands below each.
-
-    `classes` is what each class is called on its button, by the names that a heading may have.
-    """
+    """Passages of a text in Markdown: what stands above all headings of classes, and what stands below each."""
     above, *rest = _HEADING.split(text)
     found = [["", above]]
     for heading, body in zip(rest[::2], rest[1::2], strict=True):
@@ -209,10 +206,7 @@ def read_guidelines(text: str, classes: Mapping[str, str]) -> tuple[Passage, ...
 
 
 def digit_keys(names: Sequence[str]) -> list[str]:
-    """A key for each name: a digit its own, others the digits that are left, from 1 on; empty where none is.
-
-    A number of several digits has no key beside digits that have their own: the 1 of 10 would be pressed for it.
-    """
+    """A key for each name: a digit its own, others the digits that are left, from 1 on; empty where none is."""
     own = {name for name in names if len(name) == 1 and name.isascii() and name.isdecimal()}
     left = iter([digit for digit in "123456789" if digit not in own])
     return [name if name in own else "" if own and name.isdecimal() else next(left, "") for name in names]

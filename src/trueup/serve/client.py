@@ -50,10 +50,7 @@ def connect(url: str, token: str, *, timeout: float = 30.0) -> RemoteTest:
 
 
 class RemoteTest:
-    """A session on a server: `ask`, `tell`, `skip` and, for owners, the estimate. Made by `trueup.connect`.
-
-    The estimate follows the answers after some seconds; `age` says how old it is.
-    """
+    """A session on a server: `ask`, `tell`, `skip` and, for owners, the estimate. Made by `trueup.connect`."""
 
     def __init__(self, url: str, token: str, timeout: float) -> None:
         self.url = url

@@ -269,11 +269,7 @@ def host_name(host: str) -> str:
 
 
 def _is_own(headers: dict[str, str], address: Address) -> bool:
-    """Whether a request that changes something comes from a page of this server, or from no page at all.
-
-    Browsers say so themselves; old ones name the origin at least. A program says neither, and is let through only
-    with a token, which no browser adds by itself.
-    """
+    """Whether a request that changes something comes from a page of this server, or from no page at all."""
     site = headers.get("sec-fetch-site")
     if site is not None:
         return site in ("same-origin", "none")

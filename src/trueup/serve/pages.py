@@ -189,11 +189,7 @@ async def stream(request: Request, person: Viewer) -> StreamingResponse:
                 yield f"event: state\ndata: {json.dumps(parts)}\n\n"
             await asyncio.sleep(_LOOKS)
 
-    return StreamingResponse(
-        events(),
-        media_type="text/event-stream",
-        headers={**_NO_STORE, "x-accel-buffering": "no"},
-    )
+    return StreamingResponse(events(), media_type="text/event-stream", headers={**_NO_STORE, "x-accel-buffering": "no"})
 
 
 def _parts(request: Request, person: Person) -> dict[str, str]:
@@ -290,10 +286,7 @@ def make_link(
 
 
 def _base_of(request: Request) -> str:
-    """The address of the folder of this page, as the person who reads it has it: a link must be whole to be sent.
-
-    Only the origin that the browser names and the path of the public address are used; other pages need neither.
-    """
+    """The address of the folder of this page, as the person who reads it has it: a link must be whole to be sent."""
     address = services_of(request).address
     origin = request.headers.get("origin") or f"{request.url.scheme}://{request.headers.get('host', '')}"
     return f"{origin}{address.prefix}/"

@@ -311,18 +311,7 @@ def run(
     look: Look | None = None,
     announce: Announce | None = None,
 ) -> None:
-    """Serve a session that was made in Python: also a `CleaningAdvisor`, whose model no file describes.
-
-    Parameters
-    ----------
-    session : ActiveTest or CleaningAdvisor
-        Made with ``storage=url`` and ``name=name``. It is handed to the process of the estimate, so that it must be
-        picklable; nothing is unpickled from the storage.
-    url, name : str
-        Its storage, and its name there.
-    announce : callable, optional
-        Called with each line for the person at the console, e.g. ``print``.
-    """
+    """Serve a session that was made in Python with ``storage=url`` and ``name=name``, also a `CleaningAdvisor`."""
     storage = open_storage(url)
     try:
         record = storage.find(name)

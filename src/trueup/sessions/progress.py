@@ -53,11 +53,7 @@ class Card(NamedTuple):
 
 
 def delayed_cards(progress: Progress, who: str | None, *, at_last: bool = False) -> list[Card]:
-    """Items that someone put off, in the order of the draws.
-
-    Other experts get them at once. Who put one off gets it when some other cards were answered, or `at_last`, when
-    nothing else is left.
-    """
+    """Items that someone put off, in the order of the draws; theirs later, or `at_last` when nothing else is left."""
     positions = np.flatnonzero(progress.put_off & progress.waiting)
     in_order = positions[np.argsort(progress.draw[positions], kind="stable")].tolist()
     return [Card(at, None) for at in in_order if at_last or not _was_just_put_off(progress, at, who)]
@@ -129,10 +125,7 @@ def coin(seed: int, use: str, draw: int) -> float:
 def overlap_of_draws(
     progress: Progress, who: str | None, n: int, shares: Shares, seed: int, budget: int | None
 ) -> list[bool]:
-    """Whether each of the next n draws is to be seen by two experts, decided before anybody has seen the item.
-
-    From two experts on. With a budget the chance is raised where the share would leave fewer than 30.
-    """
+    """Whether each of the next n draws is to be seen by two experts, decided before anybody has seen the item."""
     experts = {*progress.experts, *([] if who is None else [who])}
     if len(experts) < 2 or shares.overlap == 0:
         return [False] * n
@@ -545,11 +538,7 @@ def opinion_of(event: Event, names: Names, before: Iterable[Opinion], card: int)
 
 
 def standing_class(opinions: Iterable[Opinion]) -> tuple[int, bool]:
-    """The class that stands, and whether experts differ on it and nobody has settled it.
-
-    The first class that an expert named stands, until a third settles what two dispute. An expert who corrects what
-    they said replaces it; a correction by anybody else settles the item.
-    """
+    """The class that stands, and whether experts differ on it and nobody has settled it."""
     latest: dict[str | None, int] = {}
     settled = UNKNOWN
     for one in opinions:

@@ -165,10 +165,7 @@ def _outcome(
 
 
 def purpose_of_card(progress: Progress, at: int, who: str | None) -> str | None:
-    """The purpose of the card for an item that is out with an expert; None for a draw.
-
-    A second opinion is not that of who gave the first, so a card that anybody may have is not theirs.
-    """
+    """The purpose of the card for an item that is out with an expert; None for a draw."""
     if who is None:
         return None
     spoke = any(one.who == who for one in progress.opinions.get(at, ()))
@@ -185,11 +182,7 @@ def _class_name(code: int, names: Names) -> str:
 
 
 class Session(ABC):
-    """Questions about the items of some labels, their answers, and where that leads. Pure: no files, no clock.
-
-    The state is a function of the log alone, and `_memo` holds what was worked out from it. Who inherits calls `_begin`
-    once, and says in `_settings` how the session can be made again.
-    """
+    """Questions about the items of some labels, their answers, and where that leads. Pure: no files, no clock."""
 
     level: float
     strategy: str

@@ -222,10 +222,7 @@ def draw_votes(matrices: Floats, truth: Positions, votes_per_item: int | None, r
 
 
 def build_labels(item: Positions, labeler: Positions, vote: Positions, shape: tuple[int, int, int]) -> Labels:
-    """Labels from votes that are sorted by item, then labeler; `shape` counts items, labelers and classes.
-
-    Unlike the public constructors this keeps items and labelers without votes silently: here they are meant.
-    """
+    """Labels from votes that are sorted by item, then labeler; `shape` counts items, labelers and classes."""
     n_items, n_labelers, n_classes = shape
     starts = np.zeros(n_items + 1, dtype=np.int32)
     np.cumsum(np.bincount(item, minlength=n_items), out=starts[1:])

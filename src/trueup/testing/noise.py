@@ -134,10 +134,7 @@ def check_order(make: MakeModel) -> None:
 
 
 def check_class_names(make: MakeModel) -> None:
-    """Renaming (and thereby reordering) classes permutes the answer and changes nothing else.
-
-    A model for which the order means something is left out.
-    """
+    """Renaming (and thereby reordering) classes permutes the answer and changes nothing else."""
     if make().needs_order:
         return
     labels, _ = example_labels()

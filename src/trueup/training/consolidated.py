@@ -47,10 +47,7 @@ def check_codes(codes: npt.ArrayLike, n_classes: int) -> Positions:
 
 
 def unbiased_weights(codes: npt.ArrayLike, matrices: npt.ArrayLike) -> tuple[Floats, Booleans]:
-    """The row of R⁻¹ that belongs to each label, and whether R can be inverted; zeros where it cannot.
-
-    Items share few matrices, so each is inverted once.
-    """
+    """The row of R⁻¹ that belongs to each label, and whether R can be inverted; zeros where it cannot."""
     labels, table = check_matrices(codes, matrices)
     c = table.shape[-1]
     if table.strides[0] == 0:  # one matrix for all
@@ -170,12 +167,7 @@ def noise_removed(
 
 
 def noise_tolerant(
-    estimator: Any,
-    X: Any,
-    codes: npt.ArrayLike,
-    matrices: npt.ArrayLike,
-    *,
-    classes: npt.ArrayLike | None = None,
+    estimator: Any, X: Any, codes: npt.ArrayLike, matrices: npt.ArrayLike, *, classes: npt.ArrayLike | None = None
 ) -> Any:
     r"""The classifier trained with the unbiased loss of Natarajan et al. [1]_.
 

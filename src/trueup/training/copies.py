@@ -405,10 +405,7 @@ def weighted_copies(shares: Floats, *, min_weight: float, max_copies: int | None
 
 
 def quantised_copies(shares: Floats, n_copies: int) -> Copies:
-    """Each item `n_copies` times, shared out to classes by the largest remainders.
-
-    Where all counts have a common divisor they are divided by it: certain labels give each item once.
-    """
+    """Each item `n_copies` times, shared out to classes by the largest remainders."""
     exact = shares * n_copies
     counts = np.floor(exact + 1e-9).astype(np.int64)
     rest = n_copies - counts.sum(axis=1)
@@ -422,11 +419,7 @@ def quantised_copies(shares: Floats, n_copies: int) -> Copies:
 
 
 def fit_copies(estimator: Any, X: Any, hard: Positions, copies: Copies, names: npt.NDArray[Any]) -> Any:
-    """A clone of the estimator fitted to the copies.
-
-    The steps of a pipeline before the last are fitted to each item once, with its hard label: copies are no more items
-    and must not move a mean or a vocabulary. Then only what they make of X is copied.
-    """
+    """A clone of the estimator fitted to the copies."""
     from sklearn.base import clone
     from sklearn.utils.validation import has_fit_parameter
 

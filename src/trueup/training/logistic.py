@@ -428,10 +428,7 @@ class NoisyLogisticRegression(VoteClassifier):
         return shares
 
     def _start(self, objective: LogisticObjective) -> Floats:
-        """The last coefficients if they are wanted; else none, and intercepts that give the prior.
-
-        Votes that say nothing leave the likelihood flat, and the search where it starts: at the prior.
-        """
+        """The last coefficients if they are wanted; else none, and intercepts that give the prior."""
         shape = (objective.n_rows, objective.X.shape[1])
         if self.warm_start and getattr(self, "coef_", np.empty(0)).shape == shape:
             return objective.flat(self.coef_, self.intercept_)

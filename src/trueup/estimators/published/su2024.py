@@ -166,10 +166,7 @@ def _mean_by_ratios(counts: NormalCounts, mean: Literal["principal", "marsaglia"
 
 
 def _mean_of_draws(chances: Floats, predictions: Codes, n: int, rng: np.random.Generator) -> Floats:
-    """The mean of `n` draws of the empirical K, eq. 23 (Algorithms 2 and 4).
-
-    For two classes the two counts are drawn from their law, which is that of counting drawn truths.
-    """
+    """The mean of `n` draws of the empirical K, eq. 23 (Algorithms 2 and 4)."""
     if chances.shape[1] == 2:
         p, q = chances[predictions == 1, 1], chances[predictions == 0, 1]
         counts = two_class_counts(draw_successes(p, n, rng), draw_successes(q, n, rng), len(p), len(q))

@@ -106,14 +106,7 @@ def log_likelihood(votes: sparse.csr_array, table: Floats) -> Floats:
     return np.asarray(votes @ np.log(np.maximum(table, FLOOR)))
 
 
-def posterior(
-    votes: sparse.csr_array,
-    table: Floats,
-    weights: Floats,
-    *,
-    gold: Codes,
-    state_class: Codes,
-) -> Floats:
+def posterior(votes: sparse.csr_array, table: Floats, weights: Floats, *, gold: Codes, state_class: Codes) -> Floats:
     """P(state | votes) of each item, shape (items, states); the fastest way to it."""
     if engine_for(votes, 1) == "scipy":
         return _posterior(votes, table, weights, gold, state_class)[0]
@@ -132,10 +125,7 @@ def em_step(
     engine: EngineName,
     keep_posterior: bool = False,
 ) -> Expectation:
-    """Expected states of all items and the votes' expected counts.
-
-    `gold` is the known class of each item or -1; only states of that class (`state_class`) are then possible.
-    """
+    """Expected states of all items and the votes' expected counts; `gold` is the known class of each item or -1."""
     if engine == "scipy":
         matrix = _matrix(votes)
         p, per_item = _posterior(matrix, table, weights, gold, state_class)
@@ -214,11 +204,7 @@ def _padded(table: Floats, weights: Floats, state_class: npt.NDArray[Any], width
 
 
 def starts_of_items(weights: Floats, state_class: npt.NDArray[Any], n_padded: int | None = None) -> Floats:
-    """What items start from: row 0, the weights, or row 1 + c, the weights of class c only, if known to be in c.
-
-    A class without weight can still be the known truth of an item; its states are then alike. States without weight are
-    added up to `n_padded`.
-    """
+    """What items start from: row 0, the weights, or row 1 + c, the weights of class c only, if known to be in c."""
     n_states = len(weights)
     starts = np.zeros((int(state_class.max()) + 2, n_states if n_padded is None else n_padded))
     starts[0, :n_states] = weights
@@ -239,11 +225,7 @@ def _threads_of(process: int) -> ThreadPoolExecutor:
 
 
 def _posterior(
-    votes: sparse.csr_array,
-    table: Floats,
-    weights: Floats,
-    gold: npt.NDArray[Any],
-    state_class: npt.NDArray[Any],
+    votes: sparse.csr_array, table: Floats, weights: Floats, gold: npt.NDArray[Any], state_class: npt.NDArray[Any]
 ) -> tuple[Floats, Floats]:
     with np.errstate(divide="ignore"):  # a state may have no weight
         log_starts = np.log(starts_of_items(weights, state_class))

@@ -228,12 +228,7 @@ def _observe(first_row, last_row, rows, labels, posterior):
 
 @jit
 def draw_states(votes, systems, gold, parts, states, totals, keep, out, rng):
-    """Draw the state of each item given all parameters, and count; returns the log-likelihood.
-
-    Items of which all is said alike have the same chances: these are worked out once, and what is said is counted and
-    recorded once, at the first of them. `keep` says what is recorded: 0 nothing, 1 the chances of the classes, 2 these
-    and the truth.
-    """
+    """Draw the state of each item given all parameters, and count; returns the log-likelihood."""
     place = votes[3]
     labels, weights, _, _ = parts
     totals[0][:] = 0.0
@@ -246,12 +241,7 @@ def draw_states(votes, systems, gold, parts, states, totals, keep, out, rng):
     n_rows = n_places + _BLOCK
     n_states = len(weights)
     # The first item of a row, the chances of its states, their sums, and how often each was drawn.
-    rows = (
-        np.full(n_rows, -1),
-        np.empty((n_rows, n_states)),
-        np.empty((n_rows, 2)),
-        np.zeros((n_rows, n_states)),
-    )
+    rows = (np.full(n_rows, -1), np.empty((n_rows, n_states)), np.empty((n_rows, 2)), np.zeros((n_rows, n_states)))
     truth = out[1] if keep > 1 else out[1][:0]
     log_likelihood = 0.0
     for start in range(0, len(gold), _BLOCK):

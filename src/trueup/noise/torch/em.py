@@ -200,10 +200,7 @@ def place_gold(gold: Codes, device: torch.device) -> Tensor | None:
 def posterior_of(
     votes: DeviceVotes, gold: Tensor | None, log_table: Tensor, log_starts: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """P(state | votes) of each item, and the logarithm of the probability of what is said of it.
-
-    Row 0 of `log_starts` is of items whose class is not known, row 1 + c of those known to be in class c.
-    """
+    """P(state | votes) of each item, and the logarithm of the probability of what is said of it."""
     joint = votes.sum_rows(log_table)
     joint += log_starts[0] if gold is None else log_starts[1 + gold.long()]
     per_item = torch.logsumexp(joint, dim=1)

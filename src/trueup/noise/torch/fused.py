@@ -190,10 +190,7 @@ class FusedPass:
 
 
 def pass_for(votes: Any, n_states: int, gold: Tensor | None) -> FusedPass | None:
-    """The fused pass where it can be used and pays, else None.
-
-    `gold` is the known class of each item or -1; None where no class is known.
-    """
+    """The fused pass where it can be used and pays, else None."""
     if votes.device.type != "cuda" or votes.counts is not None or not 2 <= n_states <= _MOST_STATES:
         return None
     if votes.n_votes < _FEWEST_VOTES or votes.most_of_an_item > _MOST_VOTES_OF_AN_ITEM:

@@ -19,10 +19,7 @@ _ROWS_AT_ONCE = 1000
 
 
 def copy_database(source: str, target: str) -> int:
-    """Copy all sessions into an empty database, whatever the kinds of the two; returns how many sessions.
-
-    The copy has the schema of the source, and is that of one moment although others go on writing.
-    """
+    """Copy all sessions into an empty database, whatever the kinds of the two; returns how many sessions."""
     with (
         translate_database_errors(source, target),
         _engine(source, create=False) as reading,

@@ -12,15 +12,7 @@ import sqlalchemy as sa
 from trueup.exceptions import InvalidParameter, SessionMissing
 from trueup.sessions.log import KINDS, Event
 from trueup.storage.base import CLOSING, SessionRecord
-from trueup.storage.database.tables import (
-    OPEN_CARD,
-    DatabaseNow,
-    cards,
-    event_of,
-    events,
-    read_row,
-    sessions,
-)
+from trueup.storage.database.tables import OPEN_CARD, DatabaseNow, cards, event_of, events, read_row, sessions
 
 OPINIONS = ("tell", "cannot tell", "none of these")
 

@@ -49,10 +49,7 @@ def check_sizes(n_classes: int, n_answers: int | None) -> tuple[int, int]:
 
 
 def log_mix(log_p: torch.Tensor, matrices: torch.Tensor) -> torch.Tensor:
-    """Log Σ_y p(y|x) A(a|y) for matrices of shape (n_rows, n_classes); shape (batch, n_rows).
-
-    All terms are positive, so sums in single precision lose nothing; under autocast the product must stay there.
-    """
+    """Log Σ_y p(y|x) A(a|y) for matrices of shape (n_rows, n_classes); shape (batch, n_rows)."""
     with torch.autocast(log_p.device.type, enabled=False):
         mixed = log_p.exp() @ matrices.to(log_p.dtype).T
     return mixed.clamp_min(torch.finfo(mixed.dtype).tiny).log()

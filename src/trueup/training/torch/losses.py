@@ -580,11 +580,7 @@ class NoisyLikelihoodLoss(EvidenceLoss):
 
 
 def minus_log_sum_exp(joint: torch.Tensor, reduction: str) -> torch.Tensor:
-    """-log Σ exp of the rows of a matrix, reduced; 0 if there are none.
-
-    A log-softmax less its argument is the same all along a row. It is read where the row is largest: what is -inf or
-    far below then matters neither to the value nor to the gradient. ``torch.logsumexp`` takes twice as many kernels.
-    """
+    """-log Σ exp of the rows of a matrix, reduced; 0 if there are none."""
     at = joint.detach().argmax(dim=1)
     how = reduction if joint.shape[0] else reduction.replace("mean", "sum")
     return functional.nll_loss(joint - functional.log_softmax(joint, dim=1), at, reduction=how)

@@ -239,10 +239,7 @@ def log_table(matrices: Floats) -> torch.Tensor:
 
 
 def row_numbers(n_labelers: int, n_answers: int) -> torch.Tensor:
-    """The row of each vote among those of the labelers, the oracle's and one of zeros; (n_labelers + 2, n_answers + 1).
-
-    For tables that are learned: their rows are (labeler, answer), flat, and only the last is a row of zeros.
-    """
+    """The row of each vote among labelers, the oracle's and one of zeros; (n_labelers + 2, n_answers + 1)."""
     nobody = (n_labelers + 1) * n_answers
     rows = np.full((n_labelers + 2, n_answers + 1), nobody)
     rows[:-1, :-1] = np.arange(nobody).reshape(n_labelers + 1, n_answers)
@@ -407,10 +404,7 @@ def relative(logs: Floats) -> Floats:
 
 
 def padded_votes(labels: Labels) -> tuple[Positions, Positions]:
-    """Labelers and answers of the votes on each item, shape (n_items, most votes), padded with -1.
-
-    A truth that is known comes after the votes, as a vote of labeler number -2, the oracle.
-    """
+    """Labelers and answers of the votes on each item, shape (n_items, most votes), padded with -1."""
     item, labeler, answer, times = (np.asarray(part, dtype=np.int64) for part in labels.vote_table())
     gold = np.flatnonzero(labels.gold_codes >= 0)
     item = np.concatenate([np.repeat(item, times), gold])

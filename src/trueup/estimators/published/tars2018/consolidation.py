@@ -147,10 +147,7 @@ def consolidated_confusion(
 
 
 def _listed_confusions(tables: Floats, prior: Floats) -> Floats:
-    """The matrices of many small sets of labelers at once, by listing all outcomes of each.
-
-    `tables` has the matrix behind each vote, shape (n_sets, n_votes, n_classes, n_answers).
-    """
+    """The matrices of many small sets of labelers at once, by listing all outcomes of each."""
     n_sets, n_votes, n_classes, n_answers = tables.shape
     matrices = np.empty((n_sets, n_classes, n_classes))
     rows = max(_HELD // (n_classes * n_answers**n_votes), 1)
@@ -426,10 +423,7 @@ def _voters(labels: Labels, item: int) -> Positions:
 
 
 def _voter_sets(labels: Labels, confusion: Floats) -> tuple[Positions, list[Voters], list[int]]:
-    """Which set of voters each item has (-1: none), the sets as labelers and how often each voted, an item of each.
-
-    Labelers with equal matrices are the same voter here, so an anonymous crowd has as many sets as numbers of votes.
-    """
+    """Which set of voters each item has (-1: none), the sets as labelers and how often each voted, an item of each."""
     _, first, kind = np.unique(confusion.reshape(len(confusion), -1), axis=0, return_index=True, return_inverse=True)
     item, labeler, _, times = labels.vote_table()
     shape = (labels.n_items, len(first))
