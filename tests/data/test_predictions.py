@@ -8,6 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+import trueup as tu
 from trueup.data.labels import Labels
 from trueup.data.predictions import Predictions, as_predictions
 from trueup.exceptions import InvalidPredictions
@@ -250,6 +251,17 @@ class TestFrame:
         assert p["y"].align(labels).codes.tolist() == [[1, 0, 1]]
         with pytest.raises(InvalidPredictions, match="no system 'z'"):
             p["z"]
+
+    def test_a_column_system_is_found_unless_it_names_the_items(self, labels, tmp_path):
+        frame = {"item": [*"abc"] * 2, "system": ["x"] * 3 + ["y"] * 3, "prediction": ["cat"] * 3 + ["dog"] * 3}
+        path = tmp_path / "outputs.csv"
+        path.write_text("\n".join(map(",".join, zip(*([name, *cells] for name, cells in frame.items()), strict=True))))
+        for p in (Predictions.from_frame(frame), tu.read_predictions(frame), tu.read_predictions(path, labels=labels)):
+            assert p.systems.tolist() == ["x", "y"]
+            assert p.align(labels).codes.tolist() == [[0, 0, 0], [1, 1, 1]]
+        together = tu.read_predictions(path, item="item,system")
+        assert together.systems.tolist() == ["model"]
+        assert together.parts[0].items.tolist()[:2] == [("a", "x"), ("b", "x")]
 
     def test_by_position_only_where_asked_for(self, labels):
         frame = {"item": ["x", "y", "z"], "prediction": ["cat", "dog", "dog"]}

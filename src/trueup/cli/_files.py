@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 
 STANDARD_INPUT = "-"
-_SYSTEM = "system"  # the column that is found by itself
 # What was read from pipes in this call; they can be read once.
 pipes: ContextVar[dict[str, bytes] | None] = ContextVar("pipes", default=None)
 
@@ -210,21 +209,13 @@ def _read_file(path: str, labels: Labels, how: PredictionOptions, how_votes: Vot
         prediction=how.prediction,
         score=how.score,
         probabilities={class_named(labels, name): column for name, column in probabilities.items()},
-        system=how.system or (_SYSTEM if tool is None and _has_column(path, _SYSTEM, known) else None),
+        system=how.system,
         positive=None if how.positive is None else class_named(labels, how.positive),
         threshold=how.threshold,
         labels=labels,
         file_format=known,
         question=None if tool is None else how_votes.question,
     )
-
-
-def _has_column(path: str, column: str, file_format: str) -> bool:
-    from trueup.data.files import open_table
-
-    known: Any = file_format if is_pipe(path) else None
-    with open_table(source_of(path), file_format=known) as table:
-        return column in table.columns
 
 
 def _format_of(path: str, file_format: str | None, *, is_votes: bool = False) -> str:

@@ -21,13 +21,14 @@ from trueup.data.encoding import (
     is_null,
     vocabulary_from,
 )
-from trueup.data.frames import Table, check_column, read_names, series_parts
+from trueup.data.frames import Table, check_column, parts_of, read_names, series_parts
 from trueup.data.votes import Votes
 from trueup.exceptions import InvalidLabels, InvalidPredictions
 
 Policy = Literal["error", "ignore"]
 OutputKind = Literal["classes", "scores", "probabilities"]
 NO_PREDICTION = np.int32(-1)
+_SYSTEM = "system"  # the column of systems, which is found by itself
 
 
 @dataclass(frozen=True, eq=False)
@@ -334,7 +335,7 @@ def _check_missing(system: System, part: _Arrays, labels: Votes, missing: Policy
 def systems_of(
     table: Table,
     *,
-    item: str | None,
+    item: str | Sequence[str] | None,
     prediction: str,
     score: str,
     probabilities: Mapping[Hashable, str] | None,
@@ -344,6 +345,8 @@ def systems_of(
     known: Mapping[str, Vocabulary] | None = None,
 ) -> tuple[System, ...]:
     """The systems of a table; the parameters are those of `Predictions.from_frame`, and `known` is of `read_names`."""
+    if system is None and _SYSTEM in table.columns and (item is None or _SYSTEM not in parts_of(item, table.columns)):
+        system = _SYSTEM
     roles = {role: name for role, name in (("item", item), ("system", system)) if name is not None}
     is_scored = score in table.columns or score != "score"
     if prediction in table.columns or prediction != "prediction" or not (is_scored or probabilities):

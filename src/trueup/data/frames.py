@@ -213,7 +213,7 @@ def read_names(
 
 def key_columns(name: str | Sequence[str], columns: list[str], *, role: str) -> list[str]:
     """The columns that together name something: one, a list, or a text with commas between them; all must be there."""
-    key = _parts_of(name, columns)
+    key = parts_of(name, columns)
     for column in key:
         check_column(column, columns, role=role)
     return key
@@ -221,10 +221,11 @@ def key_columns(name: str | Sequence[str], columns: list[str], *, role: str) -> 
 
 def has_key(name: str | Sequence[str], columns: list[str]) -> bool:
     """Whether all columns that together name something are there."""
-    return set(_parts_of(name, columns)) <= set(columns)
+    return set(parts_of(name, columns)) <= set(columns)
 
 
-def _parts_of(name: str | Sequence[str], columns: list[str]) -> list[str]:
+def parts_of(name: str | Sequence[str], columns: list[str]) -> list[str]:
+    """The columns that together name something, whether they are there or not."""
     if isinstance(name, str):
         return [name] if name in columns or "," not in name else [part.strip() for part in name.split(",")]
     return list(name) if isinstance(name, list | tuple) else [name]  # type: ignore[list-item]  # any name of a frame

@@ -141,7 +141,7 @@ class Predictions:
         cls,
         frame: Any,
         *,
-        item: str | None = "item",
+        item: str | Sequence[str] | None = "item",
         prediction: str = "prediction",
         score: str = "score",
         probabilities: Mapping[Hashable, str] | None = None,
@@ -153,14 +153,14 @@ class Predictions:
 
         Parameters
         ----------
-        item : str or None
-            The column of items; None to follow ``labels.items``.
+        item : str, list of str or None
+            The column of items, or those that name one together; None to follow ``labels.items``.
         prediction, score : str
             The columns of hard classes and of scores; one of them is enough.
         probabilities : mapping from class to column, optional
             The columns of class probabilities.
         system : str, optional
-            The column that names the system of a row.
+            The column that names the system of a row; by default "system", where there is one.
         positive, threshold
             As in `from_scores`; the threshold matters only where there is no column of hard classes.
         """
@@ -321,8 +321,7 @@ def _from_table(table: Any, of_scores: bool, positive: Hashable | None) -> Predi
             f"{preview(columns, most=10)}; name the columns with Predictions.from_frame, or pass "
             f"{{name: frame[name], …}}"
         )
-    system = "system" if "system" in columns else None
-    return Predictions.from_frame(table, system=system, positive=positive, threshold=None if of_scores else 0.5)
+    return Predictions.from_frame(table, positive=positive, threshold=None if of_scores else 0.5)
 
 
 def _of_one_system(output: Any, labels: Votes, of_scores: bool, positive: Hashable | None) -> Predictions:
