@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import expit
 
@@ -29,6 +30,18 @@ def test_position_bias_is_recovered(biased):
         low, high = bias.interval(0.999)
         assert low < 0.15 < high
         assert high - low < 0.15
+
+
+def test_a_frame_of_verdicts_is_taken_as_it_is():
+    n, asked = 60, ("q", "judge", "model_a", "model_b", "said")
+    cells = [(k // 2, "j", *("xy" if k % 3 else "yx"), ("x", "y", "tie")[k % 5 // 2]) for k in range(n)]
+    frame = pd.DataFrame(cells, columns=asked)
+    answer = tu.preferences(frame, item="q", winner="said", n_draws=256)
+    read = tu.preferences(tu.read_pairs(frame, item="q", winner="said"), n_draws=256)
+    assert answer.to_dict() == read.to_dict()
+    assert tu.preferences(frame.drop(columns="judge"), item="q", winner="said", n_draws=256).pairs.n_verdicts == n
+    with pytest.raises(InvalidParameter, match="no option `item`"):
+        tu.preferences(read.pairs, item="q")
 
 
 @pytest.mark.parametrize("n_judges", [1, 2, 3])
@@ -193,7 +206,7 @@ def test_systems_that_never_met_are_told():
     assert any("2 parts that never met" in sentence for sentence in answer.warnings)
     with pytest.raises(InvalidParameter, match="'a' and 'c' never met"):
         answer.win_rate("a", "c")
-    with pytest.raises(InvalidParameter, match="`pairs` must be Pairs, got list"):
+    with pytest.raises(InvalidParameter, match="`pairs` must be Pairs or a frame, got list"):
         tu.preferences([])
 
 

@@ -20,8 +20,8 @@ from trueup.answers.comparison import Comparison
 from trueup.answers.prepare import Settings, prepare
 from trueup.answers.share import DerivedAnswer, mean_of
 from trueup.core.prior import CrowdPrior
-from trueup.data.frames import make_frame
-from trueup.data.pairs import FIRST, UNKNOWN, Pairs
+from trueup.data.frames import is_frame, make_frame
+from trueup.data.pairs import FIRST, ROLES, UNKNOWN, Pairs, read_pairs
 from trueup.data.predictions import Predictions
 from trueup.estimators.bradley_terry import draw_biases, leverages_of, strengths_of, weights_of_repeats
 from trueup.exceptions import InvalidParameter
@@ -405,7 +405,7 @@ class Preferences(DerivedAnswer):
 
 
 def preferences(
-    pairs: Pairs,
+    pairs: Pairs | Any,
     *,
     ties: Ties = "half",
     noise: str | NoiseModel | None = None,
@@ -415,7 +415,7 @@ def preferences(
     check_dependence: bool = True,
     random_state: RandomState = 0,
     progress: Callable[[float], None] | None = None,
-    **sampling: Any,
+    **options: Any,
 ) -> Preferences:
     """Which system is preferred in truth: win rates, a ranking, and the position bias of each judge.
 
@@ -427,8 +427,8 @@ def preferences(
 
     Parameters
     ----------
-    pairs : Pairs
-        From `read_pairs` or `Pairs.from_frame`.
+    pairs : Pairs, frame or dict of columns
+        From `read_pairs` or `Pairs.from_frame`, or the frame with a row a verdict that these take.
     ties : {"half", "class"}
         A true tie is half a win for each of the two; or it is neither's, and strengths come from the other contests.
     noise : str or NoiseModel, optional
@@ -440,8 +440,9 @@ def preferences(
         Items like these, of which these are a sample: the default, since a ranking is about more than these contests.
         Outcomes that were never seen may then still happen, so a system that won its only contest may be the weaker
         one. Or exactly these contests: win rates, strengths and P(best) are then about who won these.
-    **sampling
-        n_draws; with a named noise model n_chains and n_warmup too.
+    **options
+        n_draws; with a named noise model n_chains and n_warmup too. Of a frame the names of its columns, as in
+        `Pairs.from_frame`: item, judge, first, second, winner.
 
     Examples
     --------
@@ -452,13 +453,15 @@ def preferences(
     (3, True)
     """
     settings = Settings.of_call(preferences, locals())
+    if isinstance(pairs, Mapping) or is_frame(pairs):
+        pairs = read_pairs(pairs, **{role: options.pop(role, role) for role in ROLES})
     if not isinstance(pairs, Pairs):
         raise InvalidParameter(
-            f"`pairs` must be Pairs, got {type(pairs).__name__}; make them with read_pairs or Pairs.from_frame",
+            f"`pairs` must be Pairs or a frame, got {type(pairs).__name__}; read a file with read_pairs",
             parameter="pairs",
         )
     check_choice(ties, ("half", "class"), name="ties")
-    refuse_options(sampling, ("n_draws",) if noise is None else ("n_chains", "n_warmup", "n_draws"))
+    refuse_options(options, ("n_draws",) if noise is None else ("n_chains", "n_warmup", "n_draws"))
     labels = pairs.labels
     contests = labels.items.tolist()
     mirrors = MirroredConfusion(*pairs.presentation)
@@ -478,11 +481,11 @@ def preferences(
     )
     if noise is not None:
         _, pair = np.unique(pairs.sides[contests], axis=0, return_inverse=True)
-        how = {"check_dependence": check_dependence, "progress": progress, **sampling}
+        how = {"check_dependence": check_dependence, "progress": progress, **options}
         named = build_named_evaluation(task, groups=pair.ravel(), **how)
         return Preferences(pairs, ties, evaluation=named)
     sides = _sides(pairs, np.asarray(contests, dtype=np.int64))
-    core = truth_model_of(task, prior, candidates=(mirrors,), outputs=sides, may_sample=False, **sampling)
+    core = truth_model_of(task, prior, candidates=(mirrors,), outputs=sides, may_sample=False, **options)
     evaluation = build_evaluation(task, check_dependence=check_dependence, core=core, progress=progress)
     return Preferences(pairs, ties, evaluation=evaluation)
 

@@ -26,6 +26,7 @@ from trueup.exceptions import InvalidLabels
 
 FIRST, SECOND, TIE = "first", "second", "tie"
 VERDICTS = (FIRST, SECOND, TIE)
+ROLES = ("item", "judge", "first", "second", "winner")  # of columns, which have these names by default
 AS_NAMED, REVERSED, UNKNOWN = 0, 1, 2  # how a pair was shown: the canonical first one first, second, or nobody knows
 BOTH = 2  # how a judge is heard who saw both orders
 _MIRRORED = np.array([1, 0, 2])
