@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Hashable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -241,7 +241,6 @@ def _undefined(metric: str, evaluation: Evaluation) -> str:
     return f"{metric} is undefined on these items: {why}"
 
 
-_MOST_IN_REPORT = 6  # systems that are evaluated for a report; each takes as long as `trueup evaluate`
 _MOST_PAIRS = 20
 
 
@@ -292,20 +291,8 @@ def compare(
     verdicts = gate.on(comparison)
     check = dependence_of(labels) if fail_if_dependent else None
     predicted = {str(system.name): n_predicted(system, labels) for system in systems.parts}
-    if report is not None:
-        # The report shows each system by itself as well: the best are evaluated, on the items compared on.
-        judged = systems if judged_on == "own" else on_judged_items(systems, comparison)
-        best = {name: judged[name] for name in comparison.ranking[:_MOST_IN_REPORT]}
-        settings |= {"metrics": list(dict.fromkeys([metric, "accuracy"]))}
-        settings |= {"missing": "ignore", "unknown": "ignore", "unknown_class": "ignore", "by": None, "target": None}
-        each = evaluate_each(type(judged).stack(best), labels, **settings)
-        about: dict[str, Any] = {
-            "comparison": comparison,
-            "seed": seed,
-            "with_text": with_text,
-            "items_predicted": predicted,
-        }
-        write_report(report, each, labels, **about)
+    about: dict[str, Any] = {"seed": seed, "with_text": with_text, "items_predicted": predicted}
+    write_report(report, {}, labels, comparison=comparison, **about)
 
     def body() -> Mapping[str, Any]:
         slices = {} if asked.by is None else {"by": about_slices(comparison)}
@@ -359,27 +346,6 @@ def _show_pair_by_slice(slices: Mapping[str, Any], level: float) -> None:
     columns: dict[Any, Any] = {heading: "slice", "items": "n_items", "mean": "mean", interval_head(level): "interval"}
     rows = [{**row, **row["difference"]} for row in slices["slices"]]
     print_records({**columns, "first is better": "prob_first_better"}, rows)
-
-
-def on_judged_items(systems: Predictions, comparison: Comparison) -> Predictions:
-    """The systems on the items that all were compared on, so that a report says of each what fits the comparison."""
-    import numpy as np
-
-    if comparison.codes is None:
-        return systems
-    labels = comparison.labels
-    judged = np.asarray((comparison.codes >= 0).all(axis=0))
-
-    def kept(system: System) -> System:
-        if system.items is None:
-            return system
-        where = labels.find_items(system.items)
-        rows = np.flatnonzero((where >= 0) & judged[where])
-        names = ("items", "codes", "probabilities", "scores")
-        columns = {name: values[rows] for name in names if (values := getattr(system, name)) is not None}
-        return replace(system, n=len(rows), **columns)
-
-    return replace(systems, parts=tuple(map(kept, systems.parts)))
 
 
 def show_comparison(comparison: Comparison, body: Mapping[str, Any], predicted: Mapping[str, int]) -> None:

@@ -16,7 +16,7 @@ from trueup._base.validation import RandomState
 from trueup._base.wording import chance
 from trueup.answers.comparison import Comparison
 from trueup.answers.evaluation import Evaluation
-from trueup.answers.notes import advice_on_dependence
+from trueup.answers.notes import advice_on_dependence, dependence_of
 from trueup.answers.prepare import Settings
 from trueup.core.prior import CrowdPrior
 from trueup.data.labels import Labels
@@ -580,6 +580,8 @@ def build_report(
         found[""] = tuple(sentence for sentence in comparison.warnings if sentence not in known)
     names = list(named) or [system["system"] for system in compared["systems"]] if compared else list(named)
     check = next((e.independence for e in named.values() if e.independence is not None), None)
+    if not named and comparison is not None and comparison.settings.arguments["check_dependence"]:
+        check = dependence_of(comparison.labels)
     return {
         "format": FORMAT,
         "title": plain(title) if title else title_for([text(n) for n in names], compared=comparison is not None),
