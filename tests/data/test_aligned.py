@@ -46,12 +46,6 @@ class TestOutputs:
         with pytest.raises(InvalidPredictions):
             aligned.outputs(kind, needed_by="f1")
 
-    def test_which_items_have_one(self, labels):
-        both = {"m": {"a": "cat", "b": None, "c": "dog"}, "n": ["dog", "dog", "cat"]}
-        aligned = as_predictions(both, labels).align(labels, missing="ignore")
-        assert aligned.has_output("classes").tolist() == [[True, False, True], [True, True, True]]
-        assert scored(labels).has_output("scores").all()
-
 
 class TestSubsets:
     def test_some_systems(self, labels):
@@ -105,12 +99,6 @@ class TestOneCoercion:
     def test_items_may_be_called_like_columns(self):
         labels = Labels.from_frame({"item": ["item", "score"], "labeler": [1, 1], "label": ["cat", "dog"]})
         assert as_predictions({"item": "cat", "score": "cat"}, labels).align(labels).codes.tolist() == [[0, 0]]
-
-    def test_scores_in_a_frame_of_many_classes(self, three):
-        table = pd.DataFrame({"item": [0, 1, 2], "score": [0.1, 0.7, 0.9]})
-        aligned = as_predictions(table, three, of_scores=True, positive=2).align(three)
-        assert aligned.positive == 2
-        assert aligned.codes is None
 
     @pytest.mark.parametrize(
         ("outputs", "options", "error"),

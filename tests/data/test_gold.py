@@ -48,14 +48,13 @@ class TestDrawn:
         assert told.gold_chance[1:4].tolist() == [0.1, 0.2, 0.2]
         assert told.drawn_gold == {"q1": 0.1}
 
-    def test_told_again_as_chosen_stays_drawn(self, labels):
-        told = labels.with_gold({"q1": 1}, drawn="random").with_gold({"q1": 1, "q2": 0})
-        assert told.drawn_gold == {"q1": 0.1}
+    def test_what_is_told_later(self, labels):
+        told = labels.with_gold({"q1": 1}, drawn="random")
+        assert told.with_gold({"q1": 1, "q2": 0}).drawn_gold == {"q1": 0.1}
         assert told.with_gold({"q1": 1}, role="check").gold_chance[1] == 0.1
-
-    def test_a_probability_told_later_replaces(self, labels):
-        told = labels.with_gold({"q1": 1}, drawn="random").with_gold({"q1": 1}, drawn={"q1": 0.7})
-        assert told.drawn_gold == {"q1": 0.7}
+        assert told.with_gold({"q1": 1}, drawn={"q1": 0.7}).drawn_gold == {"q1": 0.7}
+        bare = told.without_gold()
+        assert bare.drawn_gold == bare.gold == {}
 
     def test_equal_probabilities_are_a_simple_sample_that_random_adds_to(self, labels):
         told = labels.with_gold({"q1": 1}, drawn={"q1": 0.1}).with_gold({"q2": 0}, drawn="random")
@@ -96,20 +95,10 @@ class TestTravels:
         assert both.drawn_gold == {"q1": 0.25, "q2": 0.5, "z": 0.75}
         assert both.merge(told, duplicates="first").drawn_gold == both.drawn_gold
 
-    def test_merge_of_contradicting_gold_names_both(self, told):
-        other = told.without_gold().with_gold({"q1": 0}, role="check")
-        with pytest.raises(InvalidLabels):
-            told.merge(other, duplicates="first")
-
     def test_item_columns_and_pickles(self, told):
         described = told.with_items({"item": told.items, "n": np.arange(10)})
         for same in (described, pickle.loads(pickle.dumps(told))):
             np.testing.assert_array_equal(same.gold_chance, told.gold_chance)
-
-    def test_dropped(self, told):
-        bare = told.without_gold()
-        assert bare.drawn_gold == bare.gold == {}
-        assert np.isnan(bare.gold_chance).all()
 
 
 class TestContradictions:

@@ -165,12 +165,6 @@ def test_whole_numbers_that_an_item_lacks_are_kept_exactly():
     assert again.item_column("n").tolist() == [large, 0.5]
 
 
-def test_one_column_may_be_named_by_itself():
-    labels = Labels.from_matrix([[0, 1], [1, 1]])
-    known = labels.with_items({"item": [0, 1], "topic": ["law", "sport"], "text": ["a", "b"]}, columns="topic")
-    assert known.item_columns == ("topic",)
-
-
 def test_columns_of_a_frame_need_different_names_of_text():
     labels = Labels.from_matrix([[0, 1], [1, 1]])
     with pytest.raises(InvalidLabels):

@@ -122,11 +122,6 @@ class TestMatrix:
         labels = Labels.from_matrix([[0.0, np.nan], [1.0, 1.0]], missing=np.nan)
         assert (labels.n_votes, labels.classes.tolist()) == (3, [0, 1])
 
-    def test_a_number_in_a_list_of_texts_is_still_missing(self):
-        labels = Labels.from_matrix([["cat", -1], ["dog", "cat"]])
-        assert labels.classes.tolist() == ["cat", "dog"]
-        assert labels.n_votes == 3
-
     def test_what_a_mask_hides_is_no_vote(self):
         matrix = np.ma.masked_array([[0, 1], [1, 9]], mask=[[0, 0], [0, 1]])
         assert Labels.from_matrix(matrix).classes.tolist() == [0, 1]
@@ -255,15 +250,6 @@ class TestAbstentions:
         assert (some.n_missing, some.abstentions.tolist()) == (1, [0, 1])
         assert labels.select(labelers=[1]).n_missing == 0
         assert labels.without_labeler(1).abstentions.tolist() == [1]
-
-    def test_several_missing_values_and_abstentions_keep_apart(self):
-        table = {"item": range(6), "labeler": [0] * 6, "label": [0, 1, -1, -2, -3, -4]}
-        table = {k: np.array(list(v)) for k, v in table.items()}
-        with pytest.warns(DataWarning):
-            labels = Labels.from_frame(table, missing=[-1, -3], abstain=[-2, -4], abstain_policy="answer")
-        assert labels.answers.tolist() == [0, 1, -2, -4]
-        assert labels.n_missing == 2
-        assert labels.answer_counts.sum(axis=0).tolist() == [1, 1, 1, 1]
 
     def test_false_is_not_the_number_zero(self):
         table = {"item": [1, 2], "labeler": [1, 1], "label": [True, False]}

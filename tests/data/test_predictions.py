@@ -80,10 +80,6 @@ class TestWhatUsersPass:
             with pytest.raises(InvalidPredictions):
                 as_predictions(scores, labels)
 
-    def test_floats_that_are_classes(self):
-        labels = Labels.from_matrix([[0.5, 1.5], [1.5, 1.5]])
-        assert codes([0.5, 1.5], labels) == [[0, 1]]
-
     @pytest.mark.parametrize(
         "predictions",
         [
@@ -165,10 +161,6 @@ class TestProbabilities:
         assert p.align(labels).codes.tolist() == [[0, 1, 1]]
         with pytest.raises(InvalidPredictions, match=r"\['bird'\]"):
             Predictions.from_probabilities(table, classes=["cat", "bird", "dog"]).align(labels)
-
-    def test_rounded_rows_are_scaled(self, three):
-        p = Predictions.from_probabilities([[0.333, 0.333, 0.333]] * 3, classes=[0, 1, 2])
-        assert p.align(three).probabilities.sum(axis=2) == pytest.approx(1)
 
     @pytest.mark.parametrize(
         "table", [[[0.5, 0.6]], [[0.5, 0.5], [0.5, 0.1]], [[1.5, -0.5]], [[0.5, np.nan]], [0.5, 0.5], [["a", "b"]]]
@@ -287,11 +279,3 @@ class TestFrame:
     def test_bad_frames(self, frame, options):
         with pytest.raises(InvalidPredictions):
             Predictions.from_frame(frame, **options)
-
-
-def test_many_items_in_another_order():
-    n = 200_000
-    labels = Labels.from_matrix(np.random.default_rng(0).integers(0, 3, (n, 2)))
-    order = np.random.default_rng(1).permutation(n)
-    aligned = Predictions.from_classes(order % 3, items=order).align(labels)
-    np.testing.assert_array_equal(aligned.codes[0], np.arange(n) % 3)

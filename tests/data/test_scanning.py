@@ -160,52 +160,49 @@ class TestItemsInSeveralFiles:
         assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == []
 
 
-class TestBadFiles:
-    def test_a_missing_column_in_a_late_file(self, frame, files, tmp_path):
-        pattern = files()
-        frame[:6].rename({"labeler": "worker"}).write_parquet(tmp_path / "votes-7.parquet")
-        with pytest.raises(InvalidLabels):
-            tu.Labels.scan(pattern)
+def rename_the_labelers(frame, folder):
+    frame[:6].rename({"labeler": "worker"}).write_parquet(folder / "votes-7.parquet")
 
-    def test_an_empty_file(self, frame, files, tmp_path):
-        pattern = files()
-        frame[:0].write_parquet(tmp_path / "votes-1.parquet")
-        with pytest.raises(InvalidLabels):
-            tu.Labels.scan(pattern)
 
-    def test_a_corrupt_file(self, files, tmp_path):
-        pattern = files()
-        (tmp_path / "votes-2.parquet").write_bytes(b"PAR1 and then nothing")
-        with pytest.raises(InvalidFile):
-            tu.Labels.scan(pattern)
+def number_the_labelers(frame, folder):
+    other = frame[:6].with_columns(labeler=pl.Series([1, 2, 3, 1, 2, 3]), item=pl.Series(["z"] * 6))
+    other.write_parquet(folder / "votes-8.parquet")
 
-    def test_names_of_another_type(self, frame, files, tmp_path):
-        pattern = files()
-        other = frame[:6].with_columns(labeler=pl.Series([1, 2, 3, 1, 2, 3]), item=pl.Series(["z"] * 6))
-        other.write_parquet(tmp_path / "votes-8.parquet")
-        with pytest.raises(InvalidLabels):
-            tu.Labels.scan(pattern)
-        frame[:6].with_columns(item=pl.Series([1, 1, 1, 2, 2, 2])).write_parquet(tmp_path / "votes-8.parquet")
-        with pytest.raises(InvalidLabels):
-            _ = tu.Labels.scan(pattern).n_items
 
-    @pytest.mark.parametrize("classes", [["Cat", "dog"], ["0", "1"]])
-    def test_other_classes(self, frame, files, tmp_path, classes):
-        pattern = files()
-        frame[:6].with_columns(label=pl.Series(classes * 3)).write_parquet(tmp_path / "votes-9.parquet")
-        with pytest.raises(InvalidLabels):
-            tu.Labels.scan(pattern)
+BAD_FILES = {
+    "another column": rename_the_labelers,
+    "empty": lambda frame, folder: frame[:0].write_parquet(folder / "votes-1.parquet"),
+    "corrupt": lambda frame, folder: (folder / "votes-2.parquet").write_bytes(b"PAR1 and then nothing"),
+    "labelers of another type": number_the_labelers,
+    **{
+        f"classes {names}": lambda frame, folder, names=names: (
+            frame[:6].with_columns(label=pl.Series(names * 3)).write_parquet(folder / "votes-9.parquet")
+        )
+        for names in (["Cat", "dog"], ["0", "1"])
+    },
+}
 
-    def test_a_class_that_was_not_named(self, files):
-        scan = tu.Labels.scan(files(), classes=["cat", "dog"])
-        with pytest.raises(InvalidLabels):
-            _ = scan.n_items
 
-    def test_votes_are_not_in_memory(self, files):
-        scan = tu.Labels.scan(files())
-        with pytest.raises(InvalidLabels):
-            tu.noise.GLAD().fit(scan)
+@pytest.mark.parametrize("spoil", BAD_FILES.values(), ids=BAD_FILES)
+def test_bad_files(frame, files, tmp_path, spoil):
+    pattern = files()
+    spoil(frame, tmp_path)
+    with pytest.raises((InvalidLabels, InvalidFile)):
+        tu.Labels.scan(pattern)
+
+
+def test_what_shows_when_the_items_are_read(frame, files, tmp_path):
+    with pytest.raises(InvalidLabels):
+        _ = tu.Labels.scan(files(), classes=["cat", "dog"]).n_items
+    frame[:6].with_columns(item=pl.Series([1, 1, 1, 2, 2, 2])).write_parquet(tmp_path / "votes-8.parquet")
+    with pytest.raises(InvalidLabels):
+        _ = tu.Labels.scan(files()).n_items
+
+
+def test_votes_are_not_in_memory(files):
+    scan = tu.Labels.scan(files())
+    with pytest.raises(InvalidLabels):
+        tu.noise.GLAD().fit(scan)
+    for options in ({"model": "dawid-skene", "engine": "torch"}, {"model": "glad"}):
         with pytest.raises(InvalidParameter):
-            tu.noise.fit(scan, "dawid-skene", engine="torch")
-        with pytest.raises(InvalidParameter):
-            tu.noise.fit(scan, "glad")
+            tu.noise.fit(scan, **options)

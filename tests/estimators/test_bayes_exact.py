@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from trueup.estimators import Problem, bayes, bayes_multiclass, class_posterior, ideal
-from trueup.estimators.counts import two_class_counts
 from trueup.metrics import confusion_counts, get_metric
 
 NAMES = ("accuracy", "precision", "recall", "false_alarm_rate", "f1", "mcc")
@@ -108,23 +107,6 @@ def test_gold_is_exact():
         assert estimate.interval() == pytest.approx((want.estimate(metric).mean,) * 2)
 
 
-def test_some_gold_narrows():
-    problem, _ = make_problem(300, strength=0.7, seed=5)
-    half, _ = make_problem(300, strength=0.7, seed=5, gold=150)
-    for metric in METRICS[:5]:
-        assert bayes(half).counts.estimate(metric).std < bayes(problem).counts.estimate(metric).std
-
-
-def test_order_of_items_does_not_matter():
-    problem, _ = make_problem(500, seed=6, gold=20)
-    order = np.random.default_rng(0).permutation(500)
-    shuffled = Problem(problem.predictions[order], problem.log_likelihood[order], problem.prior, problem.gold[order])
-    for metric in METRICS:
-        a, b = bayes(problem).counts.estimate(metric), bayes(shuffled).counts.estimate(metric)
-        assert a.mean == pytest.approx(b.mean, abs=1e-9)
-        assert a.interval() == pytest.approx(b.interval(), abs=1e-9)
-
-
 def test_swapping_the_classes_mirrors_the_counts():
     problem, _ = make_problem(200, seed=7)
     mirrored = Problem(1 - problem.predictions, problem.log_likelihood[:, ::-1], problem.prior[::-1])
@@ -162,16 +144,6 @@ def test_draws_of_truths_and_counts_have_the_exact_law():
     for values in (accuracy(drawn), accuracy(counts.draw_counts(4000, 1))):
         assert values.mean() == pytest.approx(estimate.mean, abs=4 * estimate.std / np.sqrt(4000))
         assert values.std() == pytest.approx(estimate.std, rel=0.06)
-
-
-def test_cells_add_up():
-    problem, _ = make_problem(90, seed=11)
-    counts = bayes(problem).counts
-    means = np.array([[counts.cell(y, yhat).mean for yhat in (0, 1)] for y in (0, 1)])
-    np.testing.assert_allclose(means, counts.mean_counts)
-    np.testing.assert_allclose(
-        two_class_counts(counts.u, counts.v, counts.n_positive, counts.n_negative).sum(axis=(1, 2)), 90
-    )
 
 
 def test_population_is_wider_than_sample():

@@ -108,14 +108,6 @@ def test_drawn_matrices_are_as_far_off_as_they_say():
     np.testing.assert_array_equal(drawn[3].matrix, again.matrix)
 
 
-def test_drawn_repeated_votes_agree_with_the_exact_matrix():
-    matrices, times = random_matrices(2, 3, seed=15), [4, 3]
-    exact = consolidated_confusion(matrices, [0.2, 0.3, 0.5], times=times)
-    drawn = consolidated_confusion(matrices, [0.2, 0.3, 0.5], times=times, max_numbers=16, random_state=0)
-    assert (exact.how, drawn.how) == ("exact", "draws")
-    assert np.abs(exact.matrix - drawn.matrix).max() < 4 * drawn.error
-
-
 @pytest.mark.parametrize(("n_classes", "k", "alike"), [(2, 5, False), (2, 4, True), (3, 3, False), (3, 3, True)])
 def test_labels_and_matrices_come_from_one_rule(n_classes, k, alike):
     """Every combination of votes is an item: the chances of those labelled c must sum to column c, ties and all."""
@@ -134,19 +126,6 @@ def test_labels_and_matrices_come_from_one_rule(n_classes, k, alike):
         chances = np.prod([matrices[t, y, votes[:, t]] for t in range(k)], axis=0)
         column_sums = np.bincount(found.codes, chances, n_classes)
         np.testing.assert_allclose(found.matrices[0, y], column_sums, atol=1e-12)
-
-
-def test_a_tie_goes_to_the_first_class():
-    labels = tu.Labels.from_matrix([[0, 1], [1, 0], [1, 1]])
-    assert consolidate(labels, tu.noise.Confusion(symmetric(0.8))).codes.tolist() == [0, 0, 1]
-
-
-def test_order_of_labelers_does_not_matter_and_classes_may_be_exchanged():
-    matrices, prior = random_matrices(7, 2, seed=13), np.array([0.3, 0.7])
-    found = consolidated_confusion(matrices, prior).matrix
-    np.testing.assert_allclose(consolidated_confusion(matrices[::-1], prior).matrix, found, atol=1e-13)
-    turned = consolidated_confusion(matrices[:, ::-1, ::-1], prior[::-1]).matrix
-    np.testing.assert_allclose(turned[::-1, ::-1], found, atol=1e-13)
 
 
 def test_each_item_has_the_matrix_of_its_voters():
@@ -190,12 +169,6 @@ def test_where_the_prior_outweighs_all_votes_the_likeliest_class_is_taken():
     np.testing.assert_allclose(found.matrices[0], symmetric(0.8))
     plain = consolidate(labels, noise, rule="likelihood")
     np.testing.assert_array_equal(plain.codes, found.codes)
-
-
-def test_what_says_nothing_is_called_singular():
-    labels = tu.Labels.from_matrix([[1, -1], [0, 1]])
-    found = consolidate(labels, tu.noise.Confusion([[[0.3, 0.7], [0.3, 0.7]], symmetric(0.9)]))
-    assert found.singular.tolist() == [True, False]
 
 
 def test_wrong_input_is_refused_in_one_sentence():

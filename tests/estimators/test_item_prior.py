@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from scipy.special import log_expit, log_softmax, logsumexp
+from scipy.special import log_softmax, logsumexp
 from scipy.stats import kstest, norm
 
 from trueup import noise, simulate
@@ -12,7 +12,6 @@ from trueup.estimators.system_features import LogLinearPrior
 from trueup.estimators.truth import draw_truths
 from trueup.exceptions import InvalidParameter
 
-VOTES = np.array([[0, 0, 1], [1, 1, 1], [0, 1, -1], [1, 0, 1]])
 GRID = np.linspace(-8, 8, 81)
 
 
@@ -32,19 +31,23 @@ def grid_of(features, scale):
     return w, log_prior, log_softmax(np.einsum("icf,wf->wic", features, w), axis=2)
 
 
-def test_coefficients_given_votes_of_known_noise_have_the_exact_posterior():
+@pytest.mark.parametrize("by_walkers", [False, True])
+def test_coefficients_given_votes_of_known_noise_have_the_exact_posterior(by_walkers, monkeypatch):
+    if by_walkers:
+        monkeypatch.setattr("trueup.estimators.system_features._ENOUGH", np.inf)
     rng = np.random.default_rng(1)
     x = rng.normal(size=30)
     log_likelihood = np.log(rng.dirichlet([0.5, 0.5], size=30))
     features, scale = features_of(x, 2), np.array([1.5, 1.0])
-    drawn = LogLinearPrior(features, scale).draws_given_votes(log_likelihood, 4000, rng)
+    drawn = LogLinearPrior(features, scale).draws_given_votes(log_likelihood, 6000 if by_walkers else 4000, rng)
     w, log_prior, log_p = grid_of(features, scale)
     weight = log_prior + logsumexp(log_likelihood + log_p, axis=2).sum(axis=1)
     weight = np.exp(weight - logsumexp(weight))
     mean = weight @ w
     sd = np.sqrt(weight @ (w - mean) ** 2)
-    assert drawn.effective > 1000
-    np.testing.assert_allclose(drawn.coefficients.mean(axis=0), mean, atol=4.5 * sd.max() / np.sqrt(drawn.effective))
+    assert drawn.effective > (500 if by_walkers else 1000)
+    worth = min(drawn.effective, 1500 if by_walkers else np.inf)
+    np.testing.assert_allclose(drawn.coefficients.mean(axis=0), mean, atol=4.5 * sd.max() / np.sqrt(worth))
     np.testing.assert_allclose(drawn.coefficients.std(axis=0), sd, rtol=0.08)
 
 
@@ -65,28 +68,6 @@ def test_many_items_take_the_normal_law(monkeypatch):
         plain.coefficients.mean(axis=0), weighted.coefficients.mean(axis=0), atol=0.25 * sd.max()
     )
     np.testing.assert_allclose(plain.coefficients.std(axis=0), sd, rtol=0.15)
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_missing_information_is_that_of_a_numerical_derivative(n_classes):
-    rng = np.random.default_rng(6)
-    x = rng.normal(size=15)
-    prior = LogLinearPrior(features_of(x, n_classes), np.full(n_classes, 2.0))
-    log_likelihood = rng.normal(size=(15, n_classes))
-    w = 0.3 * rng.normal(size=n_classes)
-    responsibility = prior._responsibilities(log_likelihood, w)
-    total = np.ones(15)
-    observed = prior._information(np.exp(prior._log_rows(w)), total) - prior._missing_information(responsibility)
-    step, eye = 1e-3, np.eye(n_classes)
-    numeric = np.empty((n_classes, n_classes))
-    for i, j in product(range(n_classes), repeat=2):
-        corners = [
-            prior._marginal(log_likelihood, w + step * (a * eye[i] + b * eye[j])) * a * b
-            for a in (1, -1)
-            for b in (1, -1)
-        ]
-        numeric[i, j] = -sum(corners) / (4 * step**2)
-    np.testing.assert_allclose(observed, numeric, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("n_values", [3, 150, 400], ids=["few-rows", "many-rows", "a-row-each"])
@@ -126,23 +107,3 @@ def test_draws_are_independent_from_row_to_row():
 def test_bad_features_are_refused(features, scale, match):
     with pytest.raises(InvalidParameter, match=match):
         LogLinearPrior(features, scale)
-
-
-def test_walkers_have_the_exact_posterior(monkeypatch):
-    rng = np.random.default_rng(1)
-    x = rng.normal(size=25)
-    log_likelihood = np.log(rng.dirichlet([0.5, 0.5], size=25))
-    features = np.zeros((25, 2, 2))
-    features[:, 1] = np.stack([np.ones(25), x], axis=1)
-    monkeypatch.setattr("trueup.estimators.system_features._ENOUGH", np.inf)
-    drawn = LogLinearPrior(features, [1.5, 2.0]).draws_given_votes(log_likelihood, 6000, rng)
-    grid = np.array(list(product(np.linspace(-8, 8, 121), np.linspace(-10, 10, 121))))
-    odds = grid @ features[:, 1].T
-    weight = norm.logpdf(grid, scale=[1.5, 2.0]).sum(axis=1)
-    weight += logsumexp(log_likelihood + np.stack([log_expit(-odds), log_expit(odds)], axis=2), axis=2).sum(axis=1)
-    weight = np.exp(weight - logsumexp(weight))
-    mean = weight @ grid
-    sd = np.sqrt(weight @ (grid - mean) ** 2)
-    assert 500 < drawn.effective < 1e5
-    np.testing.assert_allclose(drawn.coefficients.mean(axis=0), mean, atol=4.5 * sd.max() / np.sqrt(1500))
-    np.testing.assert_allclose(drawn.coefficients.std(axis=0), sd, rtol=0.08)

@@ -86,19 +86,6 @@ def test_many_items():
     np.testing.assert_allclose(population.counts.mean_counts.sum(axis=1), problem.prior)
 
 
-def test_gold_is_exact():
-    problem, truth = su_problem(300, seed=5)
-    known = Problem(problem.predictions, problem.log_likelihood, problem.prior, truth)
-    want = ideal(problem, truth=truth).counts.mean_counts
-    for solution in (
-        bayes(known, random_state=0),
-        mmse(known, n_draws=50),
-        no_predictions(known),
-    ):
-        np.testing.assert_allclose(solution.counts.draws, np.broadcast_to(want, solution.counts.draws.shape), atol=1e-6)
-    assert (bayes(known, random_state=0).counts.draw_truths(3, 0) == truth).all()
-
-
 def test_baselines_have_draws():
     problem, truth = su_problem(200, seed=6)
     for solution in (no_predictions(problem, n_draws=500), prior_average(problem, n_draws=200, random_state=0)):

@@ -29,14 +29,6 @@ def test_planted_errors_are_found(planted):
     np.testing.assert_array_equal(suspect, mislabeled(features, codes, random_state=0))
 
 
-def test_consensus_drops_no_more_than_the_majority(planted):
-    features, codes, _ = planted
-    majority = mislabeled(features, codes, random_state=1)
-    consensus = mislabeled(features, codes, filter="consensus", random_state=1)
-    assert (consensus <= majority).all()
-    assert consensus.sum() < majority.sum()
-
-
 def test_classifiers_may_be_given(planted):
     from sklearn.linear_model import LogisticRegression
 

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 import trueup as tu
-from trueup.estimators import ScoreEstimate, UnbiasedCounts, consolidate, inverse_weights, unbiased
+from trueup.estimators import ScoreEstimate, UnbiasedCounts, consolidate, unbiased
 from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.metrics import confusion_counts, get_metric
 from trueup.posteriors import wilson
@@ -53,27 +53,6 @@ def test_expected_counts_are_the_true_ones_by_enumeration(n_classes, truth, pred
         labels = tu.Labels.from_matrix(votes, classes=range(n_classes))
         expected += chance * unbiased(labels, np.array(predictions), noise=noise).counts.counts
     np.testing.assert_allclose(expected, confusion_counts(np.array(truth), np.array(predictions), n_classes), atol=1e-9)
-
-
-def test_two_classes_follow_equation_7():
-    matrix = np.array([[0.7, 0.3], [0.1, 0.9]])
-    labels = tu.Labels.from_matrix([[0], [1], [1], [0], [1]])
-    predictions = np.array([0, 0, 1, 1, 1])
-    counts = unbiased(labels, predictions, noise=tu.noise.Confusion(matrix)).counts.counts
-    positives = 0.0  # TP by the paper: loss(t, y) = 1 if both are positive
-    for vote, t in zip([0, 1, 1, 0, 1], predictions, strict=True):
-        loss = [0.0, 1.0 if t == 1 else 0.0]
-        other = 1 - vote
-        top = (1 - matrix[other, vote]) * loss[vote] - matrix[vote, other] * loss[other]
-        positives += top / (1 - matrix[1, 0] - matrix[0, 1])
-    assert counts[1, 1] == pytest.approx(positives)
-    assert counts.sum() == pytest.approx(5)
-
-
-def test_weights_are_the_inverse_of_the_matrix():
-    matrix = np.random.default_rng(0).dirichlet(np.ones(4), size=4) + np.eye(4)
-    matrix /= matrix.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(matrix @ inverse_weights(matrix), np.eye(4), atol=1e-12)
 
 
 def brute_sums(labels, predictions, noise):
@@ -244,21 +223,6 @@ def test_ratios_of_600_sets_with_different_labelers():
         assert low <= held[name] / 600 <= high, name
 
 
-def test_order_of_items_and_names_do_not_matter(crowd):
-    sim, noise = crowd
-    metric = get_metric("f1:1", [0, 1, 2])
-    base = unbiased(sim.labels, sim.predictions, noise=noise).counts
-    frame = sim.labels.to_frame(backend="pandas")
-    order = np.random.default_rng(0).permutation(len(frame))
-    shuffled = tu.Labels.from_frame(frame.iloc[order].assign(labeler=lambda f: "w" + f["labeler"].astype(str)))
-    by_name = {f"w{k}": m for k, m in enumerate(sim.parameters["confusion"])}
-    moved = tu.noise.Confusion(by_name, prior=sim.parameters["prior"])
-    predictions = sim.predictions[np.asarray(shuffled.items, dtype=int)]
-    other = unbiased(shuffled, predictions, noise=moved).counts
-    np.testing.assert_allclose(other.shares, base.shares, atol=1e-12)
-    np.testing.assert_allclose(other.estimate(metric).interval(0.95), base.estimate(metric).interval(0.95), atol=1e-9)
-
-
 def test_gold_enters_exactly():
     labels = tu.Labels.from_matrix([[0], [1], [1], [0]]).with_gold({0: 1, 1: 1, 2: 0, 3: 0})
     counts = unbiased(labels, np.array([1, 0, 0, 0]), noise=tu.noise.Confusion(symmetric(0.7))).counts
@@ -424,10 +388,9 @@ def test_dirty_takes_labels_for_true_and_weighs_labelers_where_majority_does_not
 
 
 @pytest.mark.filterwarnings("ignore::trueup.exceptions.TrueupWarning")
-@pytest.mark.parametrize("seed", range(4))
-def test_sentences_name_classes_that_are_strings(seed):
+def test_sentences_name_classes_that_are_strings():
     names = np.array(["cat", "dog", "eel"])
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     truth = rng.integers(3, size=200)
     votes = np.where(rng.random((200, 3)) < 0.3, rng.integers(3, size=(200, 3)), truth[:, None])
     predictions, labels = names[np.where(np.arange(200) % 7 == 0, 0, truth)], tu.Labels.from_matrix(names[votes])

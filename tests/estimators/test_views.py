@@ -78,23 +78,6 @@ def test_vetted_truths_stand():
     np.testing.assert_allclose(subjectivist(labels, SCORES).values, subjectivist(small(), SCORES).values)
 
 
-def test_the_crowd_as_a_loop_over_labelers(engine):
-    data = tu.simulate.urkullu(n_items=60, n_classifiers=2, labels_per_item=4, labels_per_labeler=4, random_state=0)
-    item, labeler, answer, times = data.labels.vote_table()
-    assert (times == 1).all()
-    total, weight, skipped = np.zeros(2), 0, 0
-    for j in np.unique(labeler):
-        mine = labeler == j
-        if len(np.unique(answer[mine])) < 2:
-            skipped += 1
-            continue
-        total += mine.sum() * np.array([roc_auc_score(answer[mine], row[item[mine]]) for row in data.scores])
-        weight += mine.sum()
-    result = subjectivist(data.labels, data.scores)
-    np.testing.assert_allclose(result.values, total / weight)
-    assert result.skipped_labelers == skipped > 0
-
-
 def test_repeated_votes_and_abstentions(engine):
     """A vote given twice counts twice; an abstention kept as an answer is no vote for a class."""
     rows = {"item": list("aabcabc"), "labeler": list("wwwwxxx"), "label": [1, 1, 0, 1, 0, 1, "?"]}
@@ -125,26 +108,6 @@ def test_the_other_class_as_positive_turns_scores_around(view):
         return function(data.labels, scores, positive=positive).values
 
     np.testing.assert_allclose(values(-data.scores, 0), values(data.scores, 1))
-
-
-@pytest.mark.parametrize("view", VIEWS)
-def test_order_of_items_and_labelers_does_not_matter(view):
-    rng = np.random.default_rng(2)
-    votes = np.where(rng.random((60, 7)) < 0.6, rng.integers(0, 2, (60, 7)), -1)
-    votes[:, 0] = rng.integers(0, 2, 60)
-    votes[(votes == 1).sum(axis=1) == (votes == 0).sum(axis=1), 0] = -1  # no majority is tied
-    scores = rng.normal(size=(2, 60))
-    items, labelers = rng.permutation(60), rng.permutation(7)
-    function = {"deterministic": deterministic, "subjectivist": subjectivist, "probabilistic": probabilistic}[view]
-    options = {"random_state": 0} if view == "deterministic" else {}
-    plain = function(tu.Labels.from_matrix(votes, items=range(60)), scores, **options)
-    other = function(tu.Labels.from_matrix(votes[items][:, labelers], items=range(60)), scores[:, items], **options)
-    np.testing.assert_allclose(other.values, plain.values)
-
-
-def test_one_system_may_be_one_row():
-    data = tu.simulate.urkullu(n_items=50, n_classifiers=2, random_state=0)
-    assert probabilistic(data.labels, data.scores[0]).values.shape == (1,)
 
 
 def test_nothing_to_compare_is_nan():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import pickle
 import warnings
 
 import numpy as np
@@ -19,19 +18,6 @@ RNG = np.random.default_rng(0)
 
 def labels_metric(function, name="mine"):
     return Metric(name, function, needs="labels")
-
-
-class TestOfCounts:
-    def test_the_call_is_of_counts(self):
-        metric = get_metric("recall", BINARY)
-        batch = RNG.integers(1, 9, (4, 3, 2, 2))
-        assert metric(batch).shape == (4, 3)
-        np.testing.assert_array_equal(metric(batch), metric.of_counts(batch))
-
-    def test_a_result_of_another_shape_is_refused(self):
-        metric = Metric("flat", lambda counts: counts.sum())
-        with pytest.raises(InvalidParameter, match=r"'flat' must return an array of shape \(5,\), .* got \(\)"):
-            metric(np.ones((5, 2, 2)))
 
 
 class TestOfOutputs:
@@ -109,6 +95,8 @@ def test_a_function_of_counts_or_scores_that_fails_is_named():
         Metric("cost", lambda counts: counts[..., 9, 9])(np.ones((2, 2)))
     with pytest.raises(InvalidParameter, match="the metric 'cost' failed"):
         Metric("cost", lambda truths, scores, weights: 1 / 0, needs="scores").of_outputs([[0, 1]], [1, 2], positive=1)
+    with pytest.raises(InvalidParameter, match=r"'flat' must return an array of shape \(5,\), .* got \(\)"):
+        Metric("flat", lambda counts: counts.sum())(np.ones((5, 2, 2)))
 
 
 def test_sentences_of_trueup_itself_are_passed_on():
@@ -156,8 +144,3 @@ def test_what_no_metric_can_be(change, sentence):
     with pytest.raises(InvalidParameter, match=sentence) as caught:
         Metric(**{"name": "mine", "function": sum, **change})
     assert caught.value.parameter in change
-
-
-def test_a_metric_survives_pickling():
-    again = pickle.loads(pickle.dumps(get_metric("f2:yes", BINARY)))
-    assert again(np.array([[3, 1], [2, 4]])) == get_metric("f2:yes", BINARY)(np.array([[3, 1], [2, 4]]))

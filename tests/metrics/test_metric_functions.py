@@ -116,16 +116,6 @@ def test_rounding_of_expected_counts_is_not_a_class():
     assert np.isnan(mcc(counts))
 
 
-def test_vectorised_over_draws():
-    rng = np.random.default_rng(0)
-    counts = rng.integers(0, 9, (4, 5, 3, 3))
-    for function in (accuracy, error_rate, mcc, kappa, balanced_accuracy, lambda c: fbeta(c, of="weighted")):
-        batch = function(counts)
-        assert batch.shape == (4, 5)
-        np.testing.assert_allclose(batch[2, 3], function(counts[2, 3]))
-    assert recall(counts, of="each").shape == (4, 5, 3)
-
-
 MATRICES = hnp.arrays(
     float, st.integers(2, 5).map(lambda c: (c, c)), elements=st.floats(0, 100).map(lambda v: round(v, 3))
 )

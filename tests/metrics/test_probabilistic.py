@@ -8,7 +8,6 @@ from sklearn import metrics as sk
 
 from trueup.exceptions import InvalidParameter, InvalidPredictions
 from trueup.metrics import brier, calibration_error, calibration_floor, log_loss
-from trueup.metrics import score_groups as _score_groups
 
 N_DRAWS, N_ITEMS = 8, 40
 ALL = {"log_loss": log_loss, "brier": brier, "calibration_error": calibration_error}
@@ -38,25 +37,6 @@ def test_as_scikit_learn(name, n_classes):
     np.testing.assert_allclose(ours(truths, probabilities), expected, rtol=1e-10)
     expected = [theirs(y, outputs, labels=labels, sample_weight=w) for y, w in zip(truths, weights, strict=True)]
     np.testing.assert_allclose(ours(truths, probabilities, weights), expected, rtol=1e-10)
-
-
-@pytest.mark.parametrize("name", list(ALL))
-def test_order_of_items_and_blocks_do_not_matter(name, monkeypatch):
-    truths, probabilities, rng = data(1, 3)
-    probabilities[::2] = probabilities[0]  # ties
-    weights, moved = rng.exponential(size=truths.shape), rng.permutation(N_ITEMS)
-    plain = ALL[name](truths, probabilities, weights)
-    np.testing.assert_allclose(ALL[name](truths[:, moved], probabilities[moved], weights[:, moved]), plain, atol=1e-13)
-    monkeypatch.setattr(_score_groups, "_BLOCK", 3 * N_ITEMS)
-    np.testing.assert_allclose(ALL[name](truths, probabilities, weights), plain, atol=1e-15)
-
-
-@pytest.mark.parametrize("name", list(ALL))
-def test_names_of_classes_do_not_matter(name):
-    truths, probabilities, _ = data(2, 4)
-    renamed = np.array([2, 0, 3, 1])
-    other = ALL[name](renamed[truths], probabilities[:, np.argsort(renamed)])
-    np.testing.assert_allclose(other, ALL[name](truths, probabilities), atol=1e-13)
 
 
 def calibration_by_hand(truth, probabilities, n_bins, weights):

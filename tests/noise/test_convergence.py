@@ -56,19 +56,6 @@ def ar1(phi, shape, seed=0):
     return draws
 
 
-def test_independent_draws_are_worth_themselves():
-    draws = np.random.default_rng(0).normal(size=(4, 2000))
-    assert rhat(draws) == pytest.approx(1.0, abs=0.005)
-    assert effective_draws(draws) == pytest.approx(8000, rel=0.1)
-
-
-@pytest.mark.parametrize("phi", [0.3, 0.6, 0.9])
-def test_autocorrelated_draws_are_worth_less(phi):
-    draws = ar1(phi, (4, 8000), seed=1)
-    assert effective_draws(draws) == pytest.approx(32000 * (1 - phi) / (1 + phi), rel=0.2)
-    assert rhat(draws) < 1.02
-
-
 def test_antithetic_draws_are_worth_more_but_not_endlessly():
     draws = ar1(-0.6, (4, 4000))
     assert effective_draws(draws) > 16000

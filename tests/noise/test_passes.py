@@ -116,19 +116,12 @@ class TestOnACluster:
         assert len(sent) == 4
         np.testing.assert_allclose(one.confusion_, other.confusion_, rtol=0, atol=1e-10)
 
-    def test_tables_of_many_files_are_summed_in_a_tree(self, labels, pattern, client, monkeypatch):
-        monkeypatch.setattr(clusters, "_BRANCHES", 2)
+    @pytest.mark.parametrize("limit", [{"_BRANCHES": 2}, {"_MOST_BESIDE": 0}], ids=["a tree of sums", "large tables"])
+    def test_many_files_and_large_tables_give_the_same(self, labels, pattern, client, monkeypatch, limit):
+        for name, value in limit.items():
+            monkeypatch.setattr(clusters, name, value)
         one, other = tu.noise.fit(scanned(pattern, labels), "dawid-skene"), tu.noise.fit(labels, "dawid-skene")
         np.testing.assert_allclose(one.confusion_, other.confusion_, rtol=0, atol=1e-10)
-
-    def test_large_tables_go_by_a_task_of_their_own(self, labels, pattern, client, monkeypatch):
-        monkeypatch.setattr(clusters, "_MOST_BESIDE", 0)
-        one, other = tu.noise.fit(scanned(pattern, labels), "dawid-skene"), tu.noise.fit(labels, "dawid-skene")
-        np.testing.assert_allclose(one.confusion_, other.confusion_, rtol=0, atol=1e-10)
-
-    def test_files_are_spread_over_the_workers(self, labels, pattern, client):
-        places = clusters.places_of(client, list(scanned(pattern, labels).encoded.blocks))
-        assert sorted(places.count(place) for place in client.ncores()) == [2, 3]
 
     def test_neighbours_on_one_worker_are_one_task(self, labels, pattern, client, monkeypatch):
         blocks = list(scanned(pattern, labels).encoded.blocks)

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from scipy.special import logsumexp
-from scipy.stats import betabinom, dirichlet_multinomial, kendalltau, rankdata
+from scipy.stats import dirichlet_multinomial, kendalltau, rankdata
 
 from trueup import Labels, noise, simulate
 from trueup.exceptions import InvalidParameter
@@ -55,18 +55,6 @@ def test_with_very_many_classes_only_corners_are_left():
     data = simulate.dawid_skene(n_items=300, n_labelers=6, n_classes=31, accuracy=0.7, random_state=0)
     found = noise.SoftTruth().fit(data.labels).posterior(data.labels).argmax(axis=1)
     assert (found == data.truth).mean() > 0.9
-
-
-def test_first_state_is_the_first_class():
-    assert simplex_lattice(2)[0].tolist() == [1.0, 0.0]
-    assert (np.diff(simplex_lattice(2)[:, 1]) > 0).all()
-
-
-@pytest.mark.parametrize("shape", [(1.0, 1.0), (0.3, 2.0), (7.0, 4.0)])
-def test_weights_are_the_beta_binomial(shape):
-    lattice = simplex_lattice(2)
-    wanted = betabinom.pmf(np.arange(12), 11, shape[1], shape[0])
-    assert np.allclose(polya_weights(lattice, np.array(shape)), wanted)
 
 
 def test_weights_are_the_dirichlet_multinomial():
@@ -134,16 +122,6 @@ def test_posteriors_by_enumeration(n_classes, engine, monkeypatch):
     assert np.allclose(noise.NoiseModel.posterior(model, plain), model.posterior(plain))
 
 
-def test_engines_agree(soft, monkeypatch):
-    pytest.importorskip("numba")
-    fits = []
-    for engine in ("scipy", "numba"):
-        monkeypatch.setenv("TRUEUP_ENGINE", engine)
-        fits.append(noise.SoftTruth().fit(soft.labels))
-    assert fits[0].n_iter_ == fits[1].n_iter_
-    assert np.allclose(fits[0].confusion_, fits[1].confusion_, atol=1e-8)
-
-
 def test_the_maximisation_by_loops():
     labels, _ = example_labels(n_items=15, n_labelers=4, n_classes=2)
     lattice, rng = simplex_lattice(2), np.random.default_rng(0)
@@ -193,22 +171,6 @@ def test_spread_by_loops_over_pairs():
 
 
 # ---------------------------------------------------------------------- what it promises
-
-
-def test_fitting_leaves_the_labels_alone(soft):
-    before = soft.labels.votes.copy()
-    noise.SoftTruth().fit(soft.labels)
-    assert (before != soft.labels.votes).nnz == 0
-
-
-def test_everything_is_a_distribution(fitted, soft):
-    assert np.allclose(fitted.confusion_.sum(axis=2), 1)
-    assert np.allclose(fitted.pooled_.sum(axis=1), 1)
-    assert fitted.state_prior_.sum() == pytest.approx(1)
-    assert np.allclose(fitted.prior_, fitted.state_prior_ @ fitted.lattice_)
-    assert np.allclose(fitted.state_posterior(soft.labels).sum(axis=1), 1)
-    assert fitted.converged_
-    assert fitted.confusion_.shape == (soft.labels.n_labelers, 2, 2)
 
 
 def test_recovers_matrices_shape_and_spread(fitted, soft):
@@ -306,12 +268,6 @@ def test_gold_items_are_wholly_of_their_class(soft):
     assert np.allclose(predicted, model.confusion_[0][soft.truth[:50]])
 
 
-def test_predicts_held_out_votes_on_ambiguous_items(soft):
-    few = soft.labels.select(items=soft.labels.items[:300])
-    ours, peer = (noise.heldout_scores(model, few).mean() for model in (noise.SoftTruth(), noise.DawidSkene()))
-    assert ours > peer + 0.01
-
-
 def test_an_anonymous_crowd():
     rng = np.random.default_rng(0)
     p = rng.dirichlet(np.ones(3), 300)
@@ -370,18 +326,3 @@ def test_ranks_classifiers_no_worse_than_the_papers_estimate():
         errors.append(gain.std(ddof=1) / np.sqrt(len(gain)))
         assert gains[-1] > -3 * errors[-1]
     assert np.mean(gains) > 3 * np.sqrt(np.square(errors).sum()) / len(errors)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("case", ["bad", "average", "good"])
-def test_calibration_over_many_sets(case):
-    means, truths = [], []
-    for seed in range(12):
-        data = simulate.urkullu(labels_per_item=15, labels_per_labeler=15, case=case, random_state=seed)
-        means.append(noise.SoftTruth().fit(data.labels).posterior(data.labels)[:, 1])
-        truths.append(data.parameters["probability"])
-    mean, p = np.concatenate(means), np.concatenate(truths)
-    for low in np.arange(0, 1, 0.2):
-        within = (mean >= low) & (mean < low + 0.2)
-        if within.sum() > 200:
-            assert mean[within].mean() == pytest.approx(p[within].mean(), abs=0.05)

@@ -161,12 +161,6 @@ class TestDrawn:
         assert e.pdf(c) == math.inf
         assert "0.000" in repr(e) or f"{c:.3f}" in repr(e)
 
-    def test_coarse_lattice(self):
-        e = DrawnEstimate(np.random.default_rng(0).binomial(4, 0.5, 5000) / 4)
-        assert e.mode == 0.5
-        assert e.interval(0.95) in {(0.0, 1.0), (0.25, 1.0), (0.0, 0.75)}
-        assert np.isfinite(e.pdf(np.linspace(0, 1, 50))).all()
-
     def test_rounding_does_not_move_probabilities(self):
         e = DiscreteEstimate(0.1 * np.arange(11), stats.binom(10, 0.3).pmf(np.arange(11)))
         assert e.prob_above(0.3) == pytest.approx(stats.binom(10, 0.3).sf(3))
@@ -211,10 +205,6 @@ class TestDrawn:
         assert DrawnEstimate([0.8] * 97 + [0.81, 0.81, 0.9]).interval(0.95) == (0.8, 0.81)
         assert DrawnEstimate([0.8] * 100).interval(0.95) == (0.8, 0.8)
         assert DrawnEstimate([0.8] * 96 + [0.7, 0.7, 0.9, 0.9]).interval(0.95) == (0.8, 0.8), "the mean itself"
-
-    def test_effective_size(self):
-        assert DrawnEstimate([0.1, 0.2]).n_effective == 2
-        assert DrawnEstimate([0.1, 0.2, 0.3], weights=[1, 1, 0]).n_effective == pytest.approx(2)
 
 
 class TestDiscrete:
@@ -282,15 +272,6 @@ class TestContinuous:
         exact = stats.truncnorm(9, 19, -0.9, 0.1)
         assert cut.mean == pytest.approx(exact.mean(), rel=1e-8)
         np.testing.assert_allclose(cut.ppf([0.1, 0.9]), exact.ppf([0.1, 0.9]), rtol=1e-8)
-
-    def test_hdi_by_brute_force(self):
-        beta = stats.beta(3, 9)
-        e = beta_estimate(3, 9)
-        tails = np.linspace(0, 0.1, 200_001)
-        widths = beta.ppf(tails + 0.9) - beta.ppf(tails)
-        low, high = e.interval(0.9)
-        assert high - low == pytest.approx(widths.min(), abs=1e-9)
-        assert e.mode == pytest.approx(0.2, abs=1e-5)
 
     def test_monotone_densities(self):
         assert beta_estimate(1, 20).interval(0.95)[0] == 0

@@ -36,14 +36,6 @@ def test_binomial(n, p):
     assert pmf.sum() == pytest.approx(1, abs=1e-12)
 
 
-def test_mixed_chances_against_direct_convolution():
-    p = np.random.default_rng(0).beta(0.3, 0.3, 3000)
-    direct = np.ones(1)
-    for q in p:
-        direct = np.convolve(direct, [1 - q, q])
-    np.testing.assert_allclose(poisson_binomial_pmf(p), direct, atol=1e-12)
-
-
 def test_sure_trials():
     np.testing.assert_array_equal(poisson_binomial_pmf([1, 1, 0]), [0, 0, 1, 0])
     np.testing.assert_array_equal(poisson_binomial_pmf([]), [1])

@@ -62,12 +62,6 @@ def test_only_hashes_are_kept_in_a_file_of_the_owner_alone(tmp_path):
     assert all(len(secret) == 43 for secret in secrets)  # 256 bits
 
 
-def test_a_name_has_one_role(vetting):
-    vetting.services.access.give("link", "ann", "expert")
-    with pytest.raises(InvalidParameter, match="one name has one role"):
-        vetting.services.access.give("link", "ann", "owner")
-
-
 @pytest.mark.parametrize("name", ["", "  ", "a\nb", "a\x00", "x" * 81, None, "a\u202eb"])
 def test_names_of_people_can_be_seen(name):
     with pytest.raises(InvalidParameter, match="characters that can be seen"):

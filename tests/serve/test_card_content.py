@@ -11,7 +11,6 @@ from trueup.serve.cards import (
     CardMaker,
     Layout,
     digit_keys,
-    guess_layout,
     messages,
     outline_points,
     plain,
@@ -135,12 +134,6 @@ def test_guidelines_stand_under_the_classes_that_they_name():
 def test_a_layout_that_does_not_fit_is_refused(layout, words):
     with pytest.raises(InvalidParameter, match=words):
         face_of({"text": ["x"]}, layout)
-
-
-def test_without_columns_the_name_is_all():
-    labels = tu.Labels.from_frame({"item": ["q"], "labeler": ["x"], "label": ["a"]}, classes=["a", "b"])
-    assert guess_layout(labels) == Layout()
-    assert CardMaker(labels).face(0, person="ann").item == "q"
 
 
 @pytest.mark.parametrize(

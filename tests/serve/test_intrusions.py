@@ -48,12 +48,6 @@ def test_no_cookie_changes(site):
     refused((site.post(path) for path in WRITES), 401)
 
 
-def test_made_up(site):
-    name = site.services.access.cookie_name
-    values = ("x", "", "%00", "a" * 4000, "null", "../..", "' OR 1=1 --", "[]", "\u00e9")
-    refused((site.get("/", {"cookie": f"{name}={value}"}) for value in values), 401)
-
-
 def test_other_session(site):
     storage = site.services.storage
     storage.create("other", "active test", {})
@@ -91,6 +85,7 @@ def test_altered_cookie(site):
     name, _, secret = site.cookie("ann")["cookie"].partition("=")
     others = [secret[:k] + ("A" if secret[k] != "A" else "B") + secret[k + 1 :] for k in range(len(secret))]
     others += [secret[:-1], secret + "A", secret.swapcase(), secret[::-1], digest_of(secret)]
+    others += ["x", "", "%00", "a" * 4000, "null", "../..", "' OR 1=1 --", "[]", "\u00e9"]
     refused((site.get("/next", {"cookie": f"{name}={other}"}) for other in others), 401)
 
 
@@ -296,11 +291,6 @@ def test_cross_origin(site):
     answers = [site.send("POST", "/reply", {**ann, "origin": one}, _REPLY, own_site=False) for one in origins]
     answers.append(site.send("POST", "/reply", ann, _REPLY, own_site=False))  # a cookie, and no word on where from
     refused(answers, 403)
-
-
-def test_plain_text(site):
-    sent = {**site.cookie("ann"), "content-type": "text/plain", "sec-fetch-site": "cross-site"}
-    refused([site.send("POST", "/reply", sent, _REPLY)], 403)
 
 
 def test_by_get(site):
