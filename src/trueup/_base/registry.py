@@ -84,7 +84,7 @@ class Registry(Generic[Part]):
         plain = self._aliases.get(plain, plain)
         if plain not in self._parts and plain not in self.names():
             from trueup._base.validation import (
-                check_choice,  # takes numpy along, which the command line's help can spare
+                check_choice,  # takes numpy along
             )
 
             check_choice(name, self.names(), name=self.parameter)

@@ -23,7 +23,7 @@ def as_generator(random_state: RandomState) -> np.random.Generator:
         or isinstance(random_state, int | np.integer | np.random.Generator | np.random.SeedSequence)
     ):
         raise InvalidParameter(
-            f"random_state must be an integer, a numpy Generator or None, got {random_state!r}; pass e.g. 0"
+            f"random_state must be an integer, a Generator or None, got {random_state!r}; pass e.g. 0"
         )
     if isinstance(random_state, int | np.integer) and random_state < 0:
         raise InvalidParameter(f"random_state must not be negative, got {random_state}; pass e.g. 0")

@@ -262,9 +262,7 @@ def _integrated(p: Floats, ranked: RankedList) -> float:
 def _inputs(probabilities: npt.ArrayLike, scores: npt.ArrayLike) -> tuple[Floats, Floats]:
     p, s = _checked_probabilities(probabilities), _checked_scores(scores)
     if s.shape != p.shape:
-        raise InvalidPredictions(
-            f"scores must be one for each of {len(p)} items, got shape {s.shape}; pass one system at a time"
-        )
+        raise InvalidPredictions(f"scores must be one for each of {len(p)} items, got shape {s.shape}; pass one system")
     return p, s
 
 

@@ -294,9 +294,7 @@ class ActiveTest(Session):
             None if prob_better is None else check_number(prob_better, name="prob_better", low=0.5, high=1)
         )
         if prob_better is not None and self.pool.n_systems < 2:
-            raise InvalidParameter(
-                "`prob_better` needs two systems, got one; pass {name: predictions, …}", parameter="prob_better"
-            )
+            raise InvalidParameter("`prob_better` needs two systems, got one; pass a dict", parameter="prob_better")
         self._estimation = Estimation(self.pool, self._estimator, noise, self.target)
         self.blind = self._blind = bool(blind)
         self.shares = Shares(overlap, repeat, checks)

@@ -278,9 +278,7 @@ class Propensity(RandomStrategy):
 
     def __post_init__(self) -> None:
         if self.floor is not None and not check_number(self.floor, name="floor", low=0.0, high=1.0) > 0:
-            raise InvalidParameter(
-                f"floor must be above 0 so that every item can be drawn, got {self.floor!r}; pass e.g. 0.5"
-            )
+            raise InvalidParameter(f"floor must be above 0: every item can be drawn, got {self.floor!r}; pass e.g. 0.5")
 
     def propensities(self, state: State) -> Floats:
         """The chance of each item to be drawn next, shape (n_items,)."""
@@ -475,7 +473,7 @@ class MostConfidentMistake(Strategy):
                 continue
             whose = "" if len(verdicts) == 1 else f" of {wrong} of {len(verdicts)} systems"
             sentences.append(
-                f"It looks like a mistake{whose}: {taken}, and the confidence in it ranks above {sure:.0f}% of items."
+                f"It looks like a mistake{whose}: {taken}; the confidence in it is above {sure:.0f}% of items."
             )
         return sentences
 

@@ -128,7 +128,7 @@ def _read_doccano(content: Content, collector: Collector) -> None:
 def _read_rows_doccano(rows: Iterator[Any], annotator: str, who: str, collector: Collector) -> None:
     if annotator == "all":
         raise InvalidFile(
-            f"{who} does not name annotators, got the file 'all' of doccano; export a file for each annotator"
+            f"{who} does not name annotators, got the file 'all' of doccano; export one for each annotator"
         )
     labeler = collector.named_person(annotator)
     for row in collector.objects(rows, "examples"):

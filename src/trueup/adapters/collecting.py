@@ -334,9 +334,7 @@ class Collector:
             known.truths = [(item, values) for item, values in known.truths if values]
             return {name: known}
         classes = sorted({value for values in chosen for value in values}, key=str)
-        self.note(
-            f"Answers to {name!r} name several classes, so each class is a question of its own, answered yes or no."
-        )
+        self.note(f"Answers to {name!r} name several classes, so each class is a question of its own, yes or no.")
         return {f"{name}: {one}": _yes_or_no(known, name, one) for one in classes}
 
     def _answers(self, known: _Question, rename_item: _Renaming) -> Answers:

@@ -188,9 +188,7 @@ class Export:
             if label in codes
         ]
         if not verdicts:
-            raise InvalidLabels(
-                f"{self.source} holds no verdicts on pairs of named systems, got {self!r}; see `read_labels`"
-            )
+            raise InvalidLabels(f"{self.source} holds no verdicts on pairs of systems, got {self!r}; see `read_labels`")
         pairs = replace(Pairs.from_rows(verdicts), n_open=len(rows) - len(verdicts), notes=self.notes)
         known = set(pairs.contests)
         gold = {contests[item]: str(verdict) for item, verdict in self.gold.items() if item in contests}

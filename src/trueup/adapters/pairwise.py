@@ -15,16 +15,7 @@ from typing import Any
 from trueup.adapters.adapter import Adapter, Basis
 from trueup.adapters.collecting import Collector, hashed, listed, plain
 from trueup.adapters.content import Content, Head
-from trueup.data.pairs import (
-    AS_NAMED,
-    ITEM_TEXTS,
-    ONE_HOT,
-    REVERSED,
-    UNKNOWN,
-    VERDICTS,
-    marked_winner,
-    who_won,
-)
+from trueup.data.pairs import AS_NAMED, ITEM_TEXTS, ONE_HOT, REVERSED, UNKNOWN, VERDICTS, marked_winner, who_won
 
 _QUESTION, _SCORE = "winner", "score"
 _LONGEST_NAME = 40  # characters of a prompt that names its item; longer ones are hashed
@@ -94,7 +85,7 @@ class _Flips:
 
 
 _NO_ORDER = (
-    "The file does not say in which order a judge saw the two answers, so a preference for a place cannot be corrected."
+    "The file does not say in which order a judge saw two answers: a preference for a place cannot be corrected."
 )
 
 

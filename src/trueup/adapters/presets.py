@@ -285,7 +285,7 @@ def _manifests_of_one_job(content: Content) -> list[str]:
     for several in (sorted(folders), output if folders else []):
         if len(several) > 1:
             raise InvalidFile(
-                f"{content.who} must be of one labeling job, got {len(several)}: {preview(several)}; name one folder"
+                f"{content.who} must be of one labeling job, got {len(several)}: {preview(several)}; name one"
             )
     return output
 

@@ -115,7 +115,7 @@ def _deviation(task: Task, truth: Mapping[Hashable, Hashable]) -> float:
     seen = np.flatnonzero((codes >= 0) & (known >= 0))
     if not len(seen):
         raise InvalidParameter(
-            "the truth of a set must name classes of items that have a prediction, got none", parameter="sets"
+            "the truth of a set must name classes of items with a prediction, got none", parameter="sets"
         )
     with silenced_warnings():
         base = truth_model_of(task).base

@@ -165,7 +165,7 @@ class Comparison(Answer, Mapping[Any, Estimate]):
     def _where_apart(self, a: Any, b: Any) -> tuple[Booleans, Booleans]:
         if self.codes is None:
             raise InvalidParameter(
-                "a disagreement needs hard classes, got scores only; name a `threshold`, or predict classes"
+                "a disagreement needs classes, got scores only; name a `threshold`, or predict classes"
             )
         mine, other = self.codes[self._at(a)], self.codes[self._at(b)]
         both = (mine >= 0) & (other >= 0)
@@ -528,7 +528,7 @@ def undefined_notes(values: Floats, names: list[Any], metric: Metric) -> list[st
     if len(never):
         some = f"system {names[never[0]]!r}" + (f" and {len(never) - 1:,} more" if len(never) > 1 else "")
         findings.append(
-            f"{metric.name} is undefined for {some} on every drawn truth and ranked last; most likely {why}."
+            f"{metric.name} is undefined for {some} on all drawn truths and ranked last; most likely {why}."
         )
     most = int(np.where(shares < 1, shares, -1).argmax())
     if 0 < shares[most] < 1:

@@ -369,9 +369,7 @@ class Evaluation(Answer, Mapping[str, Estimate]):
         pair = [self.metric(name) for name in (a, b)]
         for metric in pair:
             if metric.needs != "counts":
-                raise InvalidParameter(
-                    f"joint distributions are for metrics of the confusion counts, got {metric.name!r}"
-                )
+                raise InvalidParameter(f"joint distributions are for metrics of confusion counts, got {metric.name!r}")
         return self.confusion.counts.joint(*pair)
 
     def curve(self, kind: CurveKind = "roc", *, n_thresholds: int = 41) -> Curve:

@@ -174,9 +174,7 @@ class Shares(DerivedAnswer, Mapping[Any, Estimate]):
         check_choice(kind, ("kendall", "spearman"), name="kind")
         names = self.slicing.names.tolist()
         if len(names) < 3:
-            raise InvalidParameter(
-                f"a rank correlation needs three groups or more, got {len(names)}; name them by `by`"
-            )
+            raise InvalidParameter(f"a rank correlation needs three groups, got {len(names)}; name them by `by`")
         scores = self.counted if other is None else other
         lacking = [name for name in names if name not in scores]
         if lacking:

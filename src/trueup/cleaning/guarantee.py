@@ -187,6 +187,4 @@ class CheckUntil:
     def __repr__(self) -> str:
         n_left = len(self._left())
         what = "finished" if not n_left else f"{n_left:,} to check now"
-        return (
-            f"CheckUntil({self.n_checked:,} of {self._n_open:,} items checked, {what}, error at most {self.bound:.3g})"
-        )
+        return f"CheckUntil({self.n_checked:,} of {self._n_open:,} checked, {what}, error at most {self.bound:.3g})"

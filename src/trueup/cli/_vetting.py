@@ -86,7 +86,7 @@ class FilePlace:
             raise InvalidFile(f"{self} is no session of `trueup vet`, got other JSON; name a session file")
         if record.get("version") != _VERSION:
             raise InvalidFile(
-                f"{self} must be of version {_VERSION}, got {record.get('version')!r}; use the trueup that wrote it"
+                f"{self} must be of version {_VERSION}, got {record.get('version')!r}; use another trueup"
             )
         return session
 
@@ -214,9 +214,7 @@ class KnownFile:
         """Where the file lies now; an error if its content is another one."""
         path = (place.folder or Path()) / self.path
         if not path.exists():
-            raise MissingFile(
-                f"{place} rests on {str(path)!r}, got no such file; put it back there, or start a new session"
-            )
+            raise MissingFile(f"{place} rests on {str(path)!r}, got no such file; put it back, or start a new session")
         if _fingerprint(path) != self.sha256:
             raise InvalidFile(
                 f"{str(path)!r} must be as it was when the session {place} began, got other content; "
@@ -446,7 +444,7 @@ def _check_names(labels: Labels) -> None:
         odd = next((name for name in names if not isinstance(name, str | int | float)), None)
         if odd is not None:
             raise InvalidFile(
-                f"every {what} of a session must be text or a number, got {odd!r:.60}; write the names as text"
+                f"every {what} of a session must be text or a number, got {odd!r:.60}; write them as text"
             )
 
 

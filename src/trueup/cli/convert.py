@@ -55,7 +55,7 @@ def convert(
     export = votes_export(source, how)
     if export is None and others.predictions_out is not None:
         raise InvalidParameter(
-            f"--predictions-out is for exports that hold predictions, got the table {source!r}; leave it out"
+            f"--predictions-out is for exports with predictions, got the table {source!r}; leave it out"
         )
     # An export may hold gold or predictions and no votes.
     has_votes = export is None or any(label is not None for label in export.votes["label"])

@@ -165,9 +165,7 @@ def _named_files(texts: Sequence[str], option_name: str) -> dict[str, str]:
         if not equals or Path(text).exists():
             path, name = text, Path(text).name.split(".")[0]
         if name in files:
-            raise InvalidFile(
-                f"{option_name} must have a name for each, got {name!r} twice; write NAME=FILE for one of them"
-            )
+            raise InvalidFile(f"{option_name} must have a name for each, got {name!r} twice; write NAME=FILE for one")
         files[name] = _readable(path)
     return files
 
@@ -196,16 +194,14 @@ def _read(
     name_options(name="--searched-name", split="--split")
     if not shapes.annotators:
         raise InvalidParameter(
-            "--annotators must name what people drew, got none; write e.g. --annotators ann.json bob.json"
+            "--annotators must name what people drew, got none; write e.g. --annotators a.json b.json"
         )
     if checked.searched is None and checked.searched_name is not None:
         raise InvalidParameter(
-            f"--searched-name is about a storage, got {checked.searched_name!r} and no --searched; name its URL"
+            f"--searched-name is of a storage, got {checked.searched_name!r} without --searched; add it"
         )
     if checked.gold is None and checked.gold_drawn is not None:
-        raise InvalidParameter(
-            f"--gold-drawn is about a gold file, got {checked.gold_drawn!r} and no --gold; name the file"
-        )
+        raise InvalidParameter(f"--gold-drawn is of a gold file, got {checked.gold_drawn!r} without --gold; name it")
     drawn, found = _named_files(shapes.annotators, "--annotators"), _named_files(detections or [], "DETECTIONS")
     read_as: dict[str, Any] = {"categories": shapes.class_names or None, "image": shapes.image, "shape": how.shape}
     objects: Shapes = read_annotations(
@@ -357,9 +353,7 @@ def compare(
     candidates = _read(detections, shapes, how, checked, seed)
     pool = candidates.pool
     if len(pool.found) < 2:
-        raise InvalidParameter(
-            f"a comparison needs two systems, got {', '.join(pool.found) or 'none'}; name more files"
-        )
+        raise InvalidParameter(f"a comparison needs two systems, got {', '.join(pool.found) or 'none'}; add files")
     asked: dict[str, Any] = {"threshold": threshold, "labels": candidates.labels, "missed": candidates.missed}
     asked |= given(noise=noise, level=level, random_state=seed, **sampler.named)
     with progress_bar(f"comparing {len(pool.found)} systems") as progress:
@@ -405,9 +399,7 @@ def vet(
     from trueup.detection import make_deck, save_cards, save_for_app
 
     if out is None and for_app is None:
-        raise InvalidParameter(
-            "the cards must go somewhere, got neither --out nor --for-app; write e.g. --out cards.html"
-        )
+        raise InvalidParameter("cards must go somewhere, got neither --out nor --for-app; write e.g. --out cards.html")
     candidates = _read(detections, shapes, how)
     name_options(n_candidates="--number", n_tiles="--tiles", n_planted="--planted", n_hidden="--hidden")
     measuring = {"n_planted": planted, "n_hidden": hidden}

@@ -138,9 +138,7 @@ def _read(place: FilePlace, **settings: Any) -> Monitor:
     from trueup.monitor import Monitor
 
     if not place.exists():
-        raise MissingFile(
-            f"there is no monitor {place}, got no such file; begin one with `trueup monitor add WATCH VOTES`"
-        )
+        raise MissingFile(f"there is no monitor {place}; begin one with `trueup monitor add WATCH VOTES`")
     try:
         text = place.path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:

@@ -228,9 +228,7 @@ def parse_rate(text: str, *, option: str) -> tuple[float, int | None]:
             return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1), None
         part, n = int(count), int(whole)
     except ValueError:
-        raise InvalidParameter(
-            f"{option} must be a rate such as 0.12, 12% or 120/1000, got {text!r}; write one of them"
-        ) from None
+        raise InvalidParameter(f"{option} must be a rate, got {text!r}; write e.g. 0.12, 12% or 120/1000") from None
     if not 0 <= part <= n or n == 0:
         raise InvalidParameter(f"{option} must be a part of a whole, got {text!r}; write e.g. 120/1000")
     return part / n, n

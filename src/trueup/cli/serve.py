@@ -249,7 +249,7 @@ def serve(
         _make_access(served, server, new_link, new_token, role)
     elif served is None:
         raise InvalidParameter(
-            "'serve' needs files, got none; name VOTES and PREDICTIONS or SESSION.toml, or try --demo"
+            "'serve' needs files, got none; name VOTES and PREDICTIONS or SESSION.toml, or use --demo"
         )
     elif served.is_about_tiles:
         _serve_tiles(served)
@@ -274,7 +274,7 @@ def _served(
     for bundle in (how, how_predicted, test):
         if bundle != type(bundle)():
             raise InvalidParameter(
-                f"the settings of a session stand in its file, got options beside {file!r}; write them there"
+                f"settings of a session stand in its file, got options beside {file!r}; write them there"
             )
     if file.lower().endswith(TILES_SUFFIX):
         return Served(file, (), server=server)

@@ -133,9 +133,7 @@ def import_file(url: Url, file: Path = arg(..., "SESSION", "A file of 'trueup ve
 
     into = StoredPlace(url, name, create=True)
     if into.storage.find(name) is not None:
-        raise StorageError(
-            f"a session file is read into a new session, got {into}, which is there; give another --name"
-        )
+        raise StorageError(f"a session file is read into a new session, got {into}, which exists; give another --name")
     place = ImportedPlace(file, into=into)
     with place.turn():
         vetting = resume(place)

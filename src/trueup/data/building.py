@@ -199,9 +199,7 @@ def melt_matrix(
         missing = tuple(dict.fromkeys((*missing, None)))
     array = _matrix_of(matrix)
     if array.ndim != 2:
-        raise InvalidLabels(
-            f"the matrix must be items × labelers, got shape {array.shape}; use Labels.from_frame for a long table"
-        )
+        raise InvalidLabels(f"the matrix must be items × labelers, got shape {array.shape}; see Labels.from_frame")
     n, t = array.shape
     cells = array.ravel()
     encoder = Encoder.of((cells[k : k + _CELLS] for k in range(0, len(cells), _CELLS)), "label")
@@ -384,7 +382,7 @@ def from_counts(
     table = np.asarray(values)
     if table.ndim != 2 or table.shape[1] < 2:
         raise InvalidLabels(
-            f"counts must be items × classes, two classes at least, got shape {table.shape}; see Labels.from_frame"
+            f"counts must be items × two classes or more, got shape {table.shape}; see Labels.from_frame"
         )
     if table.dtype.kind not in "iuf" or (table < 0).any() or not np.isfinite(table).all() or (table % 1 != 0).any():
         raise InvalidLabels(

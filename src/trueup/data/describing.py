@@ -179,9 +179,7 @@ def find_suspect_names(labels: Votes) -> list[str]:
         if times[k] <= _RARE * times[j] and _nearly_alike(rare, frequent)
     ]
     if len(classes) > _MANY_NUMBERS and all(kind_of(name) == "number" for name in classes):
-        sentences.append(
-            f"There are {len(classes):,} classes and all are numbers; if they are scores, cut them into classes."
-        )
+        sentences.append(f"There are {len(classes):,} classes and all are numbers; cut scores into classes.")
     return sentences
 
 

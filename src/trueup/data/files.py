@@ -57,7 +57,7 @@ def format_of(source: Source, file_format: Format | None) -> Format:
     if kind is None:
         suffix = Path(source).suffix.lower() or "no suffix"
         raise InvalidFile(
-            f"the format of {named(source)} is not known, got {suffix}; pass `file_format=…`: {', '.join(FORMATS)}"
+            f"the format of {named(source)} is unknown ({suffix}); pass `file_format=…`: {', '.join(FORMATS)}"
         )
     return kind
 
@@ -225,7 +225,7 @@ class _JsonTable:
                 ) from error
             if not isinstance(row, dict):
                 raise InvalidFile(
-                    f"every line of {self._who} must be a JSON object, got {type(row).__name__} in line {number}"
+                    f"every line of {self._who} must be an object, got {type(row).__name__} in line {number}"
                 )
             yield row
 
@@ -238,7 +238,7 @@ class _JsonTable:
             late = set().union(*block).difference(self.columns)
             if late:
                 raise InvalidFile(
-                    f"the first {_HEAD:,} objects of {self._who} must show all columns, got {min(late)!r} late"
+                    f"the first {_HEAD:,} objects of {self._who} must have all columns, {min(late)!r} is late"
                 )
 
 

@@ -125,9 +125,7 @@ def read_design(items: list[Any], words: list[Any] | None, numbers: list[Any] | 
         if number is not None:
             how = _chance(number, item)
         if design.setdefault(item, how) != how:
-            raise InvalidLabels(
-                f"an item is drawn in one way, got {design[item]!r} and {how!r} for item {item!r}; keep one row"
-            )
+            raise InvalidLabels(f"an item is drawn in one way, got {design[item]!r} and {how!r} for {item!r}; keep one")
     return design
 
 

@@ -137,15 +137,13 @@ def with_columns(
     for name, values in columns.items():
         if not isinstance(name, str):
             raise InvalidLabels(
-                f"columns of items must be named by text, got {name!r}; choose others with `columns=[…]`"
+                f"columns of items must have text names, got {name!r}; choose others with `columns=[…]`"
             )
         if name in _VOTE_COLUMNS:
-            raise InvalidLabels(
-                f"{name!r} is a column of votes, got it as one of items; choose others with `columns=[…]`"
-            )
+            raise InvalidLabels(f"{name!r} is a column of votes and not of items; choose others with `columns=[…]`")
         if len(values) != len(where):
             raise InvalidLabels(
-                f"columns of items must have one length, got {len(values)} of {name!r} for {len(where)} items"
+                f"columns of items must be of one length, got {len(values)} of {name!r}, not {len(where)}"
             )
         before = known.columns[name].tolist() if name in known.given else []
         places = [*range(len(before)), *where[rows].tolist()]

@@ -136,9 +136,7 @@ def _column_names(dataset: Any) -> list[str]:
         return names
     if is_frame(dataset) or isinstance(dataset, Mapping):
         return column_names(dataset)
-    raise InvalidLabels(
-        f"a data set must have rows with named columns, got {type(dataset).__name__}; pass one split of a Dataset"
-    )
+    raise InvalidLabels(f"a data set must have rows with named columns, got {type(dataset).__name__}; pass one split")
 
 
 def _member(value: Any, name: str, column: str) -> Any:
@@ -152,7 +150,7 @@ def _member(value: Any, name: str, column: str) -> Any:
     if _is_list(value) and all(isinstance(one, Mapping) for one in value):
         return [one.get(name) for one in value]
     raise InvalidLabels(
-        f"column {column!r} must hold objects with a member {name!r}, got {type(value).__name__}; name the column"
+        f"column {column!r} must hold objects with {name!r}, got {type(value).__name__}; name the column"
     )
 
 

@@ -192,9 +192,7 @@ class Pairs:
             name = self.contests[contest]
             winner = (*name[1:], TIE)[verdict]
             if given.setdefault(name, winner) != winner:
-                raise contradiction(
-                    name, (given[name], winner), 1, remedy="settle them, or read them as a judge's verdicts"
-                )
+                raise contradiction(name, (given[name], winner), 1, remedy="settle them, or read them as verdicts")
         return given
 
     # ------------------------------------------------------------------ sizes and codes

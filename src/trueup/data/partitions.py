@@ -330,9 +330,7 @@ def regrouped_files(files: Sequence[str], reader: PartitionReader[Any], folder: 
     if target.exists():
         marker = target / _SOURCES
         if not marker.is_file() or json.loads(marker.read_text(encoding="utf-8")) != sources:
-            raise InvalidFile(
-                f"the folder {folder!r} must hold these votes or not exist, got one of other votes; delete it"
-            )
+            raise InvalidFile(f"the folder {folder!r} must hold these votes or not exist, got others; delete it")
         return tuple(map(str, sorted(target.glob("*.parquet"))))
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))

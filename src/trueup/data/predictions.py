@@ -278,9 +278,7 @@ def as_predictions(
     predictions = outputs if isinstance(outputs, Predictions) else _converted(outputs, labels, of_scores, positive)
     names = predictions.systems.tolist()
     if len(names) < least:
-        raise InvalidPredictions(
-            f"compare needs at least {least} systems, got {len(names)}; add another, or use evaluate for one"
-        )
+        raise InvalidPredictions(f"compare needs at least {least} systems, got {len(names)}; add one, or use evaluate")
     if len(set(names)) < len(names):
         raise InvalidPredictions(f"systems must have different names, got {preview(names, most=10)}; rename them")
     return predictions
@@ -352,9 +350,7 @@ def _of_values(
         known = set(labels.classes.tolist())
         scores = [v for v in classes.tolist() if isinstance(v, float) and not v.is_integer() and v not in known]
         if scores:
-            raise InvalidPredictions(
-                f"scores where classes are needed, got {preview(scores)}; use Predictions.from_scores"
-            )
+            raise InvalidPredictions(f"classes are needed, got scores {preview(scores)}; use Predictions.from_scores")
     return predictions
 
 

@@ -41,7 +41,7 @@ class Slicing:
         names = self.names.tolist()
         if name not in names:
             raise InvalidParameter(
-                f"there is no slice {name!r} of {self.column!r}, got {preview(names, most=10)}; name one"
+                f"there is no slice {name!r} of {self.column!r}; name one of {preview(names, most=10)}"
             )
         return np.asarray(self.codes == names.index(name))
 

@@ -104,9 +104,7 @@ def coco_scores(found: Shapes, objects: Shapes) -> CocoScores:
         raise InvalidShapes("detections need scores; read them with read_results")
     for name, shapes in (("found", found), ("objects", objects)):
         if len(shapes.sources) != 1:
-            raise InvalidShapes(
-                f"{name} must be of one source, got {len(shapes.sources)}; choose one with of_source(name)"
-            )
+            raise InvalidShapes(f"{name} must be of one source, got {len(shapes.sources)}; choose it with of_source()")
     if (found.masks is None) != (objects.masks is None):
         found, objects = found.boxes_only(), objects.boxes_only()
     found, objects = align(found, objects)

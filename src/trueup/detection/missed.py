@@ -68,9 +68,7 @@ def make_tiles(images: Images, split: int = 2) -> Tiles:
     """
     split = check_integer(split, name="split", low=1)
     if split > _MOST_SPLIT:
-        raise InvalidParameter(
-            f"`split` must be at most {_MOST_SPLIT}, got {split}; tiles would be too small to search"
-        )
+        raise InvalidParameter(f"`split` must be at most {_MOST_SPLIT}, got {split}; tiles are too small to search")
     if np.isnan(images.sizes).any():
         name = images.ids.tolist()[int(np.isnan(images.sizes).any(axis=1).argmax())]
         raise InvalidShapes(f"image {name!r} has no width and height; tell its size to cut it into tiles")

@@ -302,9 +302,7 @@ def match(
     matching = Matching(found, objects, shape, same_class, by_centre, join)
     if found is not None:
         if found.scores is None:
-            raise InvalidShapes(
-                "`found` must have scores; read detections with read_results, annotations are `objects`"
-            )
+            raise InvalidShapes("`found` must have scores; read it with read_results, annotations are `objects`")
         found, objects = align(found, objects)
     kind = _shape_kind(shape, found, objects)
     if kind == "box":

@@ -187,9 +187,7 @@ def _with_ids(rows: Any, what: str, path: File) -> list[Mapping[str, Any]]:
         )
     n_repeated = len(records) - len({row["id"] for row in records})
     if n_repeated:
-        raise InvalidFile(
-            f"{path}: {what} must have ids of their own, got {n_repeated:,} with that of another; mend them"
-        )
+        raise InvalidFile(f"{path}: {what} must have ids of their own, got {n_repeated:,} with another's; mend them")
     return records
 
 

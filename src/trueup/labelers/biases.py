@@ -206,9 +206,7 @@ def bias(
     elif isinstance(labels, Labels):
         verdicts, needs_truth = _of_labels(labels, columns, of), True
     else:
-        raise InvalidLabels(
-            f"labels must be trueup.Labels or Pairs, got {type(labels).__name__}; use Labels.from_frame"
-        )
+        raise InvalidLabels(f"labels must be Labels or Pairs, got {type(labels).__name__}; use Labels.from_frame")
     n_checked = int((verdicts.truth >= 0).sum())
     default = "gold" if n_checked >= LEAST_CHECKED else "votes"
     by_gold = check_choice(truth or default, ("gold", "votes"), name="truth") == "gold"
@@ -241,7 +239,7 @@ def bias(
     notes = []
     if lacking:
         notes.append(
-            f"Of {some(len(lacking), 'labeler')} no effect can be told: too few items differ ({preview(lacking)})."
+            f"Of {some(len(lacking), 'labeler')} no effect is known: too few items differ ({preview(lacking)})."
         )
     if not by_gold and needs_truth:
         notes.append("Effects are beside those of the other labelers; what all favour shows on checked items alone.")
@@ -263,7 +261,7 @@ def _check_columns(on: object) -> list[str]:
         )
     if len(set(columns)) < len(columns):
         raise InvalidParameter(
-            f"`on` must name each column once, got {preview(columns)}; leave out the second", parameter="on"
+            f"`on` must name each column once, got {preview(columns)}; leave one out", parameter="on"
         )
     return columns
 

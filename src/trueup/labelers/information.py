@@ -506,9 +506,7 @@ def equivalent_labelers(
     expert = check_number(expert_error, name="expert_error", low=0.0, high=1.0)
     labeler = check_number(labeler_error, name="labeler_error", low=0.0, high=1.0)
     if labeler >= chance:
-        raise InvalidParameter(
-            f"labeler_error must be below {chance:.3g}, the error of a guess, got {labeler:g}; lower it"
-        )
+        raise InvalidParameter(f"labeler_error must be below {chance:.3g}, that of a guess, got {labeler:g}; lower it")
     if expert == 0 < labeler:
         raise InvalidParameter("expert_error must be above 0, got 0; no number of labelers who err equals that")
     enough = _bits(expert, 1, pi) * (1 - 1e-12)  # an equal labeler is worth an expert, whatever rounding says

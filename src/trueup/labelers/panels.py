@@ -247,9 +247,7 @@ class Correlations(Mapping[tuple[Any, Any], Estimate]):
             )
         s, t = (_place(self.labelers, name) for name in pair)
         if s == t:
-            raise InvalidParameter(
-                f"a pair must be of two labelers, got {pair[0]!r} twice; name another", parameter="labeler"
-            )
+            raise InvalidParameter(f"a pair is two labelers, got {pair[0]!r} twice; name another", parameter="labeler")
         return student_estimate(
             np.arctanh(np.clip(self.matrix[s, t], -_MOST_ALIKE, _MOST_ALIKE)),
             self.spread[s, t],

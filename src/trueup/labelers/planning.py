@@ -264,9 +264,7 @@ def _labeler_error(accuracy: float | Sequence[float], n_classes: int) -> float:
         raise InvalidParameter("labeler_accuracy must be one number or several, got none")
     mean = float(np.mean([check_number(a, name="labeler_accuracy", low=0.0, high=1.0) for a in each]))
     if mean <= 1 / check_integer(n_classes, name="n_classes", low=2):
-        raise InvalidParameter(
-            f"labeler_accuracy must be above {1 / n_classes:.3g}, that of a guess, got {mean:.3g}; raise it"
-        )
+        raise InvalidParameter(f"labeler_accuracy must be above {1 / n_classes:.3g}, that of guesses, got {mean:.3g}")
     return 1 - mean
 
 

@@ -294,15 +294,13 @@ def rank(
     rng = as_generator(random_state)
     if noise is not None and prior is not None:
         raise InvalidParameter(
-            "`prior` is for the plain answer, got it beside a `noise`; leave out one of them", parameter="prior"
+            "`prior` is for the plain answer, got it beside a `noise`; leave one out", parameter="prior"
         )
     used = CrowdPrior() if prior is None else prior
     with using_engine(engine):
         if isinstance(labels, LabelScan):
             if by is not None:
-                raise InvalidParameter(
-                    "scans are ranked on all items, got `by`; leave it out, or use scan.read()", parameter="by"
-                )
+                raise InvalidParameter("scans are ranked on all items, got `by`; use scan.read()", parameter="by")
             model = None if noise is None else resolve(noise)
             table, levels = read_labelers(labels, model, used, n_draws=n_draws, spam_prior=spam_prior, rng=rng)
             return _ranked(labels, table, levels, sort, level, _PLAIN if noise is None else _name_of(noise), rng)

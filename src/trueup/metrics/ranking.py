@@ -99,9 +99,7 @@ def auc_draws(
         raise InvalidParameter(f"probabilities must be one in [0, 1] for each item, got shape {chance.shape}")
     table = np.atleast_2d(check_scores(scores))
     if table.ndim != 2 or table.shape[1] != len(chance):
-        raise InvalidPredictions(
-            f"scores must have the shape (systems, {len(chance)}), got {table.shape}; pass one row a system"
-        )
+        raise InvalidPredictions(f"scores must be systems × {len(chance)}, got {table.shape}; pass one row a system")
     n = check_integer(n_draws, name="n_draws", low=0)
     rng = as_generator(random_state)
     ranks, limit = _centred_ranks(table), chance.astype(np.float32)

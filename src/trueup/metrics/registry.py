@@ -292,9 +292,7 @@ def as_metrics(
     else:
         entries = [metrics] if isinstance(metrics, str) or callable(metrics) else list(metrics)
     if not entries:
-        raise InvalidParameter(
-            '`metrics` must name at least one metric, got none; pass e.g. ["accuracy"]', parameter="metrics"
-        )
+        raise InvalidParameter('`metrics` must name a metric, got none; pass e.g. ["accuracy"]', parameter="metrics")
     named: dict[str, Metric] = {}
     for entry in entries:
         name, metric = _named(entry, classes, positive)
@@ -481,7 +479,5 @@ def _positive_index(labels: list[Any], positive: Any) -> int:
     if positive is None:
         return len(labels) - 1
     if str(positive) not in texts:
-        raise InvalidParameter(
-            f"`positive` must be one of the classes {preview(texts)}, got {positive!r}", parameter="positive"
-        )
+        raise InvalidParameter(f"`positive` must be one of {preview(texts)}, got {positive!r}", parameter="positive")
     return texts.index(str(positive))

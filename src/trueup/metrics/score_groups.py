@@ -116,9 +116,7 @@ def check_probabilities(probabilities: npt.ArrayLike) -> Floats:
     """Class probabilities of shape (n_items, n_classes)."""
     table = check_scores(probabilities)
     if table.ndim != 2 or table.shape[1] < 2 or not len(table):
-        raise InvalidPredictions(
-            f"probabilities must have the shape (items, classes), got {table.shape}; pass one column a class"
-        )
+        raise InvalidPredictions(f"probabilities must be items × classes, got {table.shape}; pass one column a class")
     if (table < 0).any() or (np.abs(table.sum(axis=1) - 1) > _ROW_SUM).any():
         worst = int(np.argmax(np.abs(table.sum(axis=1) - 1) + (table < 0).any(axis=1)))
         raise InvalidPredictions(

@@ -200,15 +200,13 @@ class GridEstimate(Estimate):
         height = np.array(density, dtype=float).ravel()
         if grid.shape != height.shape or len(grid) < 2:
             raise InvalidParameter(
-                f"x and density must have the same length of at least 2, got {len(grid)} and {len(height)}"
+                f"x and density must have one length of 2 or more, got {len(grid)} and {len(height)}"
             )
         if not (np.diff(grid) > 0).all() or grid[0] < self.bounds[0] or grid[-1] > self.bounds[1]:
             low, high = self.bounds
             raise InvalidParameter(f"x must increase within the bounds ({low:g}, {high:g}), got {preview(grid)}")
         if not np.isfinite(height).all() or (height < 0).any() or not (height > 0).any():
-            raise InvalidParameter(
-                f"density must be finite, not negative and somewhere positive, got {preview(height)}"
-            )
+            raise InvalidParameter(f"density must be finite, not negative, somewhere positive, got {preview(height)}")
         height = height / height.max()  # a density may be so high or low that the sum over- or underflows
         mass = np.diff(grid) * (height[1:] + height[:-1]) / 2
         total = mass.sum()

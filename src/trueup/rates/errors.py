@@ -205,7 +205,7 @@ class TrueError:
             notes.append(f"An estimate is above one before truncation (largest {raw.max():.4g}).")
         if (np.ravel(self.prob_negative)[below] > _SUSPICIOUS).any():
             notes.append(
-                "That is more than bad luck: labels and classifier err together, or ε is too large; see error_bounds."
+                "This is not bad luck: labels and classifier err together, or ε is too large; see error_bounds."
             )
         return tuple(notes)
 

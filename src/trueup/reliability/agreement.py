@@ -209,7 +209,7 @@ class Agreement(Mapping[str, Estimate]):
         check_choice(name, tuple(COEFFICIENTS), name="coefficient")
         needs = '"interval" or "ratio"' if name in _RATINGS else '"ordinal", "interval" or "ratio"'
         raise InvalidParameter(
-            f"{name!r} is not of a scale that is {self.scale}; pass `scale`, one of {needs}", parameter="scale"
+            f"{name!r} is for another scale than {self.scale}; pass `scale`, one of {needs}", parameter="scale"
         )
 
     def __contains__(self, name: object) -> bool:
@@ -549,9 +549,7 @@ def _agreement(
         reason = "votes of an anonymous crowd do not say which are of one labeler"
         left_out["conger"] = reason
     elif labels.n_labelers * labels.n_classes > MOST_COLUMNS:
-        reason = (
-            f"there are too many labelers and classes for a table of all pairs; select at most {MOST_COLUMNS} columns"
-        )
+        reason = f"there are too many labelers and classes for all pairs; select at most {MOST_COLUMNS} columns"
     else:
         tables = PairTables.of(rows)
     for name, pooled in (("cohen", False), ("cohen_weighted", False), ("scott", True)):

@@ -161,7 +161,7 @@ def class_values(labels: Labels, scale: Scale, values: Mapping[Hashable, float] 
         )
     if scale == "ratio" and min(numbers) < 0:
         raise InvalidLabels(
-            f"a ratio scale begins at 0, got the class {min(numbers):g}; take `scale=interval`", parameter="scale"
+            f"a ratio scale begins at 0, got {min(numbers):g}; take `scale=interval`", parameter="scale"
         )
     return np.array(numbers)
 
@@ -176,9 +176,7 @@ def _numbers_named(names: list[Any], values: Mapping[Hashable, float]) -> tuple[
             parameter="values",
         ) from error
     if not np.isfinite(numbers).all():
-        raise InvalidParameter(
-            f"`values` must be finite, got {preview(numbers)}; name a number for each class", parameter="values"
-        )
+        raise InvalidParameter(f"`values` must be finite, got {preview(numbers)}; name one a class", parameter="values")
     if len(numbers) > 1 and min(numbers) == max(numbers):
         raise InvalidParameter(
             f"`values` must differ, got {numbers[0]:g} for every class; name numbers that tell classes apart",

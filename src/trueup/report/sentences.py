@@ -27,9 +27,7 @@ def positive_words(found: Mapping[str, tuple[str, Sequence[str]]]) -> list[str]:
         who = "" if len(classes) == 1 else f" of {listed(names)}"
         words = listed(labels)
         verb = "is" if len(labels) == 1 else "are"
-        sentences.append(
-            f"{words[:1].upper()}{words[1:]}{who} {verb} about the positive class, {quoted(positive, 40)}."
-        )
+        sentences.append(f"{words[:1].upper()}{words[1:]}{who} {verb} about the positive class {quoted(positive, 40)}.")
     return sentences
 
 

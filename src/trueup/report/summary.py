@@ -63,9 +63,7 @@ def labeler_data(
         return None
     part, notes = _part(labels)
     if _parameters(part) > _MOST_PARAMETERS:
-        notes = [
-            "There are too many labelers and classes to judge skill while a page is made; see trueup.labelers.rank."
-        ]
+        notes = ["There are too many labelers and classes to judge skill here; see trueup.labelers.rank."]
         return _table([], labels, level, notes)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", TrueupWarning)
@@ -314,9 +312,7 @@ def _why(labels: Labels, item: int, truth: Floats, said: Mapping[str, int]) -> s
 # ------------------ How to get the same numbers again: settings, versions, and the command or the calls in Python.
 
 _PACKAGES = ("trueup", "numpy", "scipy", "scikit-learn", "numba", "narwhals", "jinja2")
-_BY_COMMAND = (
-    "This is the command that was run; on the same files and with the same versions it gives the same numbers."
-)
+_BY_COMMAND = "This command was run; on the same files and with the same versions it gives the same numbers."
 _IN_PYTHON = (
     "These are the calls, with every argument that differs from its default. What was handed over as an object, such "
     "as a noise model or a function, has to be handed over again."

@@ -170,9 +170,7 @@ def correct(request: Request, person: SignedIn, batch: AnswerBatch) -> Accepted:
             if entry.event.kind in OUTCOMES and (person.role == "owner" or entry.event.who == person.name)
         ]
         if not said:
-            raise InvalidParameter(
-                f"only an answer can be corrected, got none of yours for {item!r:.60}; tell it first"
-            )
+            raise InvalidParameter(f"only an answer can be corrected, got none of yours for {item!r:.60}; tell one")
         entries.append((said[-1], reply))
     for entry, reply in entries:
         services.cards.correct(person, entry, reply, saw_estimate=sees_estimate(services, person))

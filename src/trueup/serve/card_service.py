@@ -346,7 +346,7 @@ def check_comment(comment: str) -> str:
     """A comment without blanks around it; one that is too long is refused."""
     if len(comment) > LONGEST_COMMENT:
         raise InvalidParameter(
-            f"a comment must be at most {LONGEST_COMMENT:,} characters, got {len(comment):,}; shorten it"
+            f"a comment must be at most {LONGEST_COMMENT:,} characters, got {len(comment):,}; cut it"
         )
     return comment.strip().replace("\x00", "\u2400").encode("utf-8", "replace").decode()
 

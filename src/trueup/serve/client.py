@@ -72,9 +72,7 @@ class RemoteTest:
     ) -> None:
         """What the expert says, item by item, as in `ActiveTest.tell`; `correct` changes what was said before."""
         if not isinstance(truths, Mapping):
-            raise InvalidParameter(
-                f"truths must map items to classes, got {type(truths).__name__}; pass {{item: class}}"
-            )
+            raise InvalidParameter(f"truths must map items to classes, got {type(truths).__name__}; pass a dict")
         more = {"seconds": seconds, "comment": comment}
         answers = [{"item": plain_name(item), "truth": plain_name(truth), **more} for item, truth in truths.items()]
         if answers:

@@ -131,7 +131,7 @@ class Names:
         """The place of an item that a user names."""
         if not isinstance(item, Hashable) or item not in self.positions:
             raise InvalidParameter(
-                f"there is no item {item!r}, got labels of {preview(self.items)}; use the names in labels.items"
+                f"there is no item {item!r}, there are {preview(self.items)}; use names in labels.items"
             )
         return self.positions[item]
 

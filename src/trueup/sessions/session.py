@@ -141,9 +141,7 @@ def skip_events(
         if known[at] >= 0 and purpose is None:
             continue
         if later and purpose is None and not progress.waiting[at]:
-            raise InvalidParameter(
-                f"only an item that waits for an answer can be put off, got {names.items[at]!r}; leave it out"
-            )
+            raise InvalidParameter(f"only an item that waits can be put off, got {names.items[at]!r}; leave it out")
         new.append(_outcome("later" if later else "cannot tell", at, names, progress, how, purpose=purpose))
     return new
 

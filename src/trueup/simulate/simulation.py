@@ -114,9 +114,7 @@ class Simulation:
     def accuracy(self) -> float:
         """The share of the items of this sample that are predicted correctly."""
         if self.predictions is None:
-            raise InvalidPredictions(
-                "this simulation has no predictions, so no accuracy; use `scores`, or simulate a classifier"
-            )
+            raise InvalidPredictions("this simulation has no predictions; use `scores`, or simulate a classifier")
         return float(np.mean(self.predictions == self.truth))
 
     def __repr__(self) -> str:

@@ -260,9 +260,7 @@ class TrainingVotes:
             )
         keep = np.ones(len(self.rows), dtype=bool) if how == "prior" else ~silent[self.rows]
         if not keep.any():
-            raise InvalidLabels(
-                "training needs an item with a vote, got none; check that the labels are of these items"
-            )
+            raise InvalidLabels("training needs an item with a vote, got none; check that labels are of these items")
         return np.flatnonzero(keep)
 
 

@@ -183,13 +183,9 @@ def matrices_of(noise: Any, labels: Labels | None = None, *, multiply: bool = Tr
         noise._check(labels)
         return np.array(noise.confusion_for(labels), dtype=float), np.array(noise.prior_)
     if isinstance(noise, Confusion) and (noise.confusion_.ndim == 2 or isinstance(noise.matrices, Mapping)):
-        raise InvalidParameter(
-            "the labelers and their order are not known from these matrices, got no labels; pass labels="
-        )
+        raise InvalidParameter("the labelers and their order are not known, got no labels; pass labels=")
     if not hasattr(noise, "confusion_"):
-        raise InvalidParameter(
-            f"{type(noise).__name__} must be fitted, got one that is not; call noise.fit(labels) first"
-        )
+        raise InvalidParameter(f"{type(noise).__name__} must be fitted; call noise.fit(labels) first")
     return np.array(noise.confusion_, dtype=float), np.array(noise.prior_)
 
 
@@ -305,9 +301,7 @@ class VoteDataset(Dataset):  # type: ignore[misc]
         dtype: torch.dtype | None = torch.float32,
     ) -> None:
         if not isinstance(labels, Labels):
-            raise InvalidLabels(
-                f"labels must be Labels, got {type(labels).__name__}; make them with tu.Labels.from_frame"
-            )
+            raise InvalidLabels(f"labels must be Labels, got {type(labels).__name__}; use Labels.from_frame")
         table = X if isinstance(X, torch.Tensor) else as_rows(X)
         votes = gather(labels, None, n_rows_of(table))
         self.rows: Positions = votes.used(unlabelled)
