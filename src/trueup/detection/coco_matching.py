@@ -22,7 +22,6 @@ from trueup.exceptions import InvalidShapes
 
 MOST_DETECTIONS = 100  # of an image and class, the surest
 RECALL_POINTS = np.linspace(0.0, 1.0, 101)
-_TINY = np.spacing(1.0)
 LIMITS = (1, 10, MOST_DETECTIONS)  # detections of an image and class, for recall
 
 
@@ -55,19 +54,13 @@ class CocoScores:
 
     def summary(self) -> dict[str, float]:
         """The twelve numbers that COCO's program prints, by its names."""
+        by_area = {"s": "small", "m": "medium", "l": "large"}
         return {
             "AP": self.ap(),
-            "AP50": self.ap(iou=0.5),
-            "AP75": self.ap(iou=0.75),
-            "APs": self.ap(area="small"),
-            "APm": self.ap(area="medium"),
-            "APl": self.ap(area="large"),
-            "AR1": self.ar(most=1),
-            "AR10": self.ar(most=10),
-            "AR100": self.ar(),
-            "ARs": self.ar(area="small"),
-            "ARm": self.ar(area="medium"),
-            "ARl": self.ar(area="large"),
+            **{f"AP{100 * iou:.0f}": self.ap(iou=iou) for iou in (0.5, 0.75)},
+            **{f"AP{letter}": self.ap(area=area) for letter, area in by_area.items()},
+            **{f"AR{most}": self.ar(most=most) for most in LIMITS},
+            **{f"AR{letter}": self.ar(area=area) for letter, area in by_area.items()},
         }
 
     def _part(self, values: Floats, iou: float | None, area: str, category: str | None) -> Floats:
@@ -111,18 +104,13 @@ def coco_scores(found: Shapes, objects: Shapes) -> CocoScores:
     pairs = pair_up(found, objects)
     outcome = outcomes_of(pairs, overlaps_of(pairs, found, objects)[None], found, objects)[0]
     n_categories = len(found.categories)
-    n_objects = np.stack(
-        [
-            np.bincount(objects.category[pairs.objects][~is_out], minlength=n_categories)
-            for is_out in _is_out(pairs, objects, AREAS)
-        ]
-    )
+    counted = ~_is_out(pairs, objects, AREAS)
+    n_objects = np.stack([np.bincount(objects.category[pairs.objects][of], minlength=n_categories) for of in counted])
     precision = np.full((len(AREAS), len(THRESHOLDS), n_categories), np.nan)
     recall = np.full((len(LIMITS), *precision.shape), np.nan)
     assert found.scores is not None  # detections have scores
     category, score = found.category[pairs.order], found.scores[pairs.order]
-    # By falling score; of equal ones the first image first, as COCO has it.
-    order = np.lexsort((-score, category))
+    order = np.lexsort((-score, category))  # of equal scores the first image first, as COCO has it
     starts = np.searchsorted(category[order], np.arange(n_categories + 1))
     fill_scores(outcome, order, starts, pairs.rank, n_objects, precision, recall)
     return CocoScores(precision, recall, THRESHOLDS, tuple(AREAS), found.categories)
@@ -140,7 +128,7 @@ def fill_scores(
     """Fill precision, and recall at as many of `LIMITS` as it has rows; see `loops.fill_scores`."""
     limits = np.array(LIMITS[: len(recall)], dtype=np.int64)
     kernel = loops.loop(loops.fill_scores, work=len(order), worth=WORTH_COMPILING)
-    kernel(outcome, order, starts, rank, n_objects, RECALL_POINTS, limits, _TINY, precision, recall)
+    kernel(outcome, order, starts, rank, n_objects, RECALL_POINTS, limits, precision, recall)
 
 
 THRESHOLDS = np.linspace(0.5, 0.95, 10)
@@ -155,31 +143,15 @@ WORTH_COMPILING = 2_000  # detections from which compiled code repays loading nu
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Each detection with each object of its image and class: all that could ever be matched.
+    """Each detection with each object of its image and class, group after group, a row a detection by falling score."""
 
-    Pairs stand group after group (an image and class), each row by row: one row for a detection, by falling score.
-
-    Attributes
-    ----------
-    order : integer array of shape (n_kept,)
-        Positions of the detections that are looked at, by image, class and falling score.
-    rank : integer array of shape (n_kept,)
-        The place of each among those of its image and class, from 0.
-    objects : integer array of shape (n_objects,)
-        Positions of the objects, by image and class.
-    firsts, lasts : integer arrays of shape (n_groups,)
-        Where the detections of each group begin and end in `order`.
-    first_object, n_of_objects : integer arrays of shape (n_groups,)
-        Where its objects begin in `objects`, and how many they are.
-    """
-
-    order: Positions
-    rank: Positions
-    objects: Positions
-    firsts: Positions
-    lasts: Positions
-    first_object: Positions
-    n_of_objects: Positions
+    order: Positions  # (n_kept,): positions of the detections that are looked at, by image, class and falling score
+    rank: Positions  # (n_kept,): the place of each among those of its image and class, from 0
+    objects: Positions  # (n_objects,): positions of the objects, by image and class
+    firsts: Positions  # (n_groups,): where the detections of each group begin in `order`
+    lasts: Positions  # and where they end
+    first_object: Positions  # (n_groups,): where its objects begin in `objects`
+    n_of_objects: Positions  # and how many they are
 
     @cached_property
     def offsets(self) -> Positions:
@@ -202,58 +174,40 @@ def pair_up(found: Shapes, objects: Shapes) -> Pairs:
     order, rank = _surest_first(found)
     of_objects, starts = group_by(objects.image, objects.category)
     n_categories = max(len(found.categories), 1)
-    groups = objects.image[of_objects].astype(np.int64) * n_categories + objects.category[of_objects]
-    keys, sizes = groups[starts[:-1]] if len(of_objects) else groups, np.diff(starts)
+    keys = (objects.image[of_objects].astype(np.int64) * n_categories + objects.category[of_objects])[starts[:-1]]
     detection_keys = found.image[order].astype(np.int64) * n_categories + found.category[order]
     firsts = np.flatnonzero(np.diff(detection_keys, prepend=-1)).astype(np.int64)
     lasts = np.append(firsts[1:], len(order)).astype(np.int64)
     place = np.searchsorted(keys, detection_keys[firsts])
-    has_objects = place < len(keys)
-    has_objects[has_objects] = keys[place[has_objects]] == detection_keys[firsts][has_objects]
-    first_object = np.where(has_objects, starts[np.minimum(place, max(len(keys) - 1, 0))] if len(keys) else 0, 0)
-    n_of_objects = np.where(has_objects, sizes[np.minimum(place, max(len(keys) - 1, 0))] if len(keys) else 0, 0)
-    return Pairs(order, rank, of_objects, firsts, lasts, first_object.astype(np.int64), n_of_objects.astype(np.int64))
+    has_objects = np.append(keys, -1)[place] == detection_keys[firsts]
+    first_object = np.where(has_objects, starts[place], 0).astype(np.int64)
+    n_of_objects = np.where(has_objects, np.append(np.diff(starts), 0)[place], 0).astype(np.int64)
+    return Pairs(order, rank, of_objects, firsts, lasts, first_object, n_of_objects)
 
 
 def outcomes_of(
     pairs: Pairs, overlaps: Floats, found: Shapes, objects: Shapes, areas: dict[str, tuple[float, float]] = AREAS
 ) -> npt.NDArray[np.int8]:
     """What becomes of each detection: 1 right, 0 wrong, -1 does not count."""
-    low, high = _bounds(areas)
-    is_out = _is_out(pairs, objects, areas)
-    size = found.areas[pairs.order]
-    outside = (size[None] < low[:, None]) | (size[None] > high[:, None])
+    is_out, outside = _is_out(pairs, objects, areas), _are_outside(found.areas[pairs.order], areas)
     least = np.minimum(THRESHOLDS, 1 - 1e-10)
     outcomes = np.zeros((len(overlaps), len(areas), len(least), len(pairs.order)), dtype=np.int8)
+    groups = (pairs.firsts, pairs.lasts, pairs.first_object, pairs.n_of_objects, pairs.offsets)
     kernel = loops.loop(loops.match_groups, work=len(overlaps) * len(pairs.order), worth=WORTH_COMPILING)
     for values, outcome in zip(overlaps, outcomes, strict=True):
-        kernel(
-            pairs.firsts,
-            pairs.lasts,
-            pairs.first_object,
-            pairs.n_of_objects,
-            pairs.offsets,
-            values,
-            is_out,
-            objects.is_crowd[pairs.objects],
-            outside,
-            least,
-            outcome,
-        )
+        kernel(groups, values, is_out, objects.is_crowd[pairs.objects], outside, least, outcome)
     return outcomes
 
 
-def _bounds(areas: dict[str, tuple[float, float]]) -> tuple[Floats, Floats]:
-    limits = np.array(list(areas.values()), dtype=float).reshape(-1, 2)
-    return limits[:, 0], limits[:, 1]
+def _are_outside(sizes: Floats, areas: dict[str, tuple[float, float]]) -> Booleans:
+    """Which shapes are not within each range of areas, shape (n_areas, n_shapes)."""
+    low, high = np.array(list(areas.values()), dtype=float).reshape(-1, 2).T[:, :, None]
+    return np.asarray((sizes < low) | (sizes > high))
 
 
 def _is_out(pairs: Pairs, objects: Shapes, areas: dict[str, tuple[float, float]]) -> Booleans:
     """Objects that neither count as found nor against the detector, shape (n_areas, n_objects)."""
-    low, high = _bounds(areas)
-    sides = objects.areas[pairs.objects]
-    is_outside = (sides[None] < low[:, None]) | (sides[None] > high[:, None])
-    return np.asarray(objects.is_crowd[pairs.objects][None] | is_outside)
+    return objects.is_crowd[pairs.objects] | _are_outside(objects.areas[pairs.objects], areas)
 
 
 def _surest_first(found: Shapes) -> tuple[Positions, Positions]:

@@ -1,9 +1,7 @@
 """Cards for a vetter: random candidates, places where nothing is, and random tiles; and what their answers say.
 
-The cards do not tell which is which. A page with cards holds only how they were drawn, so that answers can be read by
-whoever has the same pool. Places where nobody drew anything are planted among the candidates, and among the tiles there
-are some from which the outline of an object was taken: how many of the former are taken for objects, and how many of
-the latter are noticed, says how far the answers can be trusted.
+Nothing tells which card is which. How many empty places are taken for objects, and how many of the objects whose
+outline was hidden are noticed, says how far the answers can be trusted.
 """
 
 from __future__ import annotations
@@ -43,29 +41,14 @@ _OVERLOOKED = 0.05  # the share of hidden objects that is surely overlooked, fro
 
 @dataclass(frozen=True, eq=False)
 class Card:
-    """One question.
+    """One question."""
 
-    Attributes
-    ----------
-    kind : {"candidate", "planted", "tile", "hidden"}
-        A hidden one is a tile in which one object has no outline although it has one in the pool.
-    item : str
-        The name of the candidate or tile; empty for a place where nothing is.
-    image : int
-        Position of its image.
-    box : array of shape (4,)
-    category : str
-        The class that is asked for; empty for tiles.
-    candidate : int
-        Position in the pool: of what is asked for, or of the object whose outline is hidden; -1 for the others.
-    """
-
-    kind: CardKind
-    item: str
-    image: int
+    kind: CardKind  # a hidden one is a tile in which one object has no outline although it has one in the pool
+    item: str  # the name of the candidate or tile; empty for a place where nothing is
+    image: int  # position of its image
     box: Floats
-    category: str = ""
-    candidate: int = -1
+    category: str = ""  # the class that is asked for; empty for tiles
+    candidate: int = -1  # position in the pool: of what is asked for, or of the hidden object; -1 for the others
 
     @property
     def is_tile(self) -> bool:
@@ -137,8 +120,8 @@ def make_deck(
         raise InvalidParameter("there is no candidate to vet, got an empty pool")
     n_candidates = min(check_integer(n_candidates, name="n_candidates", low=1), len(pool))
     n_tiles = check_integer(n_tiles, name="n_tiles", low=0)
-    n_planted = -(-n_candidates // 10) if n_planted is None else check_integer(n_planted, name="n_planted", low=0)
-    n_hidden = -(-n_tiles // 5) if n_hidden is None else check_integer(n_hidden, name="n_hidden", low=0)
+    n_planted = check_integer(-(-n_candidates // 10) if n_planted is None else n_planted, name="n_planted", low=0)
+    n_hidden = check_integer(-(-n_tiles // 5) if n_hidden is None else n_hidden, name="n_hidden", low=0)
     seed = check_integer(seed, name="seed", low=0)
     rng = np.random.default_rng([seed, 27])
     chosen = rng.choice(len(pool), n_candidates, replace=False)
@@ -148,7 +131,8 @@ def make_deck(
     ]
     cards += _empty_places(pool, n_planted, rng)
     shown = [cards[k] for k in rng.permutation(len(cards))]
-    tiles = _tiles_of(pool, split)
+    sizes = np.array([image_size(pool, k) for k in range(pool.images.n)]).reshape(-1, 2)
+    tiles = make_tiles(Images(pool.images.ids, sizes, pool.images.files), split)
     n_tiles = min(n_tiles, len(tiles))
     drawn_tiles = tiles.draw(n_tiles, rng) if n_tiles else np.zeros(0, dtype=np.int64)
     searched = [Card("tile", tiles.names[k], int(tiles.image[k]), tiles.boxes[k]) for k in drawn_tiles.tolist()]
@@ -156,13 +140,7 @@ def make_deck(
     # In an order of chance, so that the first ones stand for all where a vetter stops early.
     shown += [searched[k] for k in rng.permutation(len(searched))]
     said = dict(zip(DRAWN, (n_candidates, n_tiles, n_planted, n_hidden, split, seed), strict=True))
-    drawn = {"pool": fingerprint(pool), **said}
-    return Deck(pool, tuple(shown), drawn, len(tiles))
-
-
-def _tiles_of(pool: Pool, split: int) -> Tiles:
-    sizes = np.array([image_size(pool, k) for k in range(pool.images.n)]).reshape(-1, 2)
-    return make_tiles(Images(pool.images.ids, sizes, pool.images.files), split)
+    return Deck(pool, tuple(shown), {"pool": fingerprint(pool), **said}, len(tiles))
 
 
 def _empty_places(pool: Pool, n: int, rng: np.random.Generator) -> list[Card]:
@@ -185,13 +163,9 @@ def _empty_places(pool: Pool, n: int, rng: np.random.Generator) -> list[Card]:
 
 def _hidden_objects(pool: Pool, tiles: Tiles, drawn: Positions, n: int, rng: np.random.Generator) -> list[Card]:
     """Tiles that were not drawn, each without the outline of an object that nobody doubts; as many as there are."""
-    n_found = sum(
-        (np.bincount(found.candidate, minlength=len(pool)) > 0 for found in pool.found.values()),
-        start=np.zeros(len(pool), dtype=np.int64),
-    )
+    n_found = sum(is_found.astype(np.int64) for is_found in _found_by(pool))
     n_drew = (pool.votes == 1).sum(axis=0)
     sure = (n_drew > 0) & (n_drew + n_found > 1) & ~(pool.votes == 0).any(axis=0)
-    is_drawn = np.isin(np.arange(len(tiles)), drawn)
     cards: list[Card] = []
     used: set[int] = set()
     for k in rng.permutation(np.flatnonzero(sure)).tolist():
@@ -201,10 +175,15 @@ def _hidden_objects(pool: Pool, tiles: Tiles, drawn: Positions, n: int, rng: np.
         others = pool.boxes[(pool.image == pool.image[k]) & (np.arange(len(pool)) != k)]
         own = np.flatnonzero((tiles.image == pool.image[k]) & contains(tiles.boxes, centre))
         # What lies below another outline as well would seem to have one.
-        if len(own) and not is_drawn[own[0]] and own[0] not in used and not contains(others, centre).any():
+        if len(own) and own[0] not in {*drawn, *used} and not contains(others, centre).any():
             used.add(int(own[0]))
             cards.append(Card("hidden", tiles.names[own[0]], int(pool.image[k]), tiles.boxes[own[0]], candidate=k))
     return cards
+
+
+def _found_by(pool: Pool) -> list[Booleans]:
+    """Of each system, which candidates it found."""
+    return [np.bincount(found.candidate, minlength=len(pool)) > 0 for found in pool.found.values()]
 
 
 def contains(boxes: Floats, point: Floats) -> Booleans:
@@ -216,7 +195,7 @@ def contains(boxes: Floats, point: Floats) -> Booleans:
 def fingerprint(pool: Pool) -> str:
     """A word that tells pools apart of which other cards would be drawn."""
     images = [str(name) for name in pool.images.ids.tolist()]
-    found_by = [np.bincount(found.candidate, minlength=len(pool)) > 0 for found in pool.found.values()]
+    found_by = _found_by(pool)
     digest = hashlib.sha256(json.dumps([pool.items, list(pool.categories), images, len(found_by)]).encode())
     digest.update(np.round(pool.boxes, 3).tobytes())
     digest.update(pool.category.astype(np.int64).tobytes())
@@ -377,16 +356,8 @@ def take_answers(deck: Deck, answers: Mapping[str, Any], *, file: str = "the ans
                 truths[card.item] = truth
     labels = deck.pool.labels.with_gold(truths, drawn="random") if truths else deck.pool.labels
     missed = missed_objects(counts, deck.n_tiles, random_state=random_state) if counts else None
-    return Vetted(
-        labels,
-        missed,
-        int(n_planted),
-        int(n_accepted),
-        dict(told),
-        n_hidden,
-        n_noticed,
-        _n_gaps([key in answers for key, card in numbers.items() if card.is_tile]),
-    )
+    gaps = _n_gaps([key in answers for key, card in numbers.items() if card.is_tile])
+    return Vetted(labels, missed, int(n_planted), int(n_accepted), dict(told), n_hidden, n_noticed, gaps)
 
 
 def _n_gaps(is_answered: list[bool]) -> int:
@@ -406,9 +377,8 @@ def _is_answer(card: Card, answer: Any) -> bool:
         return isinstance(answer, str) and answer in ANSWERS
     if isinstance(answer, int):
         return not isinstance(answer, bool) and answer >= 0
-    return isinstance(answer, list) and all(
-        isinstance(point, list)
-        and len(point) == 2
-        and all(isinstance(one, int | float) and math.isfinite(one) for one in point)
-        for point in answer
-    )
+    return isinstance(answer, list) and all(isinstance(point, list) and _is_point(point) for point in answer)
+
+
+def _is_point(point: list[Any]) -> bool:
+    return len(point) == 2 and all(isinstance(one, int | float) and math.isfinite(one) for one in point)

@@ -63,15 +63,8 @@ def evaluate_at_cuts(
     how = pool.matching
     answers = {}
     for cut in cuts:
-        other = match(
-            how.found,
-            how.objects,
-            iou=cut,
-            shape=how.shape,
-            same_class=how.same_class,
-            by_centre=how.by_centre,
-            join=how.join,
-        )
+        settings = {name: value for name, value in vars(how).items() if name not in ("found", "objects")}
+        other = match(how.found, how.objects, iou=cut, **settings)
         own = None if labels is None else carry_gold(pool, labels, other)
         answers[float(cut)] = evaluate(other, system, labels=own, **options)
     return answers
@@ -275,11 +268,6 @@ def evaluate(
     **options
         Of `trueup.evaluate`: noise, prior, level, random_state, …
 
-    Returns
-    -------
-    Evaluation
-        With an estimate for each metric.
-
     Examples
     --------
     >>> from trueup import detection
@@ -290,15 +278,16 @@ def evaluate(
     >>> bool(low < ev["ap50"].mean < high)
     True
     """
-    name = _system_of(pool, system)
-    votes = pool.labels if labels is None else labels
-    of = DetectionMetrics(pool, candidates_of(pool, votes), threshold, None if missed is None else missed.draws)
+    system = pool.systems[0] if system is None and len(pool.found) == 1 else system
+    if system is None or system not in pool.found:
+        known = ", ".join(pool.found) or "none"
+        raise InvalidParameter(f"system must be one of {known}, got {system!r}", parameter="system")
+    votes, of = _asked(pool, labels, threshold, missed)
     asked = [of.metric(one) for one in metrics]
     if by_class:
         asked += [of.metric(one, category) for one in metrics for category in pool.categories]
-    evaluation = evaluate_predictions(
-        _scores(pool, [name], threshold), votes, metrics=asked, positive=REAL, target="sample", **options
-    )
+    scores = _scores(pool, [system], threshold)
+    evaluation = evaluate_predictions(scores, votes, metrics=asked, positive=REAL, target="sample", **options)
     return replace(evaluation, warnings=(*evaluation.warnings, *_about_missed(metrics, missed)))
 
 
@@ -317,24 +306,24 @@ def compare(
     ----------
     pool : Pool
         With two systems or more.
-    metric : str
-        As for `evaluate`.
-    labels, threshold, missed
+    metric, labels, threshold, missed
         As for `evaluate`.
     **options
         Of `trueup.compare`.
     """
-    votes = pool.labels if labels is None else labels
-    of = DetectionMetrics(pool, candidates_of(pool, votes), threshold, None if missed is None else missed.draws)
-    comparison = compare_predictions(
-        _scores(pool, pool.systems, threshold),
-        votes,
-        metric=of.metric(metric),
-        positive=REAL,
-        target="sample",
-        **options,
-    )
+    votes, of = _asked(pool, labels, threshold, missed)
+    scores, asked = _scores(pool, pool.systems, threshold), of.metric(metric)
+    comparison = compare_predictions(scores, votes, metric=asked, positive=REAL, target="sample", **options)
     return replace(comparison, warnings=(*comparison.warnings, *_about_missed([metric], missed)))
+
+
+def _asked(
+    pool: Pool, labels: Labels | None, threshold: float, missed: MissedObjects | None
+) -> tuple[Labels, DetectionMetrics]:
+    """The labels of a question about a pool, and its metrics."""
+    votes = pool.labels if labels is None else labels
+    draws = None if missed is None else missed.draws
+    return votes, DetectionMetrics(pool, candidates_of(pool, votes), threshold, draws)
 
 
 def _about_missed(metrics: Iterable[str], missed: MissedObjects | None) -> list[str]:
@@ -347,12 +336,8 @@ def _about_missed(metrics: Iterable[str], missed: MissedObjects | None) -> list[
         if missed is None
         else "nobody knows how large those are that were missed, so that these come out too high"
     )
-    return [
-        (
-            f"{', '.join(moved)} {'is' if len(moved) == 1 else 'are'} of the pool: objects that nobody drew do not "
-            f"count; {reason}"
-        )
-    ]
+    be = "is" if len(moved) == 1 else "are"
+    return [f"{', '.join(moved)} {be} of the pool: objects that nobody drew do not count; {reason}"]
 
 
 def candidates_of(pool: Pool, labels: Labels) -> Positions:
@@ -373,12 +358,3 @@ def _scores(pool: Pool, systems: Sequence[str], threshold: float) -> Predictions
             for name in systems
         }
     )
-
-
-def _system_of(pool: Pool, system: str | None) -> str:
-    if system is None and len(pool.found) == 1:
-        return pool.systems[0]
-    if system is None or system not in pool.found:
-        known = ", ".join(pool.found) or "none"
-        raise InvalidParameter(f"system must be one of {known}, got {system!r}", parameter="system")
-    return system

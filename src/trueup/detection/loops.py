@@ -26,19 +26,10 @@ def _compiled(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def match_groups(
-    firsts: Any,
-    lasts: Any,
-    first_object: Any,
-    n_objects: Any,
-    offsets: Any,
-    overlaps: Any,
-    is_out: Any,
-    crowd: Any,
-    outside: Any,
-    thresholds: Any,
-    outcome: Any,
+    groups: Any, overlaps: Any, is_out: Any, crowd: Any, outside: Any, thresholds: Any, outcome: Any
 ) -> None:
-    """Fill `outcome` for every range of areas, threshold and detection, group by group."""
+    """Fill `outcome` for every range of areas, threshold and detection; `groups` are arrays of `Pairs`."""
+    firsts, lasts, first_object, n_objects, offsets = groups
     n_areas, n_thresholds, _ = outcome.shape
     for area in range(n_areas):
         for group in range(len(firsts)):
@@ -73,11 +64,13 @@ def fill_scores(
     n_objects: Any,
     points: Any,
     limits: Any,
-    tiny: Any,
     precision: Any,
     recall: Any,
 ) -> None:
-    """Fill the mean `precision` over points of recall, and the `recall` that is reached, as COCO defines them."""
+    """Fill the mean `precision` over points of recall, and the `recall` that is reached, as COCO defines them.
+
+    Detections of class c, by falling score, are those of `order` from starts[c] to starts[c + 1].
+    """
     at_right = np.empty(len(order))
     for c in range(len(starts) - 1):
         for area in range(outcome.shape[0]):
@@ -91,7 +84,7 @@ def fill_scores(
                     what = outcome[area, t, order[k]]
                     if what == 1:
                         n_right += 1
-                        at_right[n_right - 1] = n_right / (n_right + n_wrong + tiny)
+                        at_right[n_right - 1] = n_right / (n_right + n_wrong + _TINY)
                         for limit in range(len(limits)):
                             if rank[order[k]] < limits[limit]:
                                 counts[limit] += 1
@@ -102,75 +95,46 @@ def fill_scores(
                     recall[limit, area, t, c] = counts[limit] / total
 
 
+_TINY = 2.0**-52  # as in COCO's program
+
+
 def fill_average_precisions(
-    is_real: Any, starts: Any, at: Any, level: Any, n_levels: Any, n_objects: Any, points: Any, sums: Any, counts: Any
+    is_real: Any, starts: Any, detections: Any, n_levels: Any, n_objects: Any, points: Any, sums: Any, counts: Any
 ) -> None:
     """Add the mean precision over points of recall to `sums`, for every draw, class and threshold, and count them.
 
-    Detections of class c, by falling score, are those from starts[c] to starts[c + 1]; `at` is the candidate of each,
-    or -1 for one that is never right, and `level` how many thresholds its overlap reaches.
+    Of `detections`, by falling score and those of class c from starts[c] to starts[c + 1]: the candidate, -1 for none;
+    how many thresholds its overlap reaches; whether what is right there counts; whether it counts if it is not right.
     """
-    precision, rank, reached = np.empty(len(at)), np.empty(len(at)), np.empty(len(at), dtype=np.int64)
+    at, level, counts_right, counts_wrong = detections
+    precision, rank = np.empty(len(at)), np.empty(len(at))
+    reached, is_counted, shift = np.empty_like(at), np.empty_like(at), np.empty_like(at)
     for draw in range(len(is_real)):
         for c in range(len(starts) - 1):
             total = n_objects[draw, c]
             if total <= 0:
                 continue
-            n_real = 0  # the others only move ranks, so each threshold looks at these alone
+            n_real, n_before = 0, 0  # the others only move ranks, so each threshold looks at these alone
             for k in range(starts[c], starts[c + 1]):
+                n_before += counts_wrong[k]
                 if at[k] >= 0 and is_real[draw, at[k]]:
-                    rank[n_real], reached[n_real] = k - starts[c] + 1, level[k]
+                    rank[n_real], reached[n_real] = n_before, level[k]
+                    is_counted[n_real], shift[n_real] = counts_right[k], counts_right[k] - counts_wrong[k]
                     n_real += 1
             for threshold in range(n_levels):
-                n_right = 0
+                n_right, shifted = 0, 0
                 for j in range(n_real):
-                    if reached[j] > threshold:  # precision rises at detections that are right, and nowhere else
-                        precision[n_right] = (n_right + 1) / rank[j]
-                        n_right += 1
-                sums[draw] += mean_precision(precision, n_right, total, points)
-                counts[draw] += 1
-
-
-def fill_average_precisions_of_area(
-    is_real: Any,
-    starts: Any,
-    at: Any,
-    level: Any,
-    is_inside: Any,
-    can_be_wrong: Any,
-    n_levels: Any,
-    n_objects: Any,
-    points: Any,
-    sums: Any,
-    counts: Any,
-) -> None:
-    """The same of the objects of some areas: what is right at an object of another area does not count.
-
-    `is_inside` says it of the candidate of each detection, and `can_be_wrong` of the detection itself: where it is
-    right nowhere, one of another area does not count either.
-    """
-    precision = np.empty(len(at))
-    for draw in range(len(is_real)):
-        for c in range(len(starts) - 1):
-            total = n_objects[draw, c]
-            if total <= 0:
-                continue
-            for threshold in range(n_levels):
-                n_right, rank = 0, 0
-                for k in range(starts[c], starts[c + 1]):
-                    if at[k] >= 0 and level[k] > threshold and is_real[draw, at[k]]:
-                        if is_inside[k]:
-                            rank += 1
-                            precision[n_right] = (n_right + 1) / rank
+                    if reached[j] > threshold:
+                        shifted += shift[j]
+                        if is_counted[j]:  # precision rises at detections that are right, and nowhere else
+                            precision[n_right] = (n_right + 1) / (rank[j] + shifted)
                             n_right += 1
-                    elif can_be_wrong[k]:
-                        rank += 1
                 sums[draw] += mean_precision(precision, n_right, total, points)
                 counts[draw] += 1
 
 
 def mean_precision(at_right: Any, n_right: Any, total: Any, points: Any) -> Any:
-    """The mean over points of recall of the best precision from there on, as COCO defines it."""
+    """The mean over points of recall of the best precision from there on; `at_right`, by falling score, is changed."""
     for m in range(n_right - 2, -1, -1):
         at_right[m] = max(at_right[m], at_right[m + 1])
     value, m = 0.0, 0

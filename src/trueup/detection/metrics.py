@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -62,26 +62,13 @@ def mean_average_precisions(
     """The mean over classes and thresholds of the mean precision over 101 points of recall, for each draw."""
     draws = np.ascontiguousarray(is_real, dtype=np.bool_)
     order = np.argsort(category, kind="stable")
-    starts = np.searchsorted(category[order], np.arange(n_objects.shape[1] + 1))
-    at = np.where(level > 0, candidate, -1)[order].astype(np.int64)
+    starts = np.searchsorted(category[order], np.arange(n_objects.shape[1] + 1)).astype(np.int64)
+    flags = [np.ones(len(order)) if flag is None else flag for flag in (is_inside, can_be_wrong)]
+    detections = tuple(v[order].astype(np.int64) for v in (np.where(level > 0, candidate, -1), level, *flags))
     sums, counts = np.zeros(len(draws)), np.zeros(len(draws))
-    function: Callable[..., None] = loops.fill_average_precisions
-    flags: tuple[Booleans, ...] = ()
-    if is_inside is not None and can_be_wrong is not None:
-        function, flags = loops.fill_average_precisions_of_area, (is_inside[order], can_be_wrong[order])
-    loops.loop(function, work=len(draws) * len(at) * n_levels, worth=WORTH_COMPILING)(
-        draws,
-        starts.astype(np.int64),
-        at,
-        level[order].astype(np.int64),
-        *flags,
-        n_levels,
-        np.asarray(n_objects, dtype=float),
-        RECALL_POINTS,
-        sums,
-        counts,
-    )
-    return np.asarray(np.divide(sums, counts, out=np.full(len(draws), np.nan), where=counts > 0))
+    kernel = loops.loop(loops.fill_average_precisions, work=len(draws) * len(order) * n_levels, worth=WORTH_COMPILING)
+    kernel(draws, starts, detections, n_levels, np.asarray(n_objects, dtype=float), RECALL_POINTS, sums, counts)
+    return _ratio(sums, counts)
 
 
 # ------------------ Panoptic quality: how well segments that partition an image fit, for segments that do.
@@ -96,7 +83,7 @@ def panoptic_qualities(is_real: Booleans, of_pool: Pool, found: Found, counts: B
     can_be_right = counts & found.is_first & of_class & (found.overlap > LEAST_OVERLAP)
     overlaps = is_real[:, found.candidate[can_be_right]] @ found.overlap[can_be_right]
     below = (counts.sum() + n_objects) / 2
-    return np.asarray(np.divide(overlaps, below, out=np.full(len(is_real), np.nan), where=below > 0))
+    return _ratio(overlaps, below)
 
 
 def check_partition(pool: Pool, system: str, threshold: float) -> None:
@@ -170,8 +157,7 @@ class DetectionMetrics:
         """One of `NAMES`, for `trueup.evaluate` and `trueup.compare` of systems of the pool."""
         if name not in NAMES:
             raise InvalidParameter(f"metric must be one of {', '.join(NAMES)}, got {name!r}", parameter="metric")
-        bounds = (0.0, 1.0)
-        full_name = name if category is None else f"{name}: {category}"
+        full_name, bounds = name if category is None else f"{name}: {category}", (0.0, 1.0)
 
         def of_system(system: Hashable) -> Metric:
             if name == "panoptic_quality":
@@ -216,10 +202,11 @@ class DetectionMetrics:
     def _is_of_class(self, found: Found) -> Booleans:
         return np.asarray(self.pool.category[found.candidate] == found.category)
 
-    def _by_score(self, found: Found) -> Positions:
-        """Detections by falling score; of equal scores by image, place and class, whatever the order of rows was."""
+    def _by_score(self, found: Found, codes: Positions) -> Positions:
+        """Detections of some classes by falling score; of equal scores by image, place and class."""
         keys = found.category, *found.boxes.T[::-1], self.pool.image[found.candidate], -found.scores
-        return np.lexsort(keys)
+        order = np.lexsort(keys)
+        return order[np.isin(found.category[order], codes)]
 
     def _n_candidates(self, real: Booleans, codes: Positions) -> Floats:
         return np.asarray(real[:, np.isin(self.pool.category, codes)].sum(axis=1, dtype=float))
@@ -256,24 +243,18 @@ class DetectionMetrics:
         self, found: Found, real: Booleans, codes: Positions, thresholds: Floats, area: str
     ) -> Floats:
         """The mean over classes that have objects, and over thresholds of overlap."""
-        pool = self.pool
         low, high = AREAS[area]
-        inside = (pool.areas >= low) & (pool.areas <= high)
-        missed = self._missed(real) * self._has_objects(real) if area == "all" else np.zeros((1, len(pool.categories)))
-        by_score = self._by_score(found)
-        by_score = by_score[np.isin(found.category[by_score], codes)]
+        n_classes, by_score = len(self.pool.categories), self._by_score(found, codes)
+        inside = (self.pool.areas >= low) & (self.pool.areas <= high)
+        missed = self._missed(real) * self._has_objects(real) if area == "all" else np.zeros((1, n_classes))
         can_be_right = found.is_first & self._is_of_class(found)
         level = (found.overlap[by_score, None] >= thresholds - _ROUNDING).sum(axis=1) * can_be_right[by_score]
-        n_classes = len(pool.categories)
-        totals = np.stack(
-            [real[:, (pool.category == k) & inside].sum(axis=1) + missed[:, k] for k in range(n_classes)], axis=1
-        ) * np.isin(np.arange(n_classes), codes)
-        of_area: dict[str, Booleans] = {}
-        if area != "all":
-            own = found.areas[by_score]
-            of_area = {"is_inside": inside[found.candidate[by_score]], "can_be_wrong": (own >= low) & (own <= high)}
+        counted = np.stack([real[:, (self.pool.category == k) & inside].sum(axis=1) for k in range(n_classes)], axis=1)
+        totals = (counted + missed) * np.isin(np.arange(n_classes), codes)
+        own = found.areas[by_score]
+        flags = {"is_inside": inside[found.candidate[by_score]], "can_be_wrong": (own >= low) & (own <= high)}
         return mean_average_precisions(
-            real, found.category[by_score], found.candidate[by_score], level, len(thresholds), totals, **of_area
+            real, found.category[by_score], found.candidate[by_score], level, len(thresholds), totals, **flags
         )
 
     def _panoptic_quality(self, found: Found, real: Booleans, codes: Positions) -> Floats:
@@ -288,8 +269,7 @@ class DetectionMetrics:
         return _ratio(sums, counts)
 
     def _froc(self, found: Found, real: Booleans, codes: Positions) -> Floats:
-        by_score = self._by_score(found)
-        own = by_score[np.isin(found.category[by_score], codes)]
+        own = self._by_score(found, codes)
         role = np.where(self._is_of_class(found), found.is_first.astype(np.int64), -1)[own]
         n_objects = self._n_objects(real, codes)
         return mean_sensitivities(real, found.candidate[own], found.scores[own], role, n_objects, self.pool.images.n)

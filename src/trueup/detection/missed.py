@@ -1,8 +1,7 @@
 """Objects that nobody drew: their number, from tiles of images that were drawn at random and searched.
 
-Annotators and systems all miss some objects, and no model of votes can know how many. So tiles are drawn by chance, a
-person counts the objects without an outline in each, and what is found there speaks for the tiles that nobody
-searched. Counts vary more than by chance alone (a crowded image has many), so they follow a negative binomial law
+Tiles are drawn by chance, a person counts the objects without an outline in each, and what is found there speaks for
+the others. Counts vary more than by chance alone (a crowded image has many), so they follow a negative binomial law
 whose mean and dispersion are drawn; where nothing was found, an upper limit is left.
 """
 
@@ -72,14 +71,13 @@ def make_tiles(images: Images, split: int = 2) -> Tiles:
     if np.isnan(images.sizes).any():
         name = images.ids.tolist()[int(np.isnan(images.sizes).any(axis=1).argmax())]
         raise InvalidShapes(f"image {name!r} has no width and height; tell its size to cut it into tiles")
-    image, boxes, names, ids = [], [], [], images.ids.tolist()
-    for k, (width, height) in enumerate(images.sizes):
-        for row in range(split):
-            for column in range(split):
-                image.append(k)
-                boxes.append([column * width / split, row * height / split, width / split, height / split])
-                names.append(f"{ids[k]}/{row + 1}.{column + 1}")
-    return Tiles(images, np.array(image, dtype=np.int64), np.array(boxes).reshape(-1, 4), tuple(names))
+    steps = np.arange(split)
+    row, column = np.repeat(steps, split), np.tile(steps, split)
+    corners = np.column_stack([column, row])[None] * images.sizes[:, None] / split
+    sides = np.broadcast_to(images.sizes[:, None] / split, corners.shape)
+    boxes = np.concatenate([corners, sides], axis=2).reshape(-1, 4)
+    names = tuple(f"{name}/{y + 1}.{x + 1}" for name in images.ids.tolist() for y in steps for x in steps)
+    return Tiles(images, np.repeat(np.arange(images.n), split**2), boxes, names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,10 +153,6 @@ def _log_posterior(counts: Floats, grid: Floats) -> Floats:
     logs = 0.5 * np.log(means)
     values, times = np.unique(counts, return_counts=True)
     for value, n in zip(values, times, strict=True):
-        logs += n * (
-            gammaln(value + sizes)
-            - gammaln(sizes)
-            + sizes * np.log(sizes / (sizes + means))
-            + value * np.log(means / (sizes + means))
-        )
+        logs += n * (gammaln(value + sizes) - gammaln(sizes) + sizes * np.log(sizes) + value * np.log(means))
+        logs -= n * (sizes + value) * np.log(sizes + means)
     return np.asarray(logs - logs.max())

@@ -5,13 +5,14 @@ for who drew it, 0 for who looked at the image and did not. One detection of a s
 others there are duplicates. So precision, recall and average precision are functions of z, and noise models,
 `trueup.evaluate`, `trueup.compare` and `trueup.ActiveTest` apply as they are.
 
-Pairs of shapes are joined from the largest overlap down. Two groups become one where no annotator is in both and the
-mean overlap of their shapes is large enough. Where overlaps are equal the shapes' own coordinates decide.
+Pairs of shapes are joined from the largest overlap down, two groups where no annotator is in both and the mean overlap
+of their shapes is large enough. Where overlaps are equal the shapes' own coordinates decide.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -176,13 +177,9 @@ class Pool:
         return len(self.image)
 
     def __repr__(self) -> str:
-        parts = [
-            f"{some(len(self), 'candidate')} in {some(self.images.n, 'image')}",
-            some(len(self.categories), "class"),
-            some(len(self.annotators), "annotator"),
-            some(len(self.found), "system"),
-        ]
-        return f"Pool({', '.join(parts)})"
+        n_each = {"class": self.categories, "annotator": self.annotators, "system": self.found}
+        parts = ", ".join(some(len(names), what) for what, names in n_each.items())
+        return f"Pool({some(len(self), 'candidate')} in {some(self.images.n, 'image')}, {parts})"
 
     @property
     def systems(self) -> tuple[str, ...]:
@@ -192,11 +189,10 @@ class Pool:
     @cached_property
     def items(self) -> list[str]:
         """A name of each candidate: its image and a number within it, by place."""
-        names: list[str] = []
-        seen: dict[int, int] = {}
-        ids = self.images.ids.tolist()
+        seen: Counter[int] = Counter()
+        names, ids = [], self.images.ids.tolist()
         for image in self.image.tolist():
-            seen[image] = seen.get(image, 0) + 1
+            seen[image] += 1
             names.append(f"{ids[image]}/{seen[image]}")
         return names
 
@@ -208,14 +204,13 @@ class Pool:
             names[self.votes.T], missing="", classes=[NOTHING, REAL], items=self.items, labelers=list(self.annotators)
         )
         ids, classes = self.images.ids.tolist(), self.categories
-        return labels.with_items(
-            {
-                "item": self.items,
-                "image": [ids[i] for i in self.image],
-                "category": [classes[k] for k in self.category],
-                **{name: self.boxes[:, k].tolist() for k, name in enumerate(("x", "y", "width", "height"))},
-            }
-        )
+        columns = {
+            "item": self.items,
+            "image": [ids[i] for i in self.image],
+            "category": [classes[k] for k in self.category],
+        }
+        sides = dict(zip(("x", "y", "width", "height"), self.boxes.T.tolist(), strict=True))
+        return labels.with_items({**columns, **sides})
 
     def predictions(self, threshold: float | Mapping[str, float] = 0.5) -> dict[str, dict[str, str]]:
         """For each system, which candidates it reports: those with a detection of at least the threshold.
@@ -227,25 +222,19 @@ class Pool:
         chosen = {}
         for name, found in self.found.items():
             least = threshold[name] if isinstance(threshold, Mapping) else threshold
-            self._warn_of_extra(name, least)
-            reported = np.zeros(len(self), dtype=bool)
-            reported[found.candidate[found.is_first & (found.scores >= least)]] = True
-            chosen[name] = {item: REAL if said else NOTHING for item, said in zip(self.items, reported, strict=True)}
+            reported = found.scores >= least
+            is_extra = reported & (~found.is_first | (found.category != self.category[found.candidate]))
+            if is_extra.any():
+                message = (
+                    f"{int(is_extra.sum()):,} of {int(reported.sum()):,} detections of {name!r} are duplicates or of "
+                    "another class than their candidate, which predictions of candidates leave out: precision and F "
+                    "scores of them are higher than the detector's; use trueup.detection.evaluate for these"
+                )
+                warnings.warn(DataWarning(message), stacklevel=2)
+            said = np.full(len(self), NOTHING)
+            said[found.candidate[found.is_first & reported]] = REAL
+            chosen[name] = dict(zip(self.items, said.tolist(), strict=True))
         return chosen
-
-    def _warn_of_extra(self, system: str, least: float) -> None:
-        found = self.found[system]
-        reported = found.scores >= least
-        is_extra = reported & (~found.is_first | (found.category != self.category[found.candidate]))
-        if is_extra.any():
-            warnings.warn(
-                DataWarning(
-                    f"{int(is_extra.sum()):,} of {int(reported.sum()):,} detections of {system!r} are duplicates "
-                    "or of another class than their candidate, which predictions of candidates leave out: precision "
-                    "and F scores of them are higher than the detector's; use trueup.detection.evaluate for these"
-                ),
-                stacklevel=3,
-            )
 
     def scores(self, system: str) -> Floats:
         """The score of a system at each candidate, 0 where it found nothing."""
@@ -304,15 +293,13 @@ def match(
         if found.scores is None:
             raise InvalidShapes("`found` must have scores; read it with read_results, annotations are `objects`")
         found, objects = align(found, objects)
-    kind = _shape_kind(shape, found, objects)
-    if kind == "box":
+    if _shape_kind(shape, found, objects) == "box":
         objects = objects.boxes_only()
         found = None if found is None else found.boxes_only()
     group = group_shapes(objects, iou=least, same_class=same_class, by_centre=by_centre)
     candidates = _candidates(objects, group)
-    if found is None:
-        found_by: dict[str, Found] = {}
-    else:
+    found_by: dict[str, Found] = {}
+    if found is not None:
         found = found.select(~_in_crowds(found, objects, cut))
         extra = _unmatched(found, candidates, cut, same_class, by_centre)
         more = group_shapes(found.select(extra), iou=least, same_class=same_class, by_centre=by_centre)
@@ -320,7 +307,9 @@ def match(
         # A detection may lie far from the middle of those it was joined with: it is a candidate of its own.
         alone = np.flatnonzero(_unmatched(found, candidates, cut, same_class, by_centre))
         candidates = _joined(candidates, _candidates(found.select(alone), np.arange(len(alone))))
-    candidates, order = _in_order(candidates)
+    # By image, class and place, so that names do not depend on who drew what first.
+    order = np.lexsort((*candidates.boxes.T[::-1], candidates.category, candidates.image)).astype(np.int64)
+    candidates = candidates.select(order)
     votes = _votes(objects, np.argsort(order, kind="stable")[group[group >= 0]], group >= 0, candidates, cut)
     if found is not None:
         found_by = _place(found, candidates, cut, same_class, by_centre)
@@ -408,17 +397,9 @@ def _joined(first: Shapes, second: Shapes) -> Shapes:
     if not len(second):
         return first
     masks = None if first.masks is None or second.masks is None else (*first.masks, *second.masks)
-    image, category, boxes, areas = (
-        np.concatenate([getattr(part, name) for part in (first, second)])
-        for name in ("image", "category", "boxes", "areas")
-    )
+    names = ("image", "category", "boxes", "areas")
+    image, category, boxes, areas = (np.concatenate([getattr(first, n), getattr(second, n)]) for n in names)
     return candidate_shapes(first, image, category, boxes, areas, masks)
-
-
-def _in_order(candidates: Shapes) -> tuple[Shapes, Positions]:
-    """By image, class and place, so that names do not depend on who drew what first."""
-    order = np.lexsort((*candidates.boxes.T[::-1], candidates.category, candidates.image)).astype(np.int64)
-    return candidates.select(order), order
 
 
 def _votes(
@@ -478,12 +459,8 @@ def _neighbours(found: Shapes, candidates: Shapes, same_class: bool) -> list[tup
     order, starts = group_by(theirs)
     where = {int(theirs[order[first]]): order[first:last] for first, last in pairwise(starts)}
     own, begins = group_by(mine)
-    pairs = []
-    for first, last in pairwise(begins):
-        members = own[first:last]
-        if int(mine[members[0]]) in where:
-            pairs.append((members, where[int(mine[members[0]])]))
-    return pairs
+    groups = [own[first:last] for first, last in pairwise(begins)]
+    return [(members, where[int(mine[members[0]])]) for members in groups if int(mine[members[0]]) in where]
 
 
 def _place(found: Shapes, candidates: Shapes, iou: float, same_class: bool, by_centre: bool) -> dict[str, Found]:
@@ -507,8 +484,6 @@ def _place(found: Shapes, candidates: Shapes, iou: float, same_class: bool, by_c
     for k, name in enumerate(found.sources):
         of = np.flatnonzero(found.source == k)
         own = found.select(of)
-        assert own.scores is not None
-        result[name] = Found(
-            own.scores, own.category, candidate[of], is_first[of], overlap[of], own.boxes, own.masks, own.areas
-        )
+        placed = (candidate[of], is_first[of], overlap[of])
+        result[name] = Found(found.scores[of], own.category, *placed, own.boxes, own.masks, own.areas)
     return result
