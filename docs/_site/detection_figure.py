@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from trueup import detection
-from trueup.detection.drawing import candidate_crop, thumbnail
+from trueup.detection.writing import candidate_crop, thumbnail
 from trueup.report.crops import crop_figure
 
 FOLDER = Path(__file__).parents[1] / "guide"

@@ -9,8 +9,8 @@ import pytest
 
 from trueup import detection
 from trueup.detection import make_deck, match, read_answers, save_cards, save_for_app, take_answers
-from trueup.detection.drawing import candidate_crop, find_photos, image_size, mask_edges, tile_picture
-from trueup.detection.writing import render_cards, tile_figure
+from trueup.detection.pool import image_size
+from trueup.detection.writing import candidate_crop, find_photos, mask_edges, render_cards, tile_figure, tile_picture
 from trueup.exceptions import DataWarning, TrueupError
 from trueup.report.crops import crop_figure
 

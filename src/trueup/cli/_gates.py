@@ -66,7 +66,7 @@ class Gates:
         self.references = given(not_worse_than=self.pairs.not_worse_than, better_than=self.pairs.better_than)
         self.named: dict[str, Any] = {}
         if not 0.5 < how.probability < 1:
-            raise InvalidParameter(f"--probability must be from 0.5 to 1, got {how.probability:g}; write e.g. 0.95")
+            raise InvalidParameter(f"--probability must be between 0.5 and 1, got {how.probability:g}; write e.g. 0.95")
         alone = {
             "--junit": how.junit,
             "--require-gold": how.require_gold,

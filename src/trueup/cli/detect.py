@@ -198,10 +198,10 @@ def _read(
         )
     if checked.searched is None and checked.searched_name is not None:
         raise InvalidParameter(
-            f"--searched-name is of a storage, got {checked.searched_name!r} without --searched; add it"
+            f"--searched-name is of a storage, got {checked.searched_name!r} and no --searched; add it"
         )
     if checked.gold is None and checked.gold_drawn is not None:
-        raise InvalidParameter(f"--gold-drawn is of a gold file, got {checked.gold_drawn!r} without --gold; name it")
+        raise InvalidParameter(f"--gold-drawn is of a gold file, got {checked.gold_drawn!r} and no --gold; name it")
     drawn, found = _named_files(shapes.annotators, "--annotators"), _named_files(detections or [], "DETECTIONS")
     read_as: dict[str, Any] = {"categories": shapes.class_names or None, "image": shapes.image, "shape": how.shape}
     objects: Shapes = read_annotations(

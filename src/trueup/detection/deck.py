@@ -21,9 +21,8 @@ import scipy
 from trueup._base.types import Booleans, Floats, Positions
 from trueup._base.validation import check_integer, preview
 from trueup.data.labels import Labels
-from trueup.detection.drawing import image_size
 from trueup.detection.missed import MissedObjects, Tiles, make_tiles, missed_objects
-from trueup.detection.pool import NOTHING, REAL, Pool
+from trueup.detection.pool import NOTHING, REAL, Pool, image_size
 from trueup.detection.reading import load_json
 from trueup.detection.shapes import Images
 from trueup.exceptions import InvalidFile, InvalidParameter

@@ -18,11 +18,11 @@ from trueup.answers.evaluate import evaluate as evaluate_predictions
 from trueup.answers.evaluation import Evaluation
 from trueup.data.labels import Labels
 from trueup.data.predictions import Predictions
-from trueup.detection.drawing import candidate_crop
 from trueup.detection.metrics import BY_AREA, NEEDS_ALL_OBJECTS, DetectionMetrics
 from trueup.detection.missed import MissedObjects
 from trueup.detection.pool import REAL, Pool, candidate_shapes, match
 from trueup.detection.shapes import Shapes, overlaps_between
+from trueup.detection.writing import candidate_crop
 from trueup.exceptions import InvalidParameter
 from trueup.report import build_report, save_report
 

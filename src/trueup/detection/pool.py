@@ -487,3 +487,15 @@ def _place(found: Shapes, candidates: Shapes, iou: float, same_class: bool, by_c
         placed = (candidate[of], is_first[of], overlap[of])
         result[name] = Found(found.scores[of], own.category, *placed, own.boxes, own.masks, own.areas)
     return result
+
+
+def image_size(pool: Pool, image: int) -> tuple[float, float]:
+    """Width and height of an image; where nobody said, as far as shapes in it reach."""
+    width, height = pool.images.sizes[image]
+    if np.isfinite([width, height]).all():
+        return float(width), float(height)
+    boxes = pool.boxes[pool.image == image]
+    if not len(boxes):
+        return 1.0, 1.0
+    reach = (boxes[:, :2] + boxes[:, 2:]).max(axis=0)
+    return float(max(reach[0], 1.0)), float(max(reach[1], 1.0))

@@ -203,29 +203,23 @@ def _key(value: Any) -> Hashable | None:
 def _names_of_categories(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     """Each once: classes of the same name are told apart by their numbers."""
     names = [str(row.get("name", row["id"])) for row in rows]
-    return tuple(
-        name if names.count(name) == 1 else f"{name} ({row['id']})" for name, row in zip(names, rows, strict=True)
-    )
+    full = [f"{name} ({row['id']})" for name, row in zip(names, rows, strict=True)]
+    return tuple(name if names.count(name) == 1 else long for name, long in zip(names, full, strict=True))
 
 
 def _known_rows(rows: list[Any], images: Images, numbers: Sequence[Any], path: File) -> list[Any]:
     of_images, of_categories = set(images.ids.tolist()), set(numbers)
-    known = [
-        row for row in rows if _key(row.get("image_id")) in of_images and _key(row.get("category_id")) in of_categories
-    ]
+
+    def is_known(row: Any) -> bool:
+        return _key(row.get("image_id")) in of_images and _key(row.get("category_id")) in of_categories
+
+    known = [row for row in rows if is_known(row)]
+    lost = "in images or of classes that the annotations do not have"
     if rows and not known:
-        raise InvalidFile(
-            f"{path}: all of {len(rows):,} detections are in images or of classes that the annotations do not have; "
-            "check that both are of the same images"
-        )
+        raise InvalidFile(f"{path}: all of {len(rows):,} detections are {lost}; check that both are of the same images")
     if len(known) < len(rows):
-        warnings.warn(
-            DataWarning(
-                f"{path}: {len(rows) - len(known):,} of {len(rows):,} detections are in images or of classes that the "
-                "annotations do not have, and were left out"
-            ),
-            stacklevel=4,
-        )
+        left_out = f"{path}: {len(rows) - len(known):,} of {len(rows):,} detections are {lost}, and were left out"
+        warnings.warn(DataWarning(left_out), stacklevel=4)
     return known
 
 
@@ -289,13 +283,8 @@ def _shapes(
         problems.refuse_scores(values)
     problems.raise_if_any()
     if 0 < n_masks < len(rows):
-        warnings.warn(
-            DataWarning(
-                f"{problems.file}: {n_masks:,} of {len(rows):,} {problems.rows} have masks and the others have none; "
-                "the boxes of all are used"
-            ),
-            stacklevel=5,
-        )
+        message = f"{n_masks:,} of {len(rows):,} {problems.rows} have masks and the others have none"
+        warnings.warn(DataWarning(f"{problems.file}: {message}; the boxes of all are used"), stacklevel=5)
     return {
         "image": np.array(image, dtype=np.int32),
         "category": np.array(category, dtype=np.int32),
@@ -461,20 +450,19 @@ def _warn_of_new_classes(found: Shapes, objects: Shapes, path: File) -> None:
     strange = [name for name in found.categories if name not in objects.categories]
     is_strange = np.isin(found.category, [found.categories.index(name) for name in strange])
     if is_strange.any():
-        warnings.warn(
-            DataWarning(
-                f"{path}: {int(is_strange.sum()):,} of {len(found):,} detections are of classes that no annotator has "
-                f"({preview(strange)}); if they are the same classes, name them alike"
-            ),
-            stacklevel=3,
+        message = (
+            f"{path}: {int(is_strange.sum()):,} of {len(found):,} detections are of classes that no annotator has "
+            f"({preview(strange)}); if they are the same classes, name them alike"
         )
+        warnings.warn(DataWarning(message), stacklevel=3)
 
 
 def _in_pixels(path: File, name: str, categories: Sequence[str], sizes: Mapping[str, tuple[float, ...]]) -> Shapes:
     """YOLO's boxes in the pixels of the images that are known; images without a size are 1 × 1 there as well."""
-    stems = [file.stem for file in Path(path).glob("*.txt")]
-    table = {stem: sizes.get(stem, (1.0, 1.0)) for stem in stems}
-    whole = {stem: (1.0, 1.0) if np.isnan(size).any() else (size[0], size[1]) for stem, size in table.items()}
+    whole = {}
+    for stem in (file.stem for file in Path(path).glob("*.txt")):
+        size = sizes.get(stem, (np.nan, np.nan))
+        whole[stem] = (1.0, 1.0) if np.isnan(size).any() else (size[0], size[1])
     return read_yolo({name: path}, categories=categories, sizes=whole)
 
 
@@ -485,27 +473,21 @@ def names_of_images(images: Images) -> dict[str, int]:
 
 def _meanings(images: Images) -> dict[str, list[int]]:
     """The images that a name may mean: by id, else by file, else without folder and ending."""
-    by_id: dict[str, list[int]] = {}
-    by_file: dict[str, list[int]] = {}
-    in_short: dict[str, list[int]] = {}
+    tables: list[dict[str, list[int]]] = [{}, {}, {}]  # without folder and ending, by file, by id
     for k, (name, file) in enumerate(zip(images.ids.tolist(), images.files, strict=True)):
-        by_id.setdefault(str(name), []).append(k)
         short = {Path(name).stem} if isinstance(name, str) else set()
-        if file:
-            by_file.setdefault(file, []).append(k)
-            short |= {Path(file).stem, Path(file).name}
-        for one in short:
-            in_short.setdefault(one, []).append(k)
-    return in_short | by_file | by_id
+        short |= {Path(file).stem, Path(file).name} if file else set()
+        for table, names in zip(tables, (short, {file} - {""}, {str(name)}), strict=True):
+            for one in names:
+                table.setdefault(one, []).append(k)
+    return tables[0] | tables[1] | tables[2]
 
 
 def _refuse_ambiguous(names: Iterable[Any], images: Images, where: str) -> None:
-    meanings = _meanings(images)
+    meanings, ids = _meanings(images), images.ids.tolist()
     for name in dict.fromkeys(map(str, names)):
-        meant = meanings.get(name, [])
-        if len(meant) > 1:
-            ids = images.ids.tolist()
-            several = [images.files[k] or ids[k] for k in meant]
+        several = [images.files[k] or ids[k] for k in meanings.get(name, [])]
+        if len(several) > 1:
             raise InvalidShapes(
                 f"{where} must name each image so that it is one, got {name!r}, which may be "
                 f"{preview(several, most=3)}; name images in full, as the annotations do"
@@ -518,22 +500,16 @@ def _in_known_images(found: Shapes, images: Images, path: File, unknown: Unknown
     names = names_of_images(images)
     to_known = np.array([names.get(str(name), -1) for name in found.images.ids.tolist()], dtype=np.int64)
     image = to_known[found.image] if len(found) else np.zeros(0, dtype=np.int64)
-    strange = image < 0
+    strange, ids = image < 0, found.images.ids.tolist()
+    some = f"{path}: {int(strange.sum()):,} of {len(found):,} detections are in images that the annotations do not have"
     if strange.any() and (unknown == "error" or strange.all()):
-        first = found.images.ids.tolist()[int(found.image[int(strange.argmax())])]
+        first = ids[int(found.image[int(strange.argmax())])]
         raise InvalidShapes(
-            f"{path}: {int(strange.sum()):,} of {len(found):,} detections are in images that the annotations do not "
-            f"have (the first is {first!r}); these begin with {preview(images.ids.tolist(), most=3)}: check that "
+            f"{some} (the first is {first!r}); these begin with {preview(images.ids.tolist(), most=3)}: check that "
             "both are of the same images"
         )
     if strange.any():
-        warnings.warn(
-            DataWarning(
-                f"{path}: {int(strange.sum()):,} of {len(found):,} detections are in images that the annotations do "
-                "not have, and were left out"
-            ),
-            stacklevel=3,
-        )
+        warnings.warn(DataWarning(f"{some}, and were left out"), stacklevel=3)
     kept = found.select(~strange)
     return replace(kept, images=images, image=image[~strange].astype(np.int32))
 
@@ -577,10 +553,9 @@ def read_sizes(path: File, *, image: str = "image") -> dict[Any, tuple[float, fl
     images, table = read_named_rows(str(path), image, role="image")
     if not {"width", "height"} <= set(table):
         raise InvalidFile(f"{path} must have the columns {image}, width and height, got {', '.join([image, *table])}")
-    if len(set(images)) < len(images):
-        raise InvalidFile(
-            f"{path} must have one row for each image, got {len(images) - len(set(images)):,} more; mend the table"
-        )
+    n_more = len(images) - len(set(images))
+    if n_more:
+        raise InvalidFile(f"{path} must have one row for each image, got {n_more:,} more; mend the table")
     try:
         rows = np.array([table["width"], table["height"]], dtype=float).T
     except (TypeError, ValueError):

@@ -269,23 +269,18 @@ def _box_columns(table: Mapping[str, list[Any]], who: str) -> Floats:
 
 def _numbers(values: Sequence[Any], what: str) -> Floats:
     """A column of numbers, nan where there is none; text is refused with its row."""
-    try:
-        return np.array([np.nan if is_null(value) else value for value in values], dtype=float)
-    except (TypeError, ValueError):
-        strange = [k for k, value in enumerate(values) if not isinstance(value, int | float) and not is_null(value)]
-        wrong = [k for k in strange if not _reads_as_number(values[k])]
+    numbers, wrong = np.full(len(values), np.nan), []
+    for k, value in enumerate(values):
+        try:
+            numbers[k] = np.nan if is_null(value) else value
+        except (TypeError, ValueError):
+            wrong.append(k)
+    if wrong:
         raise InvalidFile(
             f"{what} must be numbers, got {len(wrong):,} of {len(values):,} rows without (the first is "
             f"`row {wrong[0]}` with {values[wrong[0]]!r}); mend the table"
-        ) from None
-
-
-def _reads_as_number(value: Any) -> bool:
-    try:
-        float(value)
-    except (TypeError, ValueError):
-        return False
-    return True
+        )
+    return numbers
 
 
 def read_yolo(

@@ -270,14 +270,10 @@ class Shapes:
         """Some of the shapes, by positions or as a boolean array; images, classes and sources stay as they are."""
         at = np.asarray(chosen)
         at = np.flatnonzero(at) if at.dtype == bool else at
+        of_each = ("image", "category", "source", "boxes", "areas", "is_crowd")
         return replace(
             self,
-            image=self.image[at],
-            category=self.category[at],
-            source=self.source[at],
-            boxes=self.boxes[at],
-            areas=self.areas[at],
-            is_crowd=self.is_crowd[at],
+            **{name: getattr(self, name)[at] for name in of_each},
             scores=None if self.scores is None else self.scores[at],
             masks=None if self.masks is None else tuple(self.masks[i] for i in at.tolist()),
             ids=self.ids[at] if len(self.ids) else self.ids,
@@ -289,12 +285,8 @@ class Shapes:
             raise InvalidParameter(f"there is no source {name!r}; there are {', '.join(self.sources)}")
         code = self.sources.index(name)
         part = self.select(self.source == code)
-        return replace(
-            part,
-            sources=(name,),
-            source=np.zeros(len(part), dtype=np.int32),
-            seen=None if self.seen is None else self.seen[code : code + 1],
-        )
+        seen = None if self.seen is None else self.seen[code : code + 1]
+        return replace(part, sources=(name,), source=np.zeros(len(part), dtype=np.int32), seen=seen)
 
     def boxes_only(self) -> Shapes:
         """The same without masks; areas stay those of the masks, by which COCO calls objects small or large."""
@@ -305,9 +297,8 @@ def join_shapes(parts: Sequence[Shapes]) -> Shapes:
     """Shapes of several files as one; images and classes are joined by their names."""
     if not parts:
         raise InvalidShapes("there is no file to read shapes from; name at least one")
-    repeated = [
-        name for k, one in enumerate(parts) for name in one.sources if any(name in o.sources for o in parts[:k])
-    ]
+    sources = [name for part in parts for name in part.sources]
+    repeated = [name for k, name in enumerate(sources) if name in sources[:k]]
     if repeated:
         raise InvalidShapes(f"the source {repeated[0]!r} is there twice; give each file a name of its own")
     with_masks = [part.masks is not None for part in parts if len(part)]
@@ -315,40 +306,23 @@ def join_shapes(parts: Sequence[Shapes]) -> Shapes:
         raise InvalidShapes("some sources have masks and others boxes alone; compare all by boxes (`shape='box'`)")
     images = join_images([part.images for part in parts])
     categories = tuple(dict.fromkeys(name for part in parts for name in part.categories))
-    ids = {
-        name: number
-        for part in parts
-        for name, number in zip(part.categories, part.category_ids.tolist(), strict=False)
-    }
-    at_image, at_category = images.position(), {name: i for i, name in enumerate(categories)}
-    source, image, category, seen, first = [], [], [], [], 0
-    for part in parts:
-        to_image = np.array([at_image[name] for name in part.images.ids.tolist()], dtype=np.int32)
-        to_category = np.array([at_category[name] for name in part.categories], dtype=np.int32)
-        image.append(to_image[part.image])
-        category.append(to_category[part.category])
-        source.append(part.source + first)
-        first += len(part.sources)
-        rows = np.zeros((len(part.sources), images.n), dtype=bool)
-        if part.seen is not None:
-            rows[:, to_image] = part.seen
-        seen.append(rows)
-    scores = [part.scores for part in parts]
+    ids = dict(pair for part in parts for pair in zip(part.categories, part.category_ids.tolist(), strict=False))
+    recoded = [_recoded(part, images, categories) for part in parts]
+    firsts = np.cumsum([0, *(len(part.sources) for part in parts[:-1])])
+
+    def joined(name: str) -> Any:
+        values = [getattr(part, name) for part in recoded]
+        return None if any(value is None for value in values) else np.concatenate(values)
+
+    of_each = ("image", "category", "boxes", "areas", "is_crowd", "scores", "ids", "seen")
     return Shapes(
         images=images,
         categories=categories,
-        sources=tuple(name for part in parts for name in part.sources),
-        image=np.concatenate(image),
-        category=np.concatenate(category),
-        source=np.concatenate(source),
-        boxes=np.concatenate([part.boxes for part in parts]),
-        areas=np.concatenate([part.areas for part in parts]),
-        is_crowd=np.concatenate([part.is_crowd for part in parts]),
-        scores=None if any(one is None for one in scores) else np.concatenate([s for s in scores if s is not None]),
+        sources=tuple(sources),
+        source=np.repeat(firsts, [len(part) for part in parts]).astype(np.int32) + joined("source"),
         masks=tuple(mask for part in parts for mask in part.masks or ()) if any(with_masks) else None,
-        ids=np.concatenate([part.ids for part in parts]),
         category_ids=np.array([ids.get(name, k + 1) for k, name in enumerate(categories)], dtype=object),
-        seen=np.concatenate(seen) if all(part.seen is not None for part in parts) else None,
+        **{name: joined(name) for name in of_each},
     )
 
 
@@ -370,18 +344,13 @@ def join_images(parts: Sequence[Images]) -> Images:
                 )
             files[name] = files.get(name) or file
     names = sorted_names(sizes)
-    ordered = names.tolist()
-    return Images(
-        names, np.array([sizes[name] for name in ordered]).reshape(-1, 2), tuple(files[name] for name in ordered)
-    )
+    table = np.array([sizes[name] for name in names.tolist()]).reshape(-1, 2)
+    return Images(names, table, tuple(files[name] for name in names.tolist()))
 
 
 def _are_the_same(first: Images, second: Images) -> bool:
-    return (
-        first.files == second.files
-        and np.array_equal(first.ids, second.ids)
-        and np.array_equal(first.sizes, second.sizes, equal_nan=True)
-    )
+    same_sizes = np.array_equal(first.sizes, second.sizes, equal_nan=True)
+    return first.files == second.files and np.array_equal(first.ids, second.ids) and same_sizes
 
 
 def align(found: Shapes, objects: Shapes) -> tuple[Shapes, Shapes]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from os import PathLike
@@ -16,17 +19,8 @@ from trueup._base.types import Booleans, Floats
 from trueup._base.writing import write_text_safely
 from trueup.data.labels import Labels
 from trueup.detection.deck import FORMAT, Card, Deck
-from trueup.detection.drawing import (
-    Photos,
-    candidate_crop,
-    find_photos,
-    image_size,
-    photo_address,
-    shape_crop,
-    thumbnail,
-    tile_picture,
-)
-from trueup.detection.pool import NOTHING, REAL, Pool
+from trueup.detection.pool import NOTHING, REAL, Pool, image_size
+from trueup.detection.shapes import Images, Mask, bitmap
 from trueup.detection.tile_search import TilesToSearch
 from trueup.exceptions import InvalidParameter
 from trueup.report.crops import crop_figure
@@ -56,7 +50,8 @@ def write_coco(
     least : float
         Candidates with less are left out.
     """
-    chances = _shares(pool) if probabilities is None else np.array(probabilities, dtype=float)  # changed below
+    looked = np.maximum((pool.votes >= 0).sum(axis=0), 1)
+    chances = (pool.votes == 1).sum(axis=0) / looked if probabilities is None else np.array(probabilities, dtype=float)
     if chances.shape != (len(pool),):
         raise InvalidParameter(f"probabilities must be one for each of {len(pool)} candidates, got {chances.shape}")
     gold = {} if labels is None else labels.gold
@@ -64,19 +59,17 @@ def write_coco(
     for item, truth in gold.items():
         chances[position[str(item)]] = float(truth == REAL)
     ids = pool.images.ids.tolist()
-    annotations = [
-        _annotation(pool, k, ids[pool.image[k]], float(chances[k]), pool.items[k] in gold)
-        for k in np.flatnonzero(chances >= least).tolist()
-    ]
+    chosen = np.flatnonzero(chances >= least).tolist()
+    images = zip(ids, pool.images.sizes, pool.images.files, strict=True)
     content = {
-        "images": [
-            _image(name, size, file) for name, size, file in zip(ids, pool.images.sizes, pool.images.files, strict=True)
-        ],
+        "images": [_image(name, size, file) for name, size, file in images],
         "categories": [{"id": k + 1, "name": name} for k, name in enumerate(pool.categories)],
-        "annotations": annotations,
+        "annotations": [
+            _annotation(pool, k, ids[pool.image[k]], float(chances[k]), pool.items[k] in gold) for k in chosen
+        ],
     }
     Path(path).write_text(json.dumps(content), encoding="utf-8")
-    return len(annotations)
+    return len(chosen)
 
 
 def _annotation(pool: Pool, k: int, image: Any, probability: float, is_vetted: bool) -> dict[str, Any]:
@@ -106,11 +99,6 @@ def _image(name: Any, size: Floats, file: str) -> dict[str, Any]:
     return row
 
 
-def _shares(pool: Pool) -> Floats:
-    drawn, looked = (pool.votes == 1).sum(axis=0), (pool.votes >= 0).sum(axis=0)
-    return np.asarray(drawn / np.maximum(looked, 1), dtype=float)
-
-
 # ------------------ Cards as one HTML file that works without a server.
 
 _CHOICES = (
@@ -131,10 +119,8 @@ _INTRO = (
 def _template() -> Any:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    loader = PackageLoader("trueup.detection")
-    return Environment(
-        loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
-    ).get_template("cards.html.j2")
+    options = {"autoescape": True, "trim_blocks": True, "lstrip_blocks": True, "undefined": StrictUndefined}
+    return Environment(loader=PackageLoader("trueup.detection"), **options).get_template("cards.html.j2")
 
 
 def render_cards(deck: Deck, *, images: str | PathLike[str] | None = None, title: str = "What is there?") -> str:
@@ -142,22 +128,15 @@ def render_cards(deck: Deck, *, images: str | PathLike[str] | None = None, title
     shown = sorted({card.image for card in deck.cards})
     files = {} if images is None else find_photos(images, deck.pool.images, shown)
     photos = {k: f"#photo-{k}" for k in files}
+    sizes = {k: image_size(deck.pool, k) for k in files}
     stored = [
-        {"name": f"photo-{k}", "address": photo_address(path), "width": size[0], "height": size[1]}
+        {"name": f"photo-{k}", "address": photo_address(path), "width": sizes[k][0], "height": sizes[k][1]}
         for k, path in files.items()
-        for size in [image_size(deck.pool, k)]
     ]
-    return str(
-        _template().render(
-            title=title,
-            intro=_INTRO,
-            photos=stored,
-            cards=[_card(deck.pool, card, photos) for card in deck.cards],
-            choices=[dict(zip(("answer", "words", "key"), choice, strict=True)) for choice in _CHOICES],
-            deck=deck.drawn,
-            format=FORMAT,
-        )
-    )
+    cards = [_card(deck.pool, card, photos) for card in deck.cards]
+    choices = [dict(zip(("answer", "words", "key"), choice, strict=True)) for choice in _CHOICES]
+    page = {"title": title, "intro": _INTRO, "photos": stored, "cards": cards, "choices": choices}
+    return str(_template().render(**page, deck=deck.drawn, format=FORMAT))
 
 
 def save_cards(
@@ -253,14 +232,8 @@ def save_for_app(deck: Deck, folder: str | PathLike[str], *, images: str | PathL
             crop = candidate_crop(pool, k) if card is None else shape_crop(pool, image, box, shapes)
             write_text_safely(pictures / file, _standing_alone(crop_figure(crop, width=480, label=names[k])))
             rows.append([names[k], file, "", category])
-    made = AppFiles(
-        place / "votes.csv",
-        place / "predictions.csv",
-        place / "items.csv",
-        place / "gold.csv",
-        pictures,
-        _write_tiles(deck, place, files),
-    )
+    tables = [place / f"{name}.csv" for name in ("votes", "predictions", "items", "gold")]
+    made = AppFiles(*tables, pictures, _write_tiles(deck, place, files))
     _write_table(made.items, ["item", "image", "outline", "class"], rows)
     votes = [
         [pool.items[k], pool.annotators[who], REAL if pool.votes[who, k] else NOTHING]
@@ -324,3 +297,132 @@ def _standing_alone(svg: str) -> str:
 
 def _write_table(path: Path, header: list[str], rows: list[list[Any]]) -> None:
     write_text_safely(path, csv_text(header, [[safe_cell(cell) for cell in row] for row in rows]))
+
+
+_MARGIN = 0.75  # of the larger side of a shape, on each side
+_LEAST_SIDE = 24.0  # pixels of an image that a crop shows at least
+_MOST_CELLS = 96  # of a side of a mask, from which on it is drawn coarser
+_LARGEST_PHOTO = 20 << 20
+_PHOTO_TYPES = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".webp": "webp", ".gif": "gif", ".bmp": "bmp"}
+Photos = Mapping[int, str]
+"""For some images, the address of the photograph."""
+
+
+def candidate_crop(pool: Pool, candidate: int, photos: Photos | None = None) -> dict[str, Any]:
+    """A candidate with a margin around it, outline only; others nearby are drawn faintly where there is no photo."""
+    outline = {"role": "candidate", **_outline(pool, candidate)}
+    return shape_crop(pool, int(pool.image[candidate]), pool.boxes[candidate], [outline], photos, leave_out=candidate)
+
+
+def shape_crop(
+    pool: Pool, image: int, box: Floats, shapes: list[dict[str, Any]], photos: Photos | None = None, leave_out: int = -1
+) -> dict[str, Any]:
+    """A part of an image with a margin around a box, and these shapes in it."""
+    view = _view(box, image_size(pool, image))
+    photo = (photos or {}).get(image)
+    nearby = [] if photo else [k for k in _inside(pool, image, view) if k != leave_out]
+    return {
+        "view": view,
+        "size": list(image_size(pool, image)),
+        "shapes": [*({"role": "other", **_outline(pool, k)} for k in nearby), *shapes],
+        "photo": photo,
+    }
+
+
+def thumbnail(pool: Pool, image: int, box: Floats, photos: Photos | None = None) -> dict[str, Any]:
+    """A whole image with the place of a crop in it."""
+    size = image_size(pool, image)
+    place = {"role": "tile", "box": _view(box, size)}
+    return {"view": [0.0, 0.0, *size], "size": list(size), "shapes": [place], "photo": (photos or {}).get(image)}
+
+
+def tile_picture(
+    pool: Pool, image: int, box: Floats, photos: Photos | None = None, leave_out: int = -1
+) -> dict[str, Any]:
+    """A tile with all outlines in it but that of one candidate, and some of what is around it."""
+    size = image_size(pool, image)
+    margin = 0.08 * max(float(box[2]), float(box[3]))
+    view = _clipped(float(box[0]) - margin, float(box[1]) - margin, box[2] + 2 * margin, box[3] + 2 * margin, size)
+    shapes = [{"role": "candidate", **_outline(pool, k)} for k in _inside(pool, image, view) if k != leave_out]
+    frame = {"role": "tile", "box": [float(value) for value in box]}
+    return {"view": view, "size": list(size), "shapes": [*shapes, frame], "photo": (photos or {}).get(image)}
+
+
+def _outline(pool: Pool, candidate: int) -> dict[str, Any]:
+    if pool.masks is None:
+        return {"box": pool.boxes[candidate].tolist()}
+    return {"edges": mask_edges(pool.masks[candidate], pool.boxes[candidate])}
+
+
+def mask_edges(mask: Mask, box: Floats) -> list[list[float]]:
+    """The outline of a mask as lines between pixels: x1, y1, x2, y2."""
+    pixels = np.asarray(bitmap(mask), dtype=bool)
+    height, width = pixels.shape
+    x0, y0 = max(int(box[0]) - 1, 0), max(int(box[1]) - 1, 0)
+    x1, y1 = min(int(box[0] + box[2]) + 2, width), min(int(box[1] + box[3]) + 2, height)
+    step = max(int(np.ceil(max(x1 - x0, y1 - y0, 1) / _MOST_CELLS)), 1)
+    part = np.pad(pixels[y0:y1:step, x0:x1:step], 1)
+    edges = []
+    for changes, is_upright in ((part[:, 1:] != part[:, :-1], True), ((part[1:] != part[:-1]).T, False)):
+        for at in np.flatnonzero(changes.any(axis=0)).tolist():
+            along = np.flatnonzero(np.diff(np.r_[0, changes[:, at].astype(np.int8), 0]))
+            for first, last in along.reshape(-1, 2).tolist():
+                ends = [at, first - 1, at, last - 1] if is_upright else [first - 1, at, last - 1, at]
+                edges.append([float(value * step + (y0 if k % 2 else x0)) for k, value in enumerate(ends)])
+    return edges
+
+
+def _view(box: Floats, size: tuple[float, float]) -> list[float]:
+    x, y, w, h = (float(value) for value in box)
+    side = max(w, h) * (1 + 2 * _MARGIN)
+    side = max(side, min(_LEAST_SIDE, *size))
+    return _clipped(x + w / 2 - side / 2, y + h / 2 - side / 2, side, side, size)
+
+
+def _clipped(x: float, y: float, w: float, h: float, size: tuple[float, float]) -> list[float]:
+    """A part that is moved into its image, and no larger than that."""
+    w, h = min(float(w), size[0]), min(float(h), size[1])
+    return [min(max(float(x), 0.0), size[0] - w), min(max(float(y), 0.0), size[1] - h), w, h]
+
+
+def _inside(pool: Pool, image: int, view: list[float]) -> list[int]:
+    """Candidates that reach into a part of an image."""
+    own = np.flatnonzero(pool.image == image)
+    boxes = pool.boxes[own]
+    low, high = boxes[:, :2], boxes[:, :2] + boxes[:, 2:]
+    meets = (high > view[:2]).all(axis=1) & (low < np.add(view[:2], view[2:])).all(axis=1)
+    return [int(k) for k in own[meets]]
+
+
+def find_photos(folder: str | os.PathLike[str], images: Images, which: list[int]) -> dict[int, Path]:
+    """The files of some images below a folder; by the name of the file, or by the name of the image."""
+    root = Path(os.path.realpath(folder))
+    if not root.is_dir():
+        raise InvalidParameter(f"`images` must be a folder, got {str(folder)!r}; name the folder of the images")
+    ids, found, missing = images.ids.tolist(), {}, []
+    for k in which:
+        names = [images.files[k], str(ids[k]), *(f"{ids[k]}{suffix}" for suffix in _PHOTO_TYPES)]
+        places = [Path(os.path.realpath(root / name)) for name in names if name]
+        good = [
+            place
+            for place in places
+            if place.is_relative_to(root) and place.is_file() and place.suffix.lower() in _PHOTO_TYPES
+        ]
+        if good:
+            found[k] = good[0]
+        else:
+            missing.append(names[0] or str(ids[k]))
+    if missing:
+        raise InvalidParameter(
+            f"{str(folder)!r} must hold the images, got none for {len(missing):,} of {len(which):,} (the first "
+            f"is {missing[0]!r}); name their folder, or leave it out to draw from shapes alone"
+        )
+    return found
+
+
+def photo_address(path: Path) -> str:
+    """A picture as an address that holds it."""
+    if path.stat().st_size > _LARGEST_PHOTO:
+        raise InvalidParameter(f"{path.name!r} is larger than 20 MB; make smaller copies of the images")
+    kind = _PHOTO_TYPES[path.suffix.lower()]
+    return f"data:image/{kind};base64,{base64.b64encode(path.read_bytes()).decode('ascii')}"

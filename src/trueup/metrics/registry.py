@@ -292,7 +292,7 @@ def as_metrics(
     else:
         entries = [metrics] if isinstance(metrics, str) or callable(metrics) else list(metrics)
     if not entries:
-        raise InvalidParameter('`metrics` must name a metric, got none; pass e.g. ["accuracy"]', parameter="metrics")
+        raise InvalidParameter("`metrics` must name at least one metric, got none", parameter="metrics")
     named: dict[str, Metric] = {}
     for entry in entries:
         name, metric = _named(entry, classes, positive)

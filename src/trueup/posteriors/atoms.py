@@ -58,7 +58,7 @@ class AtomicEstimate(Estimate):
             raise InvalidParameter(f"{what} must have weights that are finite and not negative, got {preview(p)}")
         total = float(p.sum())
         if not total > 0:
-            raise InvalidParameter(f"{what} must have positive weight, got {len(p)} values of total weight {total:g}")
+            raise InvalidParameter(f"{what} must have some positive weight, got {len(p)} values of weight {total:g}")
         defined = ~np.isnan(x)
         lost = float(p[~defined].sum()) / total
         x, p = x[defined], p[defined]

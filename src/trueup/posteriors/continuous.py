@@ -200,7 +200,7 @@ class GridEstimate(Estimate):
         height = np.array(density, dtype=float).ravel()
         if grid.shape != height.shape or len(grid) < 2:
             raise InvalidParameter(
-                f"x and density must have one length of 2 or more, got {len(grid)} and {len(height)}"
+                f"x and density must have the same length, 2 or more, got {len(grid)} and {len(height)}"
             )
         if not (np.diff(grid) > 0).all() or grid[0] < self.bounds[0] or grid[-1] > self.bounds[1]:
             low, high = self.bounds

@@ -19,7 +19,7 @@ SessionKind = Literal["active test", "cleaning", "monitor", "tile search"]
 def url_of_file(path: str | PathLike[str]) -> str:
     """The URL of a file of SQLite."""
     if "?" in fspath(path):  # what comes after it would be options
-        raise StorageError(f"a file of a storage must have no '?' in its path, got {fspath(path)!r}; rename it")
+        raise StorageError(f"a storage must have no question mark in its path, got {fspath(path)!r}; rename it")
     return f"sqlite:///{fspath(path)}"
 
 
