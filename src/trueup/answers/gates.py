@@ -153,9 +153,7 @@ def decide(
         )
     met, missed = condition.chances(estimate)
     if math.isnan(met) and not refused:
-        raise InvalidParameter(
-            f'a gate needs an interval, {condition.what} has none; use `method="bayes"`', parameter="method"
-        )
+        raise InvalidParameter('a gate needs an interval, got none; use `method="bayes"`', parameter="method")
     numbers = f"{level_words(level)} interval {interval(*estimate.interval(level))}; rests on {basis}"
     if refused:
         verdict: Verdict = "undecided"

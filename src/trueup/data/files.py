@@ -57,7 +57,7 @@ def format_of(source: Source, file_format: Format | None) -> Format:
     if kind is None:
         suffix = Path(source).suffix.lower() or "no suffix"
         raise InvalidFile(
-            f"the format of {named(source)} is unknown ({suffix}); pass `file_format=…`: {', '.join(FORMATS)}"
+            f"the format of {named(source)} is unknown, got {suffix}; pass `file_format=…`: {', '.join(FORMATS)}"
         )
     return kind
 

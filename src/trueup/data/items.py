@@ -140,7 +140,7 @@ def with_columns(
                 f"columns of items must have text names, got {name!r}; choose others with `columns=[…]`"
             )
         if name in _VOTE_COLUMNS:
-            raise InvalidLabels(f"{name!r} is a column of votes and not of items; choose others with `columns=[…]`")
+            raise InvalidLabels(f"{name!r} is a column of votes, got it of items; choose others with `columns=[…]`")
         if len(values) != len(where):
             raise InvalidLabels(
                 f"columns of items must be of one length, got {len(values)} of {name!r}, not {len(where)}"

@@ -350,9 +350,7 @@ def _of_values(
         known = set(labels.classes.tolist())
         scores = [v for v in classes.tolist() if isinstance(v, float) and not v.is_integer() and v not in known]
         if scores:
-            raise InvalidPredictions(
-                f"scores where classes are needed ({preview(scores)}); use Predictions.from_scores"
-            )
+            raise InvalidPredictions(f"scores where classes are needed, got {preview(scores)}; pass a threshold")
     return predictions
 
 

@@ -185,7 +185,7 @@ def matrices_of(noise: Any, labels: Labels | None = None, *, multiply: bool = Tr
     if isinstance(noise, Confusion) and (noise.confusion_.ndim == 2 or isinstance(noise.matrices, Mapping)):
         raise InvalidParameter("the labelers and their order are not known, got no labels; pass labels=")
     if not hasattr(noise, "confusion_"):
-        raise InvalidParameter(f"{type(noise).__name__} must be fitted; call noise.fit(labels) first")
+        raise InvalidParameter(f"{type(noise).__name__} must be fitted, got one that is not; call fit first")
     return np.array(noise.confusion_, dtype=float), np.array(noise.prior_)
 
 
