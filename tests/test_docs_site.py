@@ -295,7 +295,7 @@ def test_docstrings_become_markdown():
     text = (
         "Sum :math:`a_i` [1]_.\n\n"
         ".. math:: x = 1\n    + 2\n\nThen:\n\n- a\n\n  .. math::\n\n      a &= b \\\\\n      c &= d\n\n"
-        "Parameters\n----------\nn, m : int\n    How many.\nb : float\n\nReferences\n----------\n.. [1] A, b : c.\n"
+        "Parameters\n----------\nn, m : int. How many.\nb : float\n\nReferences\n----------\n.. [1] A, b : c.\n"
     )
     found = site_module("docstrings").as_markdown(text)
     assert "Sum $a_i$ [1]." in found

@@ -10,7 +10,8 @@ import griffe
 
 INLINE = re.compile(r":math:`([^`]+)`")
 BLOCK = re.compile(r"^( *)\.\. math::(.*\n(?:(?:\1 +\S.*)?\n)*)", re.MULTILINE)
-PARAMETERS = re.compile(r"^Parameters\n-+\n(?:(?!^\S.*\n-{3,}\n).*\n)*", re.MULTILINE)
+PARAMETERS = re.compile(r"^(?:Parameters|Attributes)\n-+\n(?:(?!^\S.*\n-{3,}\n).*\n)*", re.MULTILINE)
+IN_A_LINE = re.compile(r"^(\S.*? : .*?)\. (\S.*)$", re.MULTILINE)
 TOGETHER = re.compile(r"^(\w+(?:, \w+)+)((?: : .*)?\n(?: +.*\n|\n(?= ))*)", re.MULTILINE)
 CITATION = re.compile(r"(?<![\w`])(\[\d+\])_(?!\w)")
 REFERENCE = re.compile(r"^( *)\.\. (\[\d+\])", re.MULTILINE)
@@ -19,9 +20,10 @@ REFERENCE = re.compile(r"^( *)\.\. (\[\d+\])", re.MULTILINE)
 def as_markdown(text: str) -> str:
     """``.. math::`` and ``:math:`` as dollars, references without their dots, parameters one by one.
 
-    Parameters that share a line, ``a, b : int``, would all be shown with the default of the first.
+    Parameters that share a line, ``a, b : int``, would all be shown with the default of the first; of one with its text
+    beside it, ``b : int. Text``, all would be the type.
     """
-    text = PARAMETERS.sub(lambda m: TOGETHER.sub(_one_by_one, m[0]), f"{text}\n")
+    text = PARAMETERS.sub(lambda m: TOGETHER.sub(_one_by_one, IN_A_LINE.sub(r"\1\n    \2", m[0])), f"{text}\n")
     text = BLOCK.sub(_display, text)
     text = INLINE.sub(lambda m: f"${_one_line(m[1])}$", text)
     return REFERENCE.sub(r"\1\2", CITATION.sub(r"\1", text)).rstrip("\n")

@@ -42,10 +42,8 @@ class TrueupError(Exception):
 
     Parameters
     ----------
-    sentence : str
-        What was wrong, what was got and what to do.
-    parameter : str, optional
-        The parameter whose value was refused.
+    sentence : str. What was wrong, what was got and what to do.
+    parameter : str, optional. The parameter whose value was refused.
     """
 
     def __init__(self, sentence: str = "", *, parameter: str | None = None) -> None:

@@ -79,12 +79,9 @@ def interval(
 
     Parameters
     ----------
-    places : int, optional
-        The decimals; by default those of `decimals`.
-    least : int
-        The fewest decimals.
-    joint : str
-        What stands between the ends.
+    places : int, optional. The decimals; by default those of `decimals`.
+    least : int. The fewest decimals.
+    joint : str. What stands between the ends.
 
     Examples
     --------

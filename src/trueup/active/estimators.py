@@ -120,12 +120,9 @@ class Request:
 
     Attributes
     ----------
-    model : PoolModel
-        How the noise model can be corrected.
-    category : int, optional
-        One only, in place of the mean over all.
-    voted : Pool, optional
-        The pool without the class of items that are none of the classes, where `pool` has it.
+    model : PoolModel. How the noise model can be corrected.
+    category : int, optional. One only, in place of the mean over all.
+    voted : Pool, optional. The pool without the class of items that are none of the classes, where `pool` has it.
     """
 
     pool: Pool
@@ -145,12 +142,9 @@ class Estimated:
 
     Attributes
     ----------
-    notes : tuple of str
-        Sentences a user should read.
-    by_chance : bool
-        Whether the items the interval rests on were drawn by chance; if not, nothing warrants it.
-    n_worlds : int
-        2 where draws are undecided: the first half of the values has these at worst, the other at best.
+    notes : tuple of str. Sentences a user should read.
+    by_chance : bool. Whether the items the interval rests on were drawn by chance; if not, nothing warrants it.
+    n_worlds : int. 2 where draws are undecided: the first half of the values has these at worst, the other at best.
     """
 
     values: Floats

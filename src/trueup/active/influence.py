@@ -110,11 +110,9 @@ def expected_precision_at_k(probabilities: npt.ArrayLike, scores: npt.ArrayLike,
 
     Parameters
     ----------
-    probabilities : array of shape (n_items,)
-        P(positive); 0 or 1 for vetted items.
+    probabilities : array of shape (n_items,). P(positive); 0 or 1 for vetted items.
     scores : array of shape (n_items,)
-    k : int
-        From 1 to the number of items. Of items tied at the boundary each counts in part.
+    k : int. From 1 to the number of items. Of items tied at the boundary each counts in part.
 
     Examples
     --------
@@ -152,8 +150,7 @@ def expected_average_precision(
 
     Parameters
     ----------
-    probabilities : array of shape (n_items,)
-        P(positive); 0 or 1 for vetted items.
+    probabilities : array of shape (n_items,). P(positive); 0 or 1 for vetted items.
     scores : array of shape (n_items,)
     n_positives : float, optional
         The number of positives, if it is known whatever the items turn out to be, such as the annotated objects an

@@ -36,20 +36,16 @@ def learned_probabilities(
 
     Parameters
     ----------
-    noisy : array of shape (n_items,)
-        The noisy label, 1 for positive and 0 for negative.
-    scores : array of shape (n_items,)
-        Those of the system under test.
+    noisy : array of shape (n_items,). The noisy label, 1 for positive and 0 for negative.
+    scores : array of shape (n_items,). Those of the system under test.
     vetted : boolean array of shape (n_items,)
-    truth : array of shape (n_items,)
-        1 or 0 where vetted; anything elsewhere.
+    truth : array of shape (n_items,). 1 or 0 where vetted; anything elsewhere.
     categories : integer array of shape (n_items,), optional
         Each category has flip rates of its own, drawn towards those of all, and its own intercept in the classifier.
     classifier : scikit-learn classifier, optional
         With ``predict_proba``; a logistic regression by default. It sees one column, the standardised score, and with
         categories an indicator column for each of them, as a sparse matrix.
-    smoothing : float
-        How many items the prior of the rates of each true class is worth; see `flip_rates`.
+    smoothing : float. How many items the prior of the rates of each true class is worth; see `flip_rates`.
 
     Returns
     -------

@@ -29,18 +29,13 @@ class Pool:
 
     Attributes
     ----------
-    aligned : AlignedPredictions
-        What the systems under test say of every item.
-    positive : int
-        Code of the positive class.
-    prior : array of shape (n_items, n_classes)
-        P(class | votes) of the noise model.
-    noisy : integer array of shape (n_items,)
-        The most probable class given the votes.
+    aligned : AlignedPredictions. What the systems under test say of every item.
+    positive : int. Code of the positive class.
+    prior : array of shape (n_items, n_classes). P(class | votes) of the noise model.
+    noisy : integer array of shape (n_items,). The most probable class given the votes.
     categories : integer array of shape (n_items,), optional
         The category of each item, if the metric is the mean over categories.
-    category_names : tuple
-        Their names, in the order of the codes.
+    category_names : tuple. Their names, in the order of the codes.
     """
 
     labels: Labels
@@ -99,8 +94,7 @@ class State:
 
     Attributes
     ----------
-    probabilities : array of shape (n_items, n_classes)
-        Current P(class) of each item; vetted items are certain.
+    probabilities : array of shape (n_items, n_classes). Current P(class) of each item; vetted items are certain.
     vetted, available : boolean arrays of shape (n_items,)
         Items with an answer; items that may be asked, i.e. not vetted, not waiting for an answer and not passed.
     """

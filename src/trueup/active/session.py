@@ -193,12 +193,9 @@ class ActiveTest(Session):
 
     Parameters
     ----------
-    predictions : array, mapping or Predictions
-        Of one system or of several, as in `trueup.compare`.
-    labels : Labels
-        The noisy votes. Gold items are known from the start and are not asked.
-    metric : str or callable
-        As in `trueup.compare`.
+    predictions : array, mapping or Predictions. Of one system or of several, as in `trueup.compare`.
+    labels : Labels. The noisy votes. Gold items are known from the start and are not asked.
+    metric : str or callable. As in `trueup.compare`.
     strategy : str or Strategy
         "propensity" and "random" draw by chance, with "stratified" (by category) and "separate" (to tell systems
         apart); "uncertainty", "meec", "meec-paper" and "most-confident-mistake" take the highest score and so allow no
@@ -207,18 +204,12 @@ class ActiveTest(Session):
         "rectified" (default): the noise model corrected by the answers, each weighted by the inverse of its chance.
         "bayes": the noise model with the answers as gold. "learned": Nguyen et al. (2018), whose probabilities the
         strategy then sees too. "ppi++" and "lure": as published, for metrics of counts. "naive", "vetted-only".
-    noise : str or NoiseModel
-        What the votes say before anyone looked.
-    categories : mapping or sequence, optional
-        The category of each item; the metric is then the mean over categories.
-    budget : int, optional
-        Answers that can be paid for, with second opinions and all else that measures experts.
-    half_width : float, optional
-        Stop once half of the interval, of every system, is at most this wide.
-    prob_better : float, optional
-        Stop once the better of two systems is better with this probability, at every look.
-    target : {"sample", "population"}
-        The metric on the items of the pool, or on the distribution they came from.
+    noise : str or NoiseModel. What the votes say before anyone looked.
+    categories : mapping or sequence, optional. The category of each item; the metric is then the mean over categories.
+    budget : int, optional. Answers that can be paid for, with second opinions and all else that measures experts.
+    half_width : float, optional. Stop once half of the interval, of every system, is at most this wide.
+    prob_better : float, optional. Stop once the better of two systems is better with this probability, at every look.
+    target : {"sample", "population"}. The metric on the items of the pool, or on the distribution they came from.
     blind : bool
         Whether experts answer without a prediction in sight. Answers of a session that is not blind are kept out of
         the valid interval.
@@ -227,13 +218,11 @@ class ActiveTest(Session):
         where they differ a third settles it.
     repeat : float
         The share of draws that the same expert sees again, at least 50 cards later, while there is only one.
-    checks : float
-        The share of cards with an item of known class, where there is gold.
+    checks : float. The share of cards with an item of known class, where there is gold.
     storage : str or Storage, optional
         Where the log is kept, for several processes: ``"sqlite:///test.db"`` or ``"postgresql://…"``. The first makes
         the session, the others join it with the same data and settings; see `trueup.storage`.
-    name : str, optional
-        Of the session in the storage.
+    name : str, optional. Of the session in the storage.
     **options
         For the strategy, e.g. ``floor=0.5``.
 
@@ -479,12 +468,9 @@ class ActiveTest(Session):
 
         Parameters
         ----------
-        a : system, optional
-            By default the first.
-        b : system, optional
-            Then for the metric of a minus that of b.
-        level : float, optional
-            By default that of the session.
+        a : system, optional. By default the first.
+        b : system, optional. Then for the metric of a minus that of b.
+        level : float, optional. By default that of the session.
         """
         low, high = self.pool.metric.bounds
         if b is not None and self._at(a) > self._at(b):  # of equally short intervals the lower is taken, so turn it
@@ -556,8 +542,7 @@ class ActiveTest(Session):
 
         Parameters
         ----------
-        random_state : int, Generator or None
-            With that of this session the first question is the same.
+        random_state : int, Generator or None. With that of this session the first question is the same.
 
         Examples
         --------

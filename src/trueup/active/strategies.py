@@ -141,10 +141,8 @@ def lure_weights(propensity: npt.ArrayLike, draw: npt.ArrayLike, n_pool: int) ->
     ----------
     propensity : array of shape (n,)
         :math:`q_m`, the probability of the item among those that were left when it was drawn.
-    draw : integer array of shape (n,)
-        m, its place among the draws, from 1 on.
-    n_pool : int
-        N, the items that could be drawn at first.
+    draw : integer array of shape (n,). m, its place among the draws, from 1 on.
+    n_pool : int. N, the items that could be drawn at first.
 
     References
     ----------
@@ -517,8 +515,7 @@ def get_strategy(strategy: str | Strategy, /, **options: Any) -> Strategy:
 
     Parameters
     ----------
-    strategy : str or Strategy
-        One of ``STRATEGIES``.
+    strategy : str or Strategy. One of ``STRATEGIES``.
     **options
         Those of the strategy, e.g. ``floor`` of "propensity" and ``systems`` of "separate".
 

@@ -19,12 +19,9 @@ class Answer:
 
     Attributes
     ----------
-    label : hashable, optional
-        The class that is suggested; None where an expert should not be swayed.
-    confidence : float, optional
-        How sure it is, from 0 to 1.
-    columns : mapping
-        What is known of the item: its text, its system.
+    label : hashable, optional. The class that is suggested; None where an expert should not be swayed.
+    confidence : float, optional. How sure it is, from 0 to 1.
+    columns : mapping. What is known of the item: its text, its system.
     """
 
     item: Hashable
@@ -39,12 +36,9 @@ class Target:
 
     Attributes
     ----------
-    question : str
-        The question, control or score.
-    agent : str
-        Who suggests.
-    details : mapping
-        What else the tool needs, as in `Answers.details`.
+    question : str. The question, control or score.
+    agent : str. Who suggests.
+    details : mapping. What else the tool needs, as in `Answers.details`.
     """
 
     question: str
@@ -60,20 +54,15 @@ class Adapter:
 
     Attributes
     ----------
-    title : str
-        The tool and its files, for people.
+    title : str. The tool and its files, for people.
     sniff : callable
         From a `Head` to the marks of this layout that it shows. Two are needed for a file to be taken for one.
-    read : callable
-        Takes a `Content` and tells a `Collector` what is in it.
-    becomes : str
-        What becomes votes, gold and predictions, for people.
+    read : callable. Takes a `Content` and tells a `Collector` what is in it.
+    becomes : str. What becomes votes, gold and predictions, for people.
     basis : str
         What the reader was written from: real files, files that the tool's own code wrote, or the documented layout.
-    write : callable, optional
-        From answers and a `Target` to the text of a file that the tool takes.
-    writes : str
-        What that is, for people.
+    write : callable, optional. From answers and a `Target` to the text of a file that the tool takes.
+    writes : str. What that is, for people.
     """
 
     title: str

@@ -115,12 +115,9 @@ class Collector:
 
     Parameters
     ----------
-    question : str, optional
-        The question that is wanted, which some layouts need in order to be read.
-    keep_names : bool
-        Whether mails, names and addresses stay the names of labelers.
-    exclude_prelabeled : bool
-        Whether answers that began with a model's are left out.
+    question : str, optional. The question that is wanted, which some layouts need in order to be read.
+    keep_names : bool. Whether mails, names and addresses stay the names of labelers.
+    exclude_prelabeled : bool. Whether answers that began with a model's are left out.
     """
 
     def __init__(

@@ -423,10 +423,8 @@ class Head:
     shape : {"object", "rows", "table", "archive", "other"}
         One JSON object; a list or lines of JSON; a csv, tsv, parquet or xlsx table; a folder, zip or tar; or none of
         these.
-    rows : list of dict
-        The first records of rows and tables; the object itself where there is one only.
-    members : list of str
-        The names in an archive.
+    rows : list of dict. The first records of rows and tables; the object itself where there is one only.
+    members : list of str. The names in an archive.
     member_rows : list of dict
         The first records of the first member, of an archive that has files of JSON and no folders.
     """
@@ -469,8 +467,7 @@ class Content:
 
     Parameters
     ----------
-    file_format : {"csv", "tsv"}, optional
-        The kind of table, of what has no suffix.
+    file_format : {"csv", "tsv"}, optional. The kind of table, of what has no suffix.
     """
 
     def __init__(self, source: Source, *, file_format: Any = None) -> None:

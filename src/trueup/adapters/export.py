@@ -30,10 +30,8 @@ class Answers:
         the order in which pairs were shown also ``shown``; see `Pairs`.
     predictions : mapping from column to list
         ``item``, ``system``, ``prediction`` and ``confidence`` in it (None where nothing is said), a row for each.
-    classes : tuple, optional
-        What could be chosen, where the tool fixes it.
-    details : mapping
-        What the tool needs to take answers back, e.g. the names of its controls.
+    classes : tuple, optional. What could be chosen, where the tool fixes it.
+    details : mapping. What the tool needs to take answers back, e.g. the names of its controls.
     """
 
     votes: Rows
@@ -51,16 +49,12 @@ class Export:
 
     Attributes
     ----------
-    tool : str
-        The name of the format.
-    source : str
-        How errors call the file.
+    tool : str. The name of the format.
+    source : str. How errors call the file.
     items : dict from column to list
         What is known of the items, as `Labels.with_items` takes it: ``item`` and other columns.
-    notes : tuple of str
-        Sentences on everything that was dropped, mapped or guessed, with how often.
-    question : str, optional
-        The question that the other attributes are of; with one question in the file that one.
+    notes : tuple of str. Sentences on everything that was dropped, mapped or guessed, with how often.
+    question : str, optional. The question that the other attributes are of; with one question in the file that one.
     """
 
     tool: str

@@ -44,16 +44,13 @@ def read_export(
 
     Parameters
     ----------
-    path : path, "-" or file-like
-        The file, or the folder where a tool writes several.
+    path : path, "-" or file-like. The file, or the folder where a tool writes several.
     file_format : str
         "auto" to recognise the tool by the structure of the file, or one of `trueup.adapters.list_formats`.
-    question : str, optional
-        Which of several questions; `Export.questions` lists them.
+    question : str, optional. Which of several questions; `Export.questions` lists them.
     keep_names : bool
         Keep mails, names and addresses as the names of labelers; by default they are called annotator-1 and so on.
-    exclude_prelabeled : bool
-        Leave out answers that began with what a model had filled in.
+    exclude_prelabeled : bool. Leave out answers that began with what a model had filled in.
 
     Examples
     --------
@@ -82,10 +79,8 @@ def export_format(path: Source, *, item: str | Sequence[str] | None = "item", fi
 
     Parameters
     ----------
-    item : str or None
-        The column of items that makes a table a plain one.
-    file_format : str
-        "auto", the format of a table, or the name of a tool.
+    item : str or None. The column of items that makes a table a plain one.
+    file_format : str. "auto", the format of a table, or the name of a tool.
     """
     if file_format in FORMATS:
         return None
@@ -138,16 +133,13 @@ def read_labels(
 
     Parameters
     ----------
-    path : path, "-", file-like, frame or dict of columns
-        The file; "-" is standard input.
+    path : path, "-", file-like, frame or dict of columns. The file; "-" is standard input.
     item, labeler, label, run, wide, classes, missing, abstain, abstain_policy, duplicates
         As in `Labels.from_frame`.
     gold : path, file-like, frame or dict of columns, optional
         Vetted truths, a row each, as `read_gold` takes them; a row without a label is not vetted.
-    gold_column : str, optional
-        The column of the truths there; by default as `label`.
-    gold_drawn : {"chosen", "random"}, optional
-        How their items were drawn, in place of what the file says.
+    gold_column : str, optional. The column of the truths there; by default as `label`.
+    gold_drawn : {"chosen", "random"}, optional. How their items were drawn, in place of what the file says.
     items : path, file-like, frame or dict of columns, optional
         What is known of the items, with the same column of items; its columns are added as by `Labels.with_items`, and
         rows for items without votes are left out.
@@ -208,17 +200,14 @@ def read_predictions(
 
     Parameters
     ----------
-    path : path, "-", file-like, frame or dict of columns
-        The file; "-" is standard input.
+    path : path, "-", file-like, frame or dict of columns. The file; "-" is standard input.
     item, prediction, score, probabilities, system, positive, threshold
         As in `Predictions.from_frame`, of tables.
     labels : Labels, optional
         The labels they belong to. Text from a csv file is then read as the names these labels have; without it a
         column becomes integers if every name in it is one.
-    file_format : str
-        As in `read_labels`.
-    question : str, optional
-        Of exports, which of several questions.
+    file_format : str. As in `read_labels`.
+    question : str, optional. Of exports, which of several questions.
     """
     columns: dict[str, Any] = {"item": item, "prediction": prediction, "score": score, "system": system}
     columns["probabilities"] = probabilities or None
@@ -252,20 +241,14 @@ def read_gold(
 
     Parameters
     ----------
-    path : path, "-", file-like, frame or dict of columns
-        The file; "-" is standard input.
-    item, label : str
-        The names of the columns of a table.
-    drawn : {"chosen", "random"}, optional
-        How all items were drawn, in place of what the file says.
-    missing : value or list of values
-        Values of the label column that mean "not vetted"; None declares blank cells.
+    path : path, "-", file-like, frame or dict of columns. The file; "-" is standard input.
+    item, label : str. The names of the columns of a table.
+    drawn : {"chosen", "random"}, optional. How all items were drawn, in place of what the file says.
+    missing : value or list of values. Values of the label column that mean "not vetted"; None declares blank cells.
     labels : Labels, optional
         The labels they belong to. Text from a csv file is then read as the names these labels have.
-    file_format : str
-        As in `read_labels`.
-    question : str, optional
-        Of exports, which of several questions.
+    file_format : str. As in `read_labels`.
+    question : str, optional. Of exports, which of several questions.
     """
     tool = export_format(path, item=item, file_format=file_format)
     if tool is None:
@@ -293,8 +276,7 @@ def read_pairs(
 
     Parameters
     ----------
-    path : path, "-", file-like, frame or dict of columns
-        The file; "-" is standard input.
+    path : path, "-", file-like, frame or dict of columns. The file; "-" is standard input.
     item, judge, first, second, winner : str
         The names of the columns of a table, as in `Pairs.from_frame`. `first` and `second` are the systems in the order
         they were shown; the winner is the name of one of them, "first", "second" or "tie", or blank for no verdict.
@@ -302,10 +284,8 @@ def read_pairs(
         one has none, a note in ``pairs.notes`` says so.
     gold : path, file-like, frame or dict of columns, optional
         Verdicts that are taken to be right, as those of people, with the same columns; see `Pairs.with_gold`.
-    gold_drawn : {"chosen", "random"}, optional
-        How their contests were drawn.
-    file_format : str
-        As in `read_labels`.
+    gold_drawn : {"chosen", "random"}, optional. How their contests were drawn.
+    file_format : str. As in `read_labels`.
 
     Examples
     --------

@@ -117,23 +117,16 @@ def write_tasks(
 
     Parameters
     ----------
-    labels : Labels
-        The items are of these, and their columns (`Labels.with_items`) are written along.
-    file_format : str
-        The tool, or "csv" or "jsonl" for a plain table; see `writable_formats`.
-    items : iterable, optional
-        The items to write, e.g. those of `ActiveTest.ask`; by default all.
+    labels : Labels. The items are of these, and their columns (`Labels.with_items`) are written along.
+    file_format : str. The tool, or "csv" or "jsonl" for a plain table; see `writable_formats`.
+    items : iterable, optional. The items to write, e.g. those of `ActiveTest.ask`; by default all.
     posterior : array of shape (n_items, n_classes), optional
         The probabilities of the classes, e.g. ``noise.posterior(labels)``: the likeliest class of each item is
         suggested with its probability. Without it nothing is suggested, so that experts are not swayed.
-    question : str, optional
-        The question, control or score in the tool; by default that of `like`, else "label".
-    agent : str
-        Who suggests.
-    with_text : bool
-        Whether to write the columns of long text too.
-    like : Export, optional
-        An export of the tool, which tells how its controls are named.
+    question : str, optional. The question, control or score in the tool; by default that of `like`, else "label".
+    agent : str. Who suggests.
+    with_text : bool. Whether to write the columns of long text too.
+    like : Export, optional. An export of the tool, which tells how its controls are named.
     """
     known = writable_formats()
     name = file_format if file_format in _TABLES else ADAPTERS.resolve(file_format)

@@ -41,10 +41,8 @@ def calibrate(
         What `evaluate` takes, and a mapping from item to true class. Several systems of one set are several entries.
     families : sequence, optional
         The source of each entry; entries of one source weigh together like one. By default each is its own.
-    level : float
-        Of the intervals that are to hold in this share of the sources.
-    progress : callable, optional
-        Called with the share of the work done.
+    level : float. Of the intervals that are to hold in this share of the sources.
+    progress : callable, optional. Called with the share of the work done.
 
     Returns
     -------

@@ -91,14 +91,11 @@ def compare(
     metric : str, callable or mapping
         A name as in `trueup.metrics.list_metrics`, or a function ``metric(y_true, y_pred) -> float`` where more is
         better; ``{"cost": f}`` gives it a name.
-    noise : str or NoiseModel, optional
-        As in `evaluate`: by default none; a model that is named gives its own answer.
-    prior : CrowdPrior, optional
-        As in `evaluate`.
+    noise : str or NoiseModel, optional. As in `evaluate`: by default none; a model that is named gives its own answer.
+    prior : CrowdPrior, optional. As in `evaluate`.
     target : {"sample", "population"}, optional
         Which system is better on exactly these items, the default; or on the distribution they came from.
-    level : float
-        Of the intervals and groups that are shown.
+    level : float. Of the intervals and groups that are shown.
     positive : class, optional
         The positive class of two; by default that of the scores, or the second. Arrays of scores that name no class
         speak for it; scores that name the other one are turned around.
@@ -110,12 +107,9 @@ def compare(
         labelers. Whatever is left out is said in `Comparison.warnings`.
     unknown, unknown_class : {"error", "ignore"}
         What to do with predictions for items, or of classes, that the labels do not have.
-    n_draws : int
-        Truths that the answer rests on.
-    check_dependence : bool
-        Whether to check that labelers err independently and to warn where they do not.
-    progress : callable, optional
-        Called with the share of the work done.
+    n_draws : int. Truths that the answer rests on.
+    check_dependence : bool. Whether to check that labelers err independently and to warn where they do not.
+    progress : callable, optional. Called with the share of the work done.
     engine : {"scipy", "numba", "torch", "dask"}, optional
         What works it out: "torch" (or "torch:cuda:0") for votes in memory, "dask" for votes that are scanned; by
         default as `trueup.engines` says.

@@ -89,18 +89,12 @@ class Comparison(Answer, Mapping[Any, Estimate]):
 
     Attributes
     ----------
-    task : Task
-        What was asked: labels, outputs, metric, positive class, target, level, seed.
-    model : NoiseModel or None
-        The noise model that was named.
-    draws : array of shape (n_draws, n_systems)
-        The metric of each system; a row is of one truth.
-    warnings : tuple of str
-        Sentences a user should read before trusting the numbers.
-    core : TruthModel or None
-        Behind the plain answer, for which no noise model was named.
-    refused : bool
-        Whether checked items contradict the votes, so that there is no interval.
+    task : Task. What was asked: labels, outputs, metric, positive class, target, level, seed.
+    model : NoiseModel or None. The noise model that was named.
+    draws : array of shape (n_draws, n_systems). The metric of each system; a row is of one truth.
+    warnings : tuple of str. Sentences a user should read before trusting the numbers.
+    core : TruthModel or None. Behind the plain answer, for which no noise model was named.
+    refused : bool. Whether checked items contradict the votes, so that there is no interval.
     """
 
     task: Task = field(repr=False)
@@ -328,8 +322,7 @@ class Comparison(Answer, Mapping[Any, Estimate]):
 
         Parameters
         ----------
-        error : float
-            The chance that is allowed of any wrong pair.
+        error : float. The chance that is allowed of any wrong pair.
 
         Returns
         -------

@@ -87,26 +87,22 @@ def evaluate(
     target : {"sample", "population"}, optional
         The metric on exactly these items, the default; or on the distribution they came from. "bayes" can do both, the
         methods "unbiased", "dirty" and "noise-removal" are about the population, the others about the sample.
-    level : float
-        Of the intervals that are shown.
+    level : float. Of the intervals that are shown.
     positive : class, optional
         The positive class of two; by default that which scores speak for, or the second of ``labels.classes``.
     missing : {"error", "ignore"}
         What to do with items that have no prediction. Ignored items still teach the noise model.
     unknown, unknown_class : {"error", "ignore"}
         What to do with predictions for items, or of classes, that the labels do not have.
-    truth : array or mapping, optional
-        The true classes, for ``method="ideal"``.
+    truth : array or mapping, optional. The true classes, for ``method="ideal"``.
     by : str or mapping, optional
         Slices to ask about too, as `Evaluation.by`: a column of the items (``labels.with_items``), or a mapping from
         item to slice. All come from one fit and borrow from each other.
     cluster, weights : str or mapping, optional
         Which items came together, as several outputs for one prompt did, and what each item counts for: columns of the
         items, or mappings from item. The target is then the population, of which clusters are a sample.
-    check_dependence : bool
-        Whether to check that labelers err independently and to warn where they do not.
-    progress : callable, optional
-        Called with the share of the work done.
+    check_dependence : bool. Whether to check that labelers err independently and to warn where they do not.
+    progress : callable, optional. Called with the share of the work done.
     engine : {"scipy", "numba", "torch", "dask"}, optional
         What works it out: "torch" (or "torch:cuda:0") for votes in memory, "dask" for votes that are scanned; by
         default as `trueup.engines` says.

@@ -140,20 +140,13 @@ class Evaluation(Answer, Mapping[str, Estimate]):
 
     Attributes
     ----------
-    task : Task
-        What was asked: labels, outputs, metrics, positive class, target, level, seed.
-    solution : Solution
-        The posterior of the confusion counts, with traces and diagnostics.
-    model : NoiseModel or None
-        The noise model that was named.
-    warnings : tuple of str
-        Sentences a user should read before trusting the numbers.
-    independence : IndependenceCheck or None
-        Whether labelers err together, where that was looked at.
-    core : TruthModel or None
-        Behind the plain answer, for which no noise model and no other method was named.
-    refused : bool
-        Whether checked items contradict the votes, so that there is no interval.
+    task : Task. What was asked: labels, outputs, metrics, positive class, target, level, seed.
+    solution : Solution. The posterior of the confusion counts, with traces and diagnostics.
+    model : NoiseModel or None. The noise model that was named.
+    warnings : tuple of str. Sentences a user should read before trusting the numbers.
+    independence : IndependenceCheck or None. Whether labelers err together, where that was looked at.
+    core : TruthModel or None. Behind the plain answer, for which no noise model and no other method was named.
+    refused : bool. Whether checked items contradict the votes, so that there is no interval.
     """
 
     task: Task = field(repr=False)

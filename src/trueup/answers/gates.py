@@ -88,12 +88,9 @@ class GateReport:
 
     Attributes
     ----------
-    required : float
-        The probability that is asked for.
-    require_gold : bool
-        Whether votes alone decide nothing.
-    level : float
-        Of the intervals that are shown.
+    required : float. The probability that is asked for.
+    require_gold : bool. Whether votes alone decide nothing.
+    level : float. Of the intervals that are shown.
     """
 
     results: tuple[GateResult, ...]
@@ -196,17 +193,14 @@ def gate(
         Of `evaluate`, `compare`, `share`, `mean_score` or `preferences`.
     at_least, at_most : float or mapping from metric to float, optional
         What the metric must reach, or must not exceed; a bare number is about the first metric.
-    not_worse_than : system or group, optional
-        The candidate must not be worse than it by more than the `margin`.
+    not_worse_than : system or group, optional. The candidate must not be worse than it by more than the `margin`.
     margin : float
         In the units of the metric. For preferences the metric is the win rate of the candidate over the other, in which
         a tie is half a win and 0.5 is no better and no worse.
-    better_than : system or group, optional
-        The candidate must be better than it.
+    better_than : system or group, optional. The candidate must be better than it.
     candidate : system or group, optional
         Whom the gates are about; by default everyone but those named in `not_worse_than` and `better_than`.
-    probability : float
-        That the condition is met, for a pass; that it is missed, for a failure.
+    probability : float. That the condition is met, for a pass; that it is missed, for a failure.
     require_gold : bool
         Whether a gate is undecided that rests on votes alone, or is about a group or a pair of systems with fewer than
         20 vetted items of its own.

@@ -69,10 +69,8 @@ class Preferences(DerivedAnswer):
 
     Attributes
     ----------
-    evaluation : Evaluation
-        Of how often the first of two wins; what the numbers rest on.
-    ties : {"half", "class"}
-        Whether a true tie is half a win for each of the two, or neither's.
+    evaluation : Evaluation. Of how often the first of two wins; what the numbers rest on.
+    ties : {"half", "class"}. Whether a true tie is half a win for each of the two, or neither's.
     """
 
     _page: ClassVar[str] = "preferences"

@@ -89,28 +89,17 @@ class Task:
 
     Attributes
     ----------
-    outputs : AlignedPredictions
-        What the systems say of the items, in the order of the labels.
-    metrics : mapping from str to Metric
-        By the name under which they are shown.
-    positive : int
-        Code of the positive class.
-    noise : NoiseModel or None
-        Not fitted, unless it is known; None for a method that uses none.
-    seed : int
-        Gives the same numbers again.
-    settings : Settings
-        The call itself.
-    notes : tuple of str
-        What was left out on the way.
-    truth : integer array of shape (n_items,), optional
-        The true classes, where the caller has them.
-    slices : Slicing, optional
-        Groups of items that are asked about one by one.
-    population : Population, optional
-        What the items are a sample of, where that is the target.
-    source : LabelScan, optional
-        The files that the labels are a part of.
+    outputs : AlignedPredictions. What the systems say of the items, in the order of the labels.
+    metrics : mapping from str to Metric. By the name under which they are shown.
+    positive : int. Code of the positive class.
+    noise : NoiseModel or None. Not fitted, unless it is known; None for a method that uses none.
+    seed : int. Gives the same numbers again.
+    settings : Settings. The call itself.
+    notes : tuple of str. What was left out on the way.
+    truth : integer array of shape (n_items,), optional. The true classes, where the caller has them.
+    slices : Slicing, optional. Groups of items that are asked about one by one.
+    population : Population, optional. What the items are a sample of, where that is the target.
+    source : LabelScan, optional. The files that the labels are a part of.
     """
 
     labels: Labels = field(repr=False)
@@ -208,14 +197,10 @@ def prepare(
         As in `trueup.evaluate`.
     by, cluster, weights
         As in `trueup.evaluate`.
-    settings : Settings
-        The call.
-    least_systems, most_systems : int
-        How many systems the function takes.
-    one_metric : bool
-        Whether it takes one metric alone.
-    needs_classes : bool
-        Whether hard classes are needed whatever the metrics look at.
+    settings : Settings. The call.
+    least_systems, most_systems : int. How many systems the function takes.
+    one_metric : bool. Whether it takes one metric alone.
+    needs_classes : bool. Whether hard classes are needed whatever the metrics look at.
     items : {"common", "own"}, optional
         Judge all systems on the items that all have, or each on its own; None decides by whether they are labelers.
     """

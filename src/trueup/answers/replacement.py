@@ -46,14 +46,11 @@ class HumanComparison:
 
     Attributes
     ----------
-    n_items : int
-        Items with a vote of the judge, of this person and of at least one other.
+    n_items : int. Items with a vote of the judge, of this person and of at least one other.
     judge_as_good, human_as_good : float
         Shares of these items where the judge is at least as near to the others as the person, and the reverse.
-    p_value : float
-        Of the hypothesis that the person's share is larger by ε or more.
-    won : bool
-        Whether the judge beats this person, all people tested together.
+    p_value : float. Of the hypothesis that the person's share is larger by ε or more.
+    won : bool. Whether the judge beats this person, all people tested together.
     """
 
     human: Hashable
@@ -70,10 +67,8 @@ class JudgeReplacement:
 
     Attributes
     ----------
-    passed : bool
-        Whether the winning rate is one half or more.
-    winning_rate : float
-        ω, the share of people that the judge beats.
+    passed : bool. Whether the winning rate is one half or more.
+    winning_rate : float. ω, the share of people that the judge beats.
     advantage : Estimate
         ρ, the chance that the judge is at least as near to the others as a person, whoever is drawn; over items.
     difference : Estimate
@@ -208,12 +203,9 @@ def may_replace(
     scale : {"nominal", "ordinal", "interval"}
         Whether votes agree or not, or how far they are apart: by the rank of classes that are numbers or were named in
         their order (``classes=…`` when votes are read), or by the numbers that they are.
-    error : float
-        The false discovery rate.
-    n_draws : int
-        Truths that the answer of the core rests on.
-    random_state : int, Generator or None
-        For repeated votes, of which one at random counts, and for the draws.
+    error : float. The false discovery rate.
+    n_draws : int. Truths that the answer of the core rests on.
+    random_state : int, Generator or None. For repeated votes, of which one at random counts, and for the draws.
 
     References
     ----------

@@ -342,10 +342,8 @@ def share(
 
     Parameters
     ----------
-    labels : Labels
-        The votes, and checked items that were drawn at random (``labels.with_gold(…, drawn="random")``).
-    at_least : float, optional
-        In place of `of`, for ratings: the share of all classes that are at least this number.
+    labels : Labels. The votes, and checked items that were drawn at random (``labels.with_gold(…, drawn="random")``).
+    at_least : float, optional. In place of `of`, for ratings: the share of all classes that are at least this number.
     by : str or mapping, optional
         The groups: a column of the items (``labels.with_items``), e.g. "system", or a mapping from item to group.
     cluster, weights : str or mapping, optional

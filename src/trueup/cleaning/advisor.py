@@ -102,10 +102,8 @@ def value_of_cleaning(
 
     Parameters
     ----------
-    improvement, standard_error : arrays of shape (n,)
-        Of all labels that could be cleaned.
-    best : int, optional
-        The position of the one that would be cleaned; by default the largest.
+    improvement, standard_error : arrays of shape (n,). Of all labels that could be cleaned.
+    best : int, optional. The position of the one that would be cleaned; by default the largest.
 
     Returns
     -------
@@ -138,10 +136,8 @@ class BudgetCurve:
 
     Attributes
     ----------
-    order : integer array of shape (n,)
-        The labels in the order they would be cleaned, as positions in what was passed.
-    cost : array of shape (n,)
-        The cost of the first 1, 2, … of them.
+    order : integer array of shape (n,). The labels in the order they would be cleaned, as positions in what was passed.
+    cost : array of shape (n,). The cost of the first 1, 2, … of them.
     improvement, standard_error : arrays of shape (n,)
         The expected change of the metric after each, as if changes added up.
     """
@@ -169,8 +165,7 @@ def budget_curve(
     Parameters
     ----------
     improvement, standard_error : arrays of shape (n,)
-    costs : array of shape (n,), optional
-        By default 1 each.
+    costs : array of shape (n,), optional. By default 1 each.
 
     Examples
     --------
@@ -193,12 +188,9 @@ class CleanOrVote:
 
     Attributes
     ----------
-    clean, vote : float
-        The expected improvement of the metric by either.
-    choice : {"clean", "vote", "neither"}
-        What buys more improvement for its cost.
-    why : str
-        One sentence.
+    clean, vote : float. The expected improvement of the metric by either.
+    choice : {"clean", "vote", "neither"}. What buys more improvement for its cost.
+    why : str. One sentence.
     """
 
     item: Hashable
@@ -229,13 +221,10 @@ def clean_or_vote(
 
     Parameters
     ----------
-    gains : array of shape (n_classes,)
-        0 for the label as it is.
+    gains : array of shape (n_classes,). 0 for the label as it is.
     chances : array of shape (n_classes,)
-    confusion : array of shape (n_classes, n_classes)
-        P(vote | truth) of the next labeler, rows the truth.
-    item : hashable, optional
-        For the words.
+    confusion : array of shape (n_classes, n_classes). P(vote | truth) of the next labeler, rows the truth.
+    item : hashable, optional. For the words.
 
     Examples
     --------
@@ -284,45 +273,29 @@ class CleaningAdvisor(Session):
     estimator : scikit-learn classifier
         With ``fit`` and ``predict_proba``; cloned, never changed. Logistic regression, naive Bayes and a few more
         decide at once (`flip_models`); any other is trained for each label on a shortlist.
-    X : array, sparse matrix, data frame, or mapping from item to row
-        Features, in the order of ``labels.items``.
-    labels : Labels
-        The crowd's votes. Gold items are clean from the start.
-    noise : str or NoiseModel
-        With a confusion matrix for each labeler, known or fitted.
-    metric : str or Metric
-        What the model should be good at: any metric of the confusion counts.
+    X : array, sparse matrix, data frame, or mapping from item to row. Features, in the order of ``labels.items``.
+    labels : Labels. The crowd's votes. Gold items are clean from the start.
+    noise : str or NoiseModel. With a confusion matrix for each labeler, known or fitted.
+    metric : str or Metric. What the model should be good at: any metric of the confusion counts.
     strategy : str or CleaningStrategy
         "emi", "random", "noise-rate", "uncertainty", "expected-error", "activeclean" or "hung".
-    split : bool
-        Keep a validation part, which is never asked for and never trains.
-    validation : float, list of items or mask
-        The validation part; a share is drawn at random from each class.
-    weigh : bool
-        Weigh by the uncertainty of the model, for "emi".
-    prune : float
-        The share of the answers after which scores are not worked out again, below or equal to 1.
-    shortlist : int
-        Items for which models are trained where there is no fast path.
+    split : bool. Keep a validation part, which is never asked for and never trains.
+    validation : float, list of items or mask. The validation part; a share is drawn at random from each class.
+    weigh : bool. Weigh by the uncertainty of the model, for "emi".
+    prune : float. The share of the answers after which scores are not worked out again, below or equal to 1.
+    shortlist : int. Items for which models are trained where there is no fast path.
     costs : array or mapping, optional
         What the oracle's look at each item costs; by default 1. Items rank by score for the cost.
-    budget : float, optional
-        What may be spent.
-    min_improvement : float, optional
-        Stop once the next label is unlikely to improve the metric by this much.
-    level : float
-        How unlikely: 1 − level; and the level of intervals.
-    n_jobs : int, optional
-        As for joblib; any joblib backend will do.
-    memory_limit : int
-        Bytes for temporary arrays.
-    progress : callable, optional
-        Called with how many models are trained, and how many there are.
+    budget : float, optional. What may be spent.
+    min_improvement : float, optional. Stop once the next label is unlikely to improve the metric by this much.
+    level : float. How unlikely: 1 − level; and the level of intervals.
+    n_jobs : int, optional. As for joblib; any joblib backend will do.
+    memory_limit : int. Bytes for temporary arrays.
+    progress : callable, optional. Called with how many models are trained, and how many there are.
     storage : str or Storage, optional
         Where the log is kept, for several processes: ``"sqlite:///test.db"`` or ``"postgresql://…"``. The first makes
         the session, the others join it with the same data and settings; see `trueup.storage`.
-    name : str, optional
-        Of the session in the storage.
+    name : str, optional. Of the session in the storage.
     **options
         For the strategy, e.g. ``belief="votes"`` for "emi" as published.
 
@@ -577,14 +550,11 @@ class CleaningAdvisor(Session):
 
         Parameters
         ----------
-        item : hashable
-            Of the training part, not clean yet.
-        labeler : hashable, optional
-            The labeler who would vote; by default one as good as all of them are on average.
+        item : hashable. Of the training part, not clean yet.
+        labeler : hashable, optional. The labeler who would vote; by default one as good as all of them are on average.
         labeler_error : float or array of shape (n_classes, n_classes), optional
             The error rate of the next labeler, or P(vote | truth) with rows the truth; instead of `labeler`.
-        vote_cost : float
-            Of one vote; the oracle's cost is that of the item.
+        vote_cost : float. Of one vote; the oracle's cost is that of the item.
         """
         at, state = self._names.position(item), self.state
         place = np.flatnonzero(state.train[state.open] == at)

@@ -34,21 +34,16 @@ class EMI:
 
     Attributes
     ----------
-    items : integer array of shape (n,)
-        Positions in the training part that may be cleaned.
+    items : integer array of shape (n,). Positions in the training part that may be cleaned.
     improvement : array of shape (n,)
         :math:`\sum_c P(c \mid y'_i)\,(\mathrm{eval}(f_{i \to c}) - \mathrm{eval}(f))`, positive if it gets better.
-    standard_error : array of shape (n,)
-        Of the improvement, over validation items, the same for both models.
-    uncertainty : array of shape (n,)
-        1 minus the highest class probability of the model.
+    standard_error : array of shape (n,). Of the improvement, over validation items, the same for both models.
+    uncertainty : array of shape (n,). 1 minus the highest class probability of the model.
     score : array of shape (n,)
         What ranks: the improvement, or :math:`u(x_i)\,\sigma(s \cdot \mathrm{EMI}(i))`, times the chance that the
         label is wrong if that was asked for.
-    exact : boolean array of shape (n,)
-        Whether the models behind it are those of full retraining.
-    base : float
-        The unbiased metric of the model as it is.
+    exact : boolean array of shape (n,). Whether the models behind it are those of full retraining.
+    base : float. The unbiased metric of the model as it is.
     how : {"fast", "shortlist", "exact"}
     """
 
@@ -105,34 +100,24 @@ def expected_improvement(
     Parameters
     ----------
     X : array or sparse matrix of shape (n_train, n_features)
-    y : integer array of shape (n_train,)
-        The labels as they are, as codes of ``scorer.classes``.
+    y : integer array of shape (n_train,). The labels as they are, as codes of ``scorer.classes``.
     X_val : array or sparse matrix of shape (n_validation, n_features)
-    scorer : UnbiasedScorer
-        Of the validation items.
-    probabilities : array of shape (n_train, n_classes)
-        P(truth = c | label), as `true_class_probabilities` gives them.
-    items : integer array, optional
-        Positions that may be cleaned; by default those whose label is not certain.
+    scorer : UnbiasedScorer. Of the validation items.
+    probabilities : array of shape (n_train, n_classes). P(truth = c | label), as `true_class_probabilities` gives them.
+    items : integer array, optional. Positions that may be cleaned; by default those whose label is not certain.
     how : {"auto", "fast", "shortlist", "exact"}
         "fast": all models at once (`flip_models`), and the `refine` best items to convergence. "shortlist": a
         surrogate ranks, and models are trained for the best `shortlist` items; those behind it keep the surrogate's
         improvement, and rank below. "exact": a model is trained for each change. "auto" is fast where there is a fast
         path, else a shortlist.
-    weigh : bool
-        Weigh by the model's uncertainty.
-    by_chance : bool
-        Weigh by the chance that the label is wrong too. A shortlist is then that of the largest weights.
-    scale : float
-        A factor of the improvement in :math:`\sigma`.
-    shortlist, refine : int
-        Numbers of items.
-    model : fitted classifier, optional
-        Of the labels as they are; trained if not given.
+    weigh : bool. Weigh by the model's uncertainty.
+    by_chance : bool. Weigh by the chance that the label is wrong too. A shortlist is then that of the largest weights.
+    scale : float. A factor of the improvement in :math:`\sigma`.
+    shortlist, refine : int. Numbers of items.
+    model : fitted classifier, optional. Of the labels as they are; trained if not given.
     n_jobs, warm_start, progress
         As for `retrained_scores`.
-    memory_limit : int
-        Bytes for temporary arrays.
+    memory_limit : int. Bytes for temporary arrays.
 
     References
     ----------

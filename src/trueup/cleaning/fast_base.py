@@ -35,8 +35,7 @@ class FlipModels(ABC):
 
     Attributes
     ----------
-    exact : bool
-        Whether predictions are those of retraining to rounding, without ``exact=True`` being asked for.
+    exact : bool. Whether predictions are those of retraining to rounding, without ``exact=True`` being asked for.
     """
 
     exact: bool = False
@@ -54,12 +53,9 @@ class FlipModels(ABC):
         Parameters
         ----------
         X_val : array or sparse matrix of shape (n_validation, n_features)
-        candidates : Candidates
-            Which label becomes which class, one for each model.
-        memory_limit : int
-            Bytes for temporary arrays.
-        exact : bool
-            Iterate to convergence, at a much higher price for each model.
+        candidates : Candidates. Which label becomes which class, one for each model.
+        memory_limit : int. Bytes for temporary arrays.
+        exact : bool. Iterate to convergence, at a much higher price for each model.
         """
 
     def decision_blocks(

@@ -205,10 +205,8 @@ def flip_models(model: Any, X: Any, y: npt.ArrayLike, classes: npt.ArrayLike | N
         ``LogisticRegression`` (l2), ``LinearSVC`` (squared hinge, l2), ``RidgeClassifier``, ``GaussianNB``,
         ``MultinomialNB``, ``BernoulliNB``, fitted without sample weights; or a pipeline that ends in one, behind
         transformers that do not look at labels (scalers, vectorizers, PCA, …).
-    X : array or sparse matrix of shape (n, n_features)
-        What it was fitted on.
-    y : integer array of shape (n,)
-        The labels, as codes.
+    X : array or sparse matrix of shape (n, n_features). What it was fitted on.
+    y : integer array of shape (n,). The labels, as codes.
     classes : array of shape (n_classes,), optional
         What the codes stand for; the model was fitted on ``classes[y]``. By default the codes themselves.
 

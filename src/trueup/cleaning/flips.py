@@ -32,12 +32,10 @@ def true_class_probabilities(codes: npt.ArrayLike, matrices: npt.ArrayLike, prio
 
     Parameters
     ----------
-    codes : integer array of shape (n_items,)
-        The consolidated labels y'.
+    codes : integer array of shape (n_items,). The consolidated labels y'.
     matrices : array of shape (n_items, n_classes, n_classes) or (n_classes, n_classes)
         P(y' | truth), rows the truth; the identity for items known to be clean. One matrix is that of all items.
-    prior : array of shape (n_classes,)
-        The share of each class.
+    prior : array of shape (n_classes,). The share of each class.
 
     Returns
     -------
@@ -68,10 +66,8 @@ class Candidates:
 
     Attributes
     ----------
-    item : integer array of shape (n_candidates,)
-        The position of the training item, in ascending order.
-    to : integer array of shape (n_candidates,)
-        The class it would get.
+    item : integer array of shape (n_candidates,). The position of the training item, in ascending order.
+    to : integer array of shape (n_candidates,). The class it would get.
     """
 
     item: Positions
@@ -99,12 +95,9 @@ def flip_candidates(
 
     Parameters
     ----------
-    codes : integer array of shape (n_items,)
-        The training labels.
-    probabilities : array of shape (n_items, n_classes)
-        As `true_class_probabilities` gives them.
-    items : integer array, optional
-        The positions that may be cleaned; by default all.
+    codes : integer array of shape (n_items,). The training labels.
+    probabilities : array of shape (n_items, n_classes). As `true_class_probabilities` gives them.
+    items : integer array, optional. The positions that may be cleaned; by default all.
 
     Examples
     --------
@@ -134,10 +127,8 @@ class Retrained:
 
     Attributes
     ----------
-    scores : array of shape (n_candidates,)
-        The unbiased metric of each.
-    base : float
-        That of the model with the labels as they are.
+    scores : array of shape (n_candidates,). The unbiased metric of each.
+    base : float. That of the model with the labels as they are.
     predictions : integer array of shape (n_candidates, n_validation)
     base_predictions : integer array of shape (n_validation,)
     """
@@ -168,25 +159,18 @@ def retrained_scores(
 
     Parameters
     ----------
-    estimator : scikit-learn classifier
-        Cloned, never changed.
+    estimator : scikit-learn classifier. Cloned, never changed.
     X : array or sparse matrix of shape (n_train, n_features)
-    y : integer array of shape (n_train,)
-        Positions of the labels; models are fitted on ``scorer.classes[y]``.
+    y : integer array of shape (n_train,). Positions of the labels; models are fitted on ``scorer.classes[y]``.
     X_val : array or sparse matrix of shape (n_validation, n_features)
-    scorer : UnbiasedScorer
-        Of the validation items.
-    candidates : Candidates
-        Which label becomes which class, one for each model.
-    model : fitted classifier, optional
-        Of the labels as they are; trained if not given.
-    n_jobs : int, optional
-        As for joblib.
+    scorer : UnbiasedScorer. Of the validation items.
+    candidates : Candidates. Which label becomes which class, one for each model.
+    model : fitted classifier, optional. Of the labels as they are; trained if not given.
+    n_jobs : int, optional. As for joblib.
     warm_start : bool
         Start each training at the base model, for estimators that can (those with a parameter ``warm_start`` whose
         fit goes on from coefficients: linear models and networks; not ensembles, which would only add to their trees).
-    progress : callable, optional
-        Called with how many models are trained, and how many there are.
+    progress : callable, optional. Called with how many models are trained, and how many there are.
 
     Examples
     --------

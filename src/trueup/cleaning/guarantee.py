@@ -38,12 +38,9 @@ def check_until(
 
     Parameters
     ----------
-    labels : Labels
-        Checked items among them are right.
-    error : float
-        The share of all items whose label may be wrong in the end.
-    confidence : float
-        With which this holds, over the draw of the sample; whatever the votes are.
+    labels : Labels. Checked items among them are right.
+    error : float. The share of all items whose label may be wrong in the end.
+    confidence : float. With which this holds, over the draw of the sample; whatever the votes are.
     n_sample : int, optional
         How many items are drawn at random and checked first; by default as many as afford the wrong
         labels that votes let expect among them.

@@ -37,10 +37,8 @@ class LikelyWrong:
     Attributes
     ----------
     items : array of shape (n,)
-    labels : array of shape (n,)
-        The consolidated label of each.
-    chances : array of shape (n,)
-        The probability that it is wrong.
+    labels : array of shape (n,). The consolidated label of each.
+    chances : array of shape (n,). The probability that it is wrong.
     """
 
     items: Vocabulary = field(repr=False)
@@ -79,14 +77,10 @@ def likely_wrong(
 
     Parameters
     ----------
-    labels : Labels or LabelScan
-        Gold items are right and are left out, and so are items without votes.
-    noise : str or NoiseModel
-        With a confusion matrix for each labeler, known or fitted.
-    most : int
-        Labels that are told; of equal ones those whose items come first.
-    random_state : int, Generator or None
-        For matrices of labels that can only be drawn.
+    labels : Labels or LabelScan. Gold items are right and are left out, and so are items without votes.
+    noise : str or NoiseModel. With a confusion matrix for each labeler, known or fitted.
+    most : int. Labels that are told; of equal ones those whose items come first.
+    random_state : int, Generator or None. For matrices of labels that can only be drawn.
     engine : {"scipy", "numba", "torch", "dask"}, optional
         What works it out, "torch" for votes in memory, "dask" for votes that are scanned; see `trueup.engines`.
 
@@ -155,23 +149,16 @@ class CleaningProblem:
 
     Attributes
     ----------
-    estimator : scikit-learn classifier
-        Not fitted, with a seed of its own.
-    noise : NoiseModel
-        Fitted.
-    codes : integer array of shape (n_items,)
-        The consolidated label of each item; -1 for an item without votes.
-    group : integer array of shape (n_items,)
-        Which of `matrices` is the item's.
+    estimator : scikit-learn classifier. Not fitted, with a seed of its own.
+    noise : NoiseModel. Fitted.
+    codes : integer array of shape (n_items,). The consolidated label of each item; -1 for an item without votes.
+    group : integer array of shape (n_items,). Which of `matrices` is the item's.
     matrices : array of shape (n_groups, n_classes, n_classes)
         P(consolidated label | truth), rows the truth. The last one is the identity, for clean items.
     prior : array of shape (n_classes,)
-    trains, validates : boolean arrays of shape (n_items,)
-        The two parts; without a split both are all items.
-    costs : array of shape (n_items,)
-        What the oracle's look at each item costs.
-    positive : int
-        Code of the positive class.
+    trains, validates : boolean arrays of shape (n_items,). The two parts; without a split both are all items.
+    costs : array of shape (n_items,). What the oracle's look at each item costs.
+    positive : int. Code of the positive class.
     """
 
     estimator: Any
@@ -226,12 +213,9 @@ class CleaningState:
     ----------
     codes : integer array of shape (n_items,)
         The labels as they are: the oracle's where it spoke, else the consolidated votes.
-    clean : boolean array of shape (n_items,)
-        Items whose truth is known.
-    train, validation : integer arrays
-        The items of each part that have a label.
-    memo : dict
-        What strategies have worked out for this state.
+    clean : boolean array of shape (n_items,). Items whose truth is known.
+    train, validation : integer arrays. The items of each part that have a label.
+    memo : dict. What strategies have worked out for this state.
     """
 
     def __init__(self, problem: CleaningProblem, truth: Codes, scorer: UnbiasedScorer | None = None) -> None:

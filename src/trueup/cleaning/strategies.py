@@ -308,13 +308,10 @@ class ExpectedImprovement(CleaningStrategy):
 
     Parameters
     ----------
-    weigh : bool
-        Weigh by the uncertainty of the model; otherwise labels rank by EMI alone.
+    weigh : bool. Weigh by the uncertainty of the model; otherwise labels rank by EMI alone.
     belief : {"features", "votes"}
-    scale : float
-        s; the larger it is, the more the improvement decides.
-    how : {"auto", "fast", "shortlist", "exact"}
-        As for `expected_improvement`.
+    scale : float. s; the larger it is, the more the improvement decides.
+    how : {"auto", "fast", "shortlist", "exact"}. As for `expected_improvement`.
     refine : int, optional
         As for `expected_improvement`. By default 100 where labels rank by EMI alone, and 20 where weights leave it
         little to decide.

@@ -45,25 +45,18 @@ class UnbiasedScorer:
 
     Parameters
     ----------
-    codes : integer array of shape (n_items,)
-        The consolidated labels of the validation items.
+    codes : integer array of shape (n_items,). The consolidated labels of the validation items.
     matrices : array of shape (n_items, n_classes, n_classes) or (n_classes, n_classes)
         P(label | truth), rows the truth.
-    metric : str or Metric
-        Any metric of the confusion counts.
-    classes : sequence, optional
-        The names of the classes, for metrics of one class; by default 0, 1, ….
-    positive : optional
-        Which of two classes is the positive one; the last by default.
+    metric : str or Metric. Any metric of the confusion counts.
+    classes : sequence, optional. The names of the classes, for metrics of one class; by default 0, 1, ….
+    positive : optional. Which of two classes is the positive one; the last by default.
 
     Attributes
     ----------
-    weights : array of shape (n_items, n_classes)
-        w_j; zero for items left out.
-    n_used : int
-        The number of items that count.
-    linear : bool
-        Whether the metric is linear in the shares, so that gains add up to its change.
+    weights : array of shape (n_items, n_classes). w_j; zero for items left out.
+    n_used : int. The number of items that count.
+    linear : bool. Whether the metric is linear in the shares, so that gains add up to its change.
 
     References
     ----------
@@ -113,8 +106,7 @@ class UnbiasedScorer:
 
         Parameters
         ----------
-        predictions : integer array of shape (..., n_items)
-            Codes of the predicted classes.
+        predictions : integer array of shape (..., n_items). Codes of the predicted classes.
 
         Returns
         -------
@@ -163,8 +155,7 @@ class UnbiasedScorer:
 
         Parameters
         ----------
-        predictions : integer array of shape (n_items,)
-            Of the model that others are compared with.
+        predictions : integer array of shape (n_items,). Of the model that others are compared with.
 
         Returns
         -------
@@ -187,14 +178,10 @@ class UnbiasedScorer:
 
         Parameters
         ----------
-        base : array of shape (n_classes, n_classes)
-            The shares of the base model.
-        before : integer array of shape (n_columns,)
-            The base model's predictions for the items `columns`.
-        columns : integer array of shape (n_columns,)
-            The items on which models may differ.
-        predictions : integer array of shape (n_models, n_columns)
-            Their predictions there.
+        base : array of shape (n_classes, n_classes). The shares of the base model.
+        before : integer array of shape (n_columns,). The base model's predictions for the items `columns`.
+        columns : integer array of shape (n_columns,). The items on which models may differ.
+        predictions : integer array of shape (n_models, n_columns). Their predictions there.
 
         Returns
         -------

@@ -97,13 +97,10 @@ def surprises(rows: Rows, truth: Codes, systems: Sequence[int], prior_draws: The
 
     Parameters
     ----------
-    rows : Rows
-        The checked items, with a base that knows none of them.
+    rows : Rows. The checked items, with a base that knows none of them.
     truth : integer array of shape (n_checks,)
-    systems : sequence of int
-        The place of each system that has a feature, in the order of the features.
-    prior_draws : ThetaDraws
-        Draws without any checked item.
+    systems : sequence of int. The place of each system that has a feature, in the order of the features.
+    prior_draws : ThetaDraws. Draws without any checked item.
     """
     named = rows.named(rows.probabilities(prior_draws.beta, prior_draws.gamma))
     found = []

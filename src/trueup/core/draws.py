@@ -20,12 +20,9 @@ def draw_truths(
 
     Parameters
     ----------
-    known : integer array of shape (n_rows,)
-        The class of checked items, -1 for all others.
-    each : int
-        Truths for each θ.
-    times : array of shape (n_rows,), optional
-        How many items each row stands for.
+    known : integer array of shape (n_rows,). The class of checked items, -1 for all others.
+    each : int. Truths for each θ.
+    times : array of shape (n_rows,), optional. How many items each row stands for.
 
     Returns
     -------

@@ -93,12 +93,9 @@ def build_features(
     base : array of shape (n_items, n_classes)
     codes : integer array of shape (n_systems, n_items)
         The class that each system names, -1 for none. Equal systems count once.
-    scores : array of shape (n_scorers, n_items), optional
-        Of the positive class, as `standard_scores` gives them.
-    slices : integer array of shape (n_items,), optional
-        -1 for none.
-    with_classes : bool
-        Whether the shares of classes may differ from what votes say.
+    scores : array of shape (n_scorers, n_items), optional. Of the positive class, as `standard_scores` gives them.
+    slices : integer array of shape (n_items,), optional. -1 for none.
+    with_classes : bool. Whether the shares of classes may differ from what votes say.
     """
     chosen, n_levels = choose_features(
         base, codes, scores=scores, positive=positive, slices=slices, with_classes=with_classes

@@ -174,8 +174,7 @@ class Checks:
         ----------
         beta : array of shape (1,)
         gamma : array of shape (1, n_features)
-        slopes : array of shape (1 + n_features, n_dimensions)
-            d (β, γ) / d point.
+        slopes : array of shape (1 + n_features, n_dimensions). d (β, γ) / d point.
         """
         rows, n = self.rows, len(self.truth)
         chances = rows.probabilities(beta, gamma)[:, :, 0]

@@ -21,16 +21,12 @@ class CrowdPrior:
 
     Attributes
     ----------
-    level_scale : float
-        τ, the scale of arcsin √level.
-    slope, slope_scale : float
-        Mean and standard deviation of β, the power to which the base is believed.
+    level_scale : float. τ, the scale of arcsin √level.
+    slope, slope_scale : float. Mean and standard deviation of β, the power to which the base is believed.
     part_share : float
         The part of the variance of a level that is the own of a slice of the items, or of one predicted class.
-    degrees : float
-        Degrees of freedom of the Student t.
-    n_sets, n_families : int
-        What it was fitted to.
+    degrees : float. Degrees of freedom of the Student t.
+    n_sets, n_families : int. What it was fitted to.
     """
 
     level_scale: float = 0.095

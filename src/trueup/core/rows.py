@@ -28,14 +28,10 @@ class Rows:
 
     Attributes
     ----------
-    log_base : array of shape (n_rows, n_classes)
-        log f.
-    targets : integer array of shape (n_features, n_rows)
-        The class t that each feature names.
-    values : array of shape (n_features, n_rows)
-        x.
-    weights : array of shape (n_rows,)
-        What each row counts for in a level.
+    log_base : array of shape (n_rows, n_classes). log f.
+    targets : integer array of shape (n_features, n_rows). The class t that each feature names.
+    values : array of shape (n_features, n_rows). x.
+    weights : array of shape (n_rows,). What each row counts for in a level.
     offset : array of shape (n_rows, n_classes), optional
         What is added to β log f, where a class stands for many; see `trueup.core.slots`.
     """

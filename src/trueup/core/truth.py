@@ -42,20 +42,15 @@ class TruthModel:
 
     Attributes
     ----------
-    base : array of shape (n_items, n_classes)
-        P(class | votes); see `trueup.core.base`.
-    codes : integer array of shape (n_systems, n_items)
-        The class that each system names, -1 for none.
-    scores : array of shape (n_scorers, n_items), optional
-        Scores of the positive class, NaN for none.
+    base : array of shape (n_items, n_classes). P(class | votes); see `trueup.core.base`.
+    codes : integer array of shape (n_systems, n_items). The class that each system names, -1 for none.
+    scores : array of shape (n_scorers, n_items), optional. Scores of the positive class, NaN for none.
     centres : array of shape (n_levels,), optional
         The levels that votes let expect, where these are not the means of the base; see `own_centres`.
     slices, clusters : integer arrays of shape (n_items,), optional
     weights : array of shape (n_items,), optional
-    times : array of shape (n_items,), optional
-        How many items each stands for, where these are some of many.
-    may_sample : bool
-        Whether some items may stand for all where there are very many.
+    times : array of shape (n_items,), optional. How many items each stands for, where these are some of many.
+    may_sample : bool. Whether some items may stand for all where there are very many.
     """
 
     labels: Labels = field(repr=False)
@@ -229,8 +224,7 @@ class TruthModel:
 
         Parameters
         ----------
-        drawn : integer array of shape (n,)
-            Places among the items that truths are drawn of.
+        drawn : integer array of shape (n,). Places among the items that truths are drawn of.
 
         Returns
         -------

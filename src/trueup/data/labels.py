@@ -202,20 +202,15 @@ class Labels(Votes):
     gold_chance : float array of shape (n_items,)
         The chance with which a vetted item was drawn (its inclusion probability); NaN where it was chosen or not
         vetted.
-    n_missing : int
-        Rows declared missing and left out.
+    n_missing : int. Rows declared missing and left out.
     abstentions : array of shape (n_labelers,)
         Declared abstentions of each labeler, whether ignored or kept as an answer.
-    abstain_policy : {"ignore", "answer"}
-        What was done with abstentions.
+    abstain_policy : {"ignore", "answer"}. What was done with abstentions.
     unanswered : scipy.sparse.csr_array of shape (n_items, n_labelers * 2), optional
         Where the rows declared missing (even columns) and the abstentions (odd columns) were; None if there are none.
-    fixed_classes : bool
-        Whether the classes were named by the user, so that no others can come in with gold.
-    item_table : ItemTable
-        What is known of the items besides their votes; see `with_items`.
-    labeler_table : ItemTable
-        What is known of the labelers; see `with_labelers`.
+    fixed_classes : bool. Whether the classes were named by the user, so that no others can come in with gold.
+    item_table : ItemTable. What is known of the items besides their votes; see `with_items`.
+    labeler_table : ItemTable. What is known of the labelers; see `with_labelers`.
     crowds : frozenset
         The labelers that each stand for many anonymous ones (`from_counts`): their votes on an item are of different
         people, where those of any other labeler are one person's, who wavers.
@@ -361,8 +356,7 @@ class Labels(Votes):
             are numbered from 0. None for the labeler: nobody knows who voted, and the votes are of a crowd.
         classes, missing, abstain, abstain_policy, duplicates
             As in `from_frame`. Of a matrix -1 is an abstention: a labeling function that passes says something.
-        labelers : sequence, optional
-            The names of the labeling functions of a matrix.
+        labelers : sequence, optional. The names of the labeling functions of a matrix.
 
         Examples
         --------
@@ -459,8 +453,7 @@ class Labels(Votes):
             A row of a frame without a label is not vetted. A class that nobody voted for becomes one of the classes,
             unless these were named with ``classes=``; every vote on such an item is then an error of whoever gave it,
             and `notes` says so. A name that is a class but for case, blanks or one typing error is refused.
-        item, label : str
-            The columns of a frame.
+        item, label : str. The columns of a frame.
         drawn : {"chosen", "random"} or mapping from item to probability, optional
             How the items came to be vetted; kept for each item in `gold_chance`. "chosen": by someone, or for a reason;
             their truth says nothing sure of other items. "random": by a simple random sample of all items of these
@@ -474,8 +467,7 @@ class Labels(Votes):
         role : {"fit", "check"}
             Use them when fitting (their truth is then fixed), or keep them aside to check a fit. An item has one role,
             the last it was given.
-        correct : bool
-            Allow truths that differ from those told before.
+        correct : bool. Allow truths that differ from those told before.
 
         Examples
         --------
@@ -527,12 +519,9 @@ class Labels(Votes):
         ----------
         frame : pandas, polars or pyarrow frame, or a dict of columns
             A row for each item. Rows that repeat an item must agree; a null says nothing.
-        item : str
-            The column that names the item.
-        columns : str or sequence of str, optional
-            The columns to take; by default all but that of the item.
-        unknown : {"error", "ignore"}
-            A row for an item that is not in the labels: an error, or left out.
+        item : str. The column that names the item.
+        columns : str or sequence of str, optional. The columns to take; by default all but that of the item.
+        unknown : {"error", "ignore"}. A row for an item that is not in the labels: an error, or left out.
 
         Examples
         --------
@@ -568,14 +557,10 @@ class Labels(Votes):
 
         Parameters
         ----------
-        frame : pandas, polars or pyarrow frame, or a dict of columns
-            A row for each labeler.
-        labeler : str
-            The column that names the labeler.
-        columns : str or sequence of str, optional
-            The columns to take; by default all but that of the labeler.
-        unknown : {"error", "ignore"}
-            A row for a labeler without votes: an error, or left out.
+        frame : pandas, polars or pyarrow frame, or a dict of columns. A row for each labeler.
+        labeler : str. The column that names the labeler.
+        columns : str or sequence of str, optional. The columns to take; by default all but that of the labeler.
+        unknown : {"error", "ignore"}. A row for a labeler without votes: an error, or left out.
 
         Examples
         --------
@@ -697,10 +682,8 @@ class Labels(Votes):
 
         Parameters
         ----------
-        backend : {"pandas", "polars", "pyarrow"}, optional
-            By default the first that is installed.
-        with_items, with_text : bool
-            Whether to add the columns of the items, and those of long text too.
+        backend : {"pandas", "polars", "pyarrow"}, optional. By default the first that is installed.
+        with_items, with_text : bool. Whether to add the columns of the items, and those of long text too.
         """
         item, columns = vote_columns(self)
         for name, values in self.item_table.columns.items() if with_items else ():

@@ -51,19 +51,15 @@ class Pairs:
 
     Attributes
     ----------
-    contests : list of (item, first, second)
-        In canonical order: the first system before the second by name.
+    contests : list of (item, first, second). In canonical order: the first system before the second by name.
     contest, judge, shown, verdict : integer array of shape (n_verdicts,)
         Of each verdict: its contest, the judge, the order it was shown in (0 as named, 1 reversed, 2 unknown), and who
         won, in canonical order: 0 the first, 1 the second, 2 nobody.
-    gold : dict from contest to "first", "second" or "tie"
-        Verdicts that are taken to be right.
+    gold : dict from contest to "first", "second" or "tie". Verdicts that are taken to be right.
     drawn : dict from contest to "chosen", "random" or probability
         How each of these contests was drawn; see `Labels.with_gold`.
-    n_open : int
-        Rows of the table that name no winner.
-    notes : tuple of str
-        Of the export of a tool, what was made of it.
+    n_open : int. Rows of the table that name no winner.
+    notes : tuple of str. Of the export of a tool, what was made of it.
     """
 
     systems: Vocabulary

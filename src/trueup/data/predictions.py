@@ -54,10 +54,8 @@ class Predictions:
         Parameters
         ----------
         values : sequence of shape (n_items,) or mapping
-        items : sequence, optional
-            The item of each value. Without it values follow ``labels.items``.
-        system : hashable
-            The name of the system.
+        items : sequence, optional. The item of each value. Without it values follow ``labels.items``.
+        system : hashable. The name of the system.
 
         Examples
         --------
@@ -118,14 +116,11 @@ class Predictions:
         Parameters
         ----------
         scores : array of shape (n_items,)
-        items : sequence, optional
-            The item of each score. Without it scores follow ``labels.items``.
-        positive : hashable, optional
-            The class the scores speak for; the second of two classes by default.
+        items : sequence, optional. The item of each score. Without it scores follow ``labels.items``.
+        positive : hashable, optional. The class the scores speak for; the second of two classes by default.
         threshold : float or None
             A score of at least this is the positive class, a lower one the other. None: scores alone.
-        system : hashable
-            The name of the system.
+        system : hashable. The name of the system.
         """
         values = as_floats(scores, "scores")
         if values.ndim != 1:
@@ -155,12 +150,9 @@ class Predictions:
         ----------
         item : str, list of str or None
             The column of items, or those that name one together; None to follow ``labels.items``.
-        prediction, score : str
-            The columns of hard classes and of scores; one of them is enough.
-        probabilities : mapping from class to column, optional
-            The columns of class probabilities.
-        system : str, optional
-            The column that names the system of a row; by default "system", where there is one.
+        prediction, score : str. The columns of hard classes and of scores; one of them is enough.
+        probabilities : mapping from class to column, optional. The columns of class probabilities.
+        system : str, optional. The column that names the system of a row; by default "system", where there is one.
         positive, threshold
             As in `from_scores`; the threshold matters only where there is no column of hard classes.
         """
@@ -198,8 +190,7 @@ class Predictions:
 
         Parameters
         ----------
-        min_votes : int
-            Labelers with fewer votes for a class are left out.
+        min_votes : int. Labelers with fewer votes for a class are left out.
         """
         item, labeler, answer, times = labels.vote_table()
         order = np.lexsort((answer, -times, item, labeler))  # of several votes on an item the most frequent counts

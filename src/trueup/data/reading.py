@@ -43,16 +43,12 @@ def read_items(
 
     Parameters
     ----------
-    path : path, "-", file-like, frame or dict of columns
-        The file; "-" is standard input.
-    item : str
-        The column that names the item.
-    columns : sequence of str, optional
-        The columns to read; by default all.
+    path : path, "-", file-like, frame or dict of columns. The file; "-" is standard input.
+    item : str. The column that names the item.
+    columns : sequence of str, optional. The columns to read; by default all.
     labels : Labels, optional
         The labels they belong to. Text from a csv file is then read as the names these labels have.
-    file_format : {"csv", "tsv", "jsonl", "parquet"}, optional
-        The format, where the suffix does not tell.
+    file_format : {"csv", "tsv", "jsonl", "parquet"}, optional. The format, where the suffix does not tell.
     """
     names, values = read_named_rows(path, item, role="item", columns=columns, labels=labels, file_format=file_format)
     return {"item": names, **values}
@@ -87,13 +83,11 @@ def write_labels(
 
     Parameters
     ----------
-    path : path
-        The file of the votes.
+    path : path. The file of the votes.
     items : path, optional
         The file of what is known of the items, a row for each, which `read_labels` takes as `items`; without it their
         columns are not written.
-    file_format : {"csv", "tsv", "jsonl", "parquet"}, optional
-        The format of both, where the suffix does not tell.
+    file_format : {"csv", "tsv", "jsonl", "parquet"}, optional. The format of both, where the suffix does not tell.
     """
     if items is not None and not labels.item_columns:
         raise InvalidLabels("there are no item columns to write, got none; add them with labels.with_items")

@@ -80,10 +80,8 @@ def coco_scores(found: Shapes, objects: Shapes) -> CocoScores:
 
     Parameters
     ----------
-    found : Shapes
-        Of one system, with scores.
-    objects : Shapes
-        Of one annotator. Where both have masks these are compared, else the boxes.
+    found : Shapes. Of one system, with scores.
+    objects : Shapes. Of one annotator. Where both have masks these are compared, else the boxes.
 
     Examples
     --------

@@ -61,10 +61,8 @@ class Deck:
 
     Attributes
     ----------
-    drawn : dict
-        How they were drawn, and of what; goes into the page and comes back with the answers.
-    n_tiles : int
-        All tiles of all images, of which some were drawn.
+    drawn : dict. How they were drawn, and of what; goes into the page and comes back with the answers.
+    n_tiles : int. All tiles of all images, of which some were drawn.
     """
 
     pool: Pool = field(repr=False)
@@ -95,17 +93,14 @@ def make_deck(
 
     Parameters
     ----------
-    n_candidates : int
-        Candidates drawn at random, each with the same chance; all of them where there are fewer.
-    n_tiles : int
-        Tiles drawn at random, in which the vetter looks for objects without an outline.
+    n_candidates : int. Candidates drawn at random, each with the same chance; all of them where there are fewer.
+    n_tiles : int. Tiles drawn at random, in which the vetter looks for objects without an outline.
     n_planted : int, optional
         Places where nobody drew anything, shown as candidates; by default one for ten candidates.
     n_hidden : int, optional
         Further tiles from which the outline of an object that nobody doubts is taken; by default one for five tiles.
         Fewer where there is no such object in a tile that was not drawn.
-    split : int
-        Each image has split × split tiles.
+    split : int. Each image has split × split tiles.
 
     Examples
     --------
@@ -210,19 +205,14 @@ class Vetted:
 
     Attributes
     ----------
-    labels : Labels
-        Of the pool, with what was vetted as gold that was drawn at random.
-    missed : MissedObjects or None
-        From the tiles, if any was searched.
-    n_planted, n_accepted : int
-        Places where nothing is that were answered, and those taken for objects.
-    answers : mapping from answer to int
-        How often each was given about candidates.
+    labels : Labels. Of the pool, with what was vetted as gold that was drawn at random.
+    missed : MissedObjects or None. From the tiles, if any was searched.
+    n_planted, n_accepted : int. Places where nothing is that were answered, and those taken for objects.
+    answers : mapping from answer to int. How often each was given about candidates.
     n_hidden, n_noticed : int
         Tiles without the outline of an object that were searched, and those in which it was noticed. Where only a
         number was answered, any number but 0 counts as noticed.
-    n_left_out : int
-        Tiles without an answer that came before searched ones, or of which nobody could tell.
+    n_left_out : int. Tiles without an answer that came before searched ones, or of which nobody could tell.
     """
 
     labels: Labels = field(repr=False)
@@ -284,12 +274,9 @@ def read_answers(path: str | PathLike[str], pool: Pool, *, random_state: int = 0
 
     Parameters
     ----------
-    path : path
-        The file of answers that the page saves.
-    pool : Pool
-        The same that the cards were made of.
-    random_state : int
-        Of the draws of the number of missed objects.
+    path : path. The file of answers that the page saves.
+    pool : Pool. The same that the cards were made of.
+    random_state : int. Of the draws of the number of missed objects.
     """
     content = load_json(path)
     if not isinstance(content, Mapping) or content.get("format") != FORMAT or not {"deck", "answers"} <= set(content):
@@ -319,8 +306,7 @@ def take_answers(deck: Deck, answers: Mapping[str, Any], *, file: str = "the ans
     answers : mapping from number to answer
         About candidates one of `ANSWERS`, about tiles a list of points, each an object without an outline, or their
         number. Points beside the tile do not count: they are in another one.
-    file : str
-        What errors call them.
+    file : str. What errors call them.
     """
     numbers = deck.numbered
     strange = [key for key in answers if key not in numbers]

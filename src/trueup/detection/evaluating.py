@@ -38,8 +38,7 @@ def evaluate_at_cuts(
 
     Parameters
     ----------
-    pool : Pool
-        Of `match`.
+    pool : Pool. Of `match`.
     cuts : sequence of float
         The overlaps, each as `iou` of `match`; all else is as the pool was made, also a `join` that was told.
     labels : Labels, optional
@@ -247,10 +246,8 @@ def evaluate(
 
     Parameters
     ----------
-    pool : Pool
-        See `match`.
-    system : str, optional
-        Which detector, where the pool has several.
+    pool : Pool. See `match`.
+    system : str, optional. Which detector, where the pool has several.
     labels : Labels, optional
         ``pool.labels`` with gold, e.g. ``pool.labels.with_gold({"7/3": "object"}, drawn="random")``.
     metrics : sequence of str
@@ -259,12 +256,10 @@ def evaluate(
         (the mean sensitivity at 1/8, 1/4, … 8 false detections of an image); "panoptic_quality" (at `threshold`, for
         segments that partition an image). Recall and all that rests on it is *of the pool* unless `missed` says how
         many objects nobody drew; "pool_recall" always is.
-    threshold : float
-        The score from which on a detection is reported.
+    threshold : float. The score from which on a detection is reported.
     missed : MissedObjects, optional
         How many objects are no candidates; see `missed_objects`. They have no areas: metrics by area leave them out.
-    by_class : bool
-        Whether each metric is given for each class too, as "ap50: cat".
+    by_class : bool. Whether each metric is given for each class too, as "ap50: cat".
     **options
         Of `trueup.evaluate`: noise, prior, level, random_state, …
 
@@ -304,8 +299,7 @@ def compare(
 
     Parameters
     ----------
-    pool : Pool
-        With two systems or more.
+    pool : Pool. With two systems or more.
     metric, labels, threshold, missed
         As for `evaluate`.
     **options

@@ -191,14 +191,10 @@ def fit_overlap(
 
     Parameters
     ----------
-    design : array of shape (n_pairs, n_columns)
-        From `design_matrix`.
-    overlaps : array of shape (n_pairs,)
-        Of masks.
-    thresholds : array of shape (n_thresholds,)
-        Increasing.
-    ridge : float
-        How strongly weights are drawn towards 0: a normal prior with this precision.
+    design : array of shape (n_pairs, n_columns). From `design_matrix`.
+    overlaps : array of shape (n_pairs,). Of masks.
+    thresholds : array of shape (n_thresholds,). Increasing.
+    ridge : float. How strongly weights are drawn towards 0: a normal prior with this precision.
 
     Examples
     --------

@@ -33,10 +33,8 @@ class Tiles:
     Attributes
     ----------
     image : integer array of shape (n_tiles,)
-    boxes : array of shape (n_tiles, 4)
-        Left edge, top edge, width, height.
-    names : tuple of str
-        Image, row and column.
+    boxes : array of shape (n_tiles, 4). Left edge, top edge, width, height.
+    names : tuple of str. Image, row and column.
     """
 
     images: Images
@@ -87,8 +85,7 @@ class MissedObjects:
     Attributes
     ----------
     draws : array of shape (n_draws, n_categories)
-    n_seen : int
-        Objects without an outline in the tiles that were searched.
+    n_seen : int. Objects without an outline in the tiles that were searched.
     """
 
     draws: Floats = field(repr=False)
@@ -112,8 +109,7 @@ def missed_objects(
     ----------
     counts : array of shape (n_searched,) or (n_searched, n_categories)
         Objects without an outline in each tile that was searched; an object is in the tile of its centre.
-    n_tiles : int
-        All tiles of all images.
+    n_tiles : int. All tiles of all images.
 
     Examples
     --------

@@ -98,15 +98,12 @@ class Found:
     ----------
     scores : array of shape (n,)
     category : integer array of shape (n,)
-    candidate : integer array of shape (n,)
-        Where each lies in the pool.
+    candidate : integer array of shape (n,). Where each lies in the pool.
     is_first : boolean array of shape (n,)
         Whether it is the one that counts there; the others are duplicates, wrong whatever the truth is.
-    overlap : array of shape (n,)
-        With the shape of its candidate.
+    overlap : array of shape (n,). With the shape of its candidate.
     boxes : array of shape (n, 4)
-    areas : array of shape (n,), optional
-        By default of the boxes.
+    areas : array of shape (n,), optional. By default of the boxes.
     """
 
     scores: Floats
@@ -144,14 +141,11 @@ class Pool:
     image, category : integer arrays of shape (n_candidates,)
     boxes : array of shape (n_candidates, 4)
         The median of the shapes that annotators drew, or systems where no annotator drew one.
-    masks : tuple of Mask or None
-        The shape that is most like the others.
+    masks : tuple of Mask or None. The shape that is most like the others.
     votes : integer array of shape (n_annotators, n_candidates)
         1 drawn, 0 not drawn by who looked, -1 unknown, as in a crowd region of who drew one there.
-    iou : float
-        The overlap from which on a detection is at a candidate.
-    matching : Matching or None
-        What it was made of.
+    iou : float. The overlap from which on a detection is at a candidate.
+    matching : Matching or None. What it was made of.
     areas : array of shape (n_candidates,), optional
         In square pixels, of the masks where there are some, as COCO tells small from large; by default of the boxes.
     """
@@ -258,21 +252,15 @@ def match(
 
     Parameters
     ----------
-    found : Shapes or None
-        Detections with scores, of one system or several.
-    objects : Shapes
-        Of one annotator or several.
-    iou : float
-        The overlap with a candidate's shape from which on a detection is at it.
-    shape : {"box", "mask"}, optional
-        What is compared; by default masks where both have them.
+    found : Shapes or None. Detections with scores, of one system or several.
+    objects : Shapes. Of one annotator or several.
+    iou : float. The overlap with a candidate's shape from which on a detection is at it.
+    shape : {"box", "mask"}, optional. What is compared; by default masks where both have them.
     same_class : bool
         Whether shapes of different classes are different candidates; else the candidate has the class that most drew,
         of several such classes the one with more shapes in all images.
-    by_centre : bool
-        For small things such as cells: shapes whose centres lie in each other are at the same place.
-    join : float, optional
-        The mean overlap from which on shapes of annotators are one candidate; by default `iou`.
+    by_centre : bool. For small things such as cells: shapes whose centres lie in each other are at the same place.
+    join : float, optional. The mean overlap from which on shapes of annotators are one candidate; by default `iou`.
 
     Examples
     --------

@@ -45,8 +45,7 @@ def read_coco(files: Files, *, labeler: str | None = None, seen: str | None = "a
     ----------
     files : path, or mapping from annotators to paths
         JSON, perhaps gzipped. One path alone is an annotator with the file's name.
-    labeler : str, optional
-        The field of an annotation that names its annotator, where one file holds those of several.
+    labeler : str, optional. The field of an annotation that names its annotator, where one file holds those of several.
     seen : {"all", None}
         Who looked at which image: each annotator at all images of their file (of the whole file, where a field names
         them), so that not to draw an object is a vote against it; or nobody knows, and it is an abstention.
@@ -353,19 +352,15 @@ def read_annotations(
 
     Parameters
     ----------
-    files : mapping from names to paths
-        A file or folder for each annotator, or one that holds several (`labeler`).
+    files : mapping from names to paths. A file or folder for each annotator, or one that holds several (`labeler`).
     labeler : str, optional
         The field of COCO's annotations, or the column of a table, that names the annotator; in tables the columns
         "labeler" and "annotator" are found by themselves.
-    seen : {"all", None}
-        Whether each annotator looked at all images of their file, or nobody knows.
-    categories : sequence of str, optional
-        Names of the classes 0, 1, …; YOLO's texts need them.
+    seen : {"all", None}. Whether each annotator looked at all images of their file, or nobody knows.
+    categories : sequence of str, optional. Names of the classes 0, 1, …; YOLO's texts need them.
     sizes : mapping from images to (width, height), optional
         Of images whose file does not tell; these are also images that were looked at and have no box.
-    image : str
-        The column of a table that names the image.
+    image : str. The column of a table that names the image.
     shape : {"box", "mask"}, optional
         "box" leaves masks aside, so that files with masks and files with boxes alone go together.
     """
@@ -400,15 +395,12 @@ def read_detections(
 
     Parameters
     ----------
-    files : mapping from names to paths
-        A file or folder for each system, or a table that holds several (`system`).
+    files : mapping from names to paths. A file or folder for each system, or a table that holds several (`system`).
     objects : Shapes
         What `read_annotations` gave: detections are in these images, which are known by id, file name, or file name
         without its ending.
-    system : str, optional
-        The column of a table that names the system; "system" is found by itself.
-    categories : sequence of str, optional
-        As for `read_annotations`.
+    system : str, optional. The column of a table that names the system; "system" is found by itself.
+    categories : sequence of str, optional. As for `read_annotations`.
     unknown : {"error", "drop"}
         What to do with detections in other images: refuse the file, or leave them out with a warning.
     image, shape

@@ -102,24 +102,16 @@ def boxes_from_arrays(
 
     Parameters
     ----------
-    image : sequence of length n
-        The name of the image of each box.
-    boxes : array of shape (n, 4)
-        Left edge, top edge, width, height.
-    category, source : sequences of length n, optional
-        Classes and annotators (or systems); by default all are one.
-    scores : array of shape (n,), optional
-        From 0 to 1, for systems.
-    images : sequence of names, or Images, optional
-        All images, also those in which nothing is.
-    categories : sequence, optional
-        All classes in their order.
+    image : sequence of length n. The name of the image of each box.
+    boxes : array of shape (n, 4). Left edge, top edge, width, height.
+    category, source : sequences of length n, optional. Classes and annotators (or systems); by default all are one.
+    scores : array of shape (n,), optional. From 0 to 1, for systems.
+    images : sequence of names, or Images, optional. All images, also those in which nothing is.
+    categories : sequence, optional. All classes in their order.
     seen : boolean array of shape (n_sources, n_images), optional
         Who looked at which image, in the order of the sorted sources and images.
-    name : str
-        The source where none is told.
-    file : str, optional
-        What errors call the boxes; by default as `name`.
+    name : str. The source where none is told.
+    file : str, optional. What errors call the boxes; by default as `name`.
     """
     table = np.asarray(boxes, dtype=float).reshape(-1, 4)
     n = len(table)
@@ -200,20 +192,14 @@ def read_boxes(
     ----------
     path : path, "-" or file-like
         csv, tsv, jsonl or parquet, with columns x, y, w, h (or width, height), or x1, y1, x2, y2 (or xmin, …).
-    image : str
-        The column that names the image.
+    image : str. The column that names the image.
     source : str, optional
         The column of the annotator or system; by default "labeler", "annotator" or "system" where there is one.
-    category : str, optional
-        The column of the class; by default "category", "class" or "label" where there is one.
-    score : str
-        The column of scores; without it these are annotations.
-    images : Images or sequence of names, optional
-        All images, also those in which nothing was drawn.
-    seen : {"all", None}
-        Of annotations: whether everybody looked at all images, or nobody knows who looked at which.
-    name : str
-        The annotator or system where no column names them.
+    category : str, optional. The column of the class; by default "category", "class" or "label" where there is one.
+    score : str. The column of scores; without it these are annotations.
+    images : Images or sequence of names, optional. All images, also those in which nothing was drawn.
+    seen : {"all", None}. Of annotations: whether everybody looked at all images, or nobody knows who looked at which.
+    name : str. The annotator or system where no column names them.
     file_format : {"csv", "tsv", "jsonl", "parquet"}, optional
 
     Examples
@@ -292,8 +278,7 @@ def read_yolo(
     ----------
     folders : path, or mapping from annotators or systems to paths
         Folders of .txt files named as the images. An image without boxes has an empty file.
-    categories : sequence of str
-        The names of the classes 0, 1, …
+    categories : sequence of str. The names of the classes 0, 1, …
     sizes : mapping from images to (width, height), optional
         In pixels. Without it images are 1 × 1, which leaves overlaps as they are, and areas without meaning.
     """
@@ -358,8 +343,7 @@ def read_voc(folders: Folders) -> Shapes:
 
     Parameters
     ----------
-    folders : path, or mapping from annotators to paths
-        Folders of .xml files.
+    folders : path, or mapping from annotators to paths. Folders of .xml files.
     """
     named = folders if isinstance(folders, Mapping) else {Path(folders).name: folders}
     return join_shapes([_voc_folder(str(name), Path(path)) for name, path in named.items()])

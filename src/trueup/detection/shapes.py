@@ -184,12 +184,9 @@ class Images:
 
     Attributes
     ----------
-    ids : array of shape (n_images,)
-        Their names or numbers, each once.
-    sizes : array of shape (n_images, 2)
-        Width and height, nan where nobody said.
-    files : tuple of str
-        Of the pictures, "" where nobody said.
+    ids : array of shape (n_images,). Their names or numbers, each once.
+    sizes : array of shape (n_images, 2). Width and height, nan where nobody said.
+    files : tuple of str. Of the pictures, "" where nobody said.
     """
 
     ids: npt.NDArray[Any]
@@ -216,24 +213,15 @@ class Shapes:
 
     Attributes
     ----------
-    categories : tuple of str
-        Names of the classes, in the order of their codes.
-    sources : tuple of str
-        Names of the annotators or systems.
-    image, category, source : integer arrays of shape (n,)
-        Of each shape, as codes.
-    boxes : array of shape (n, 4)
-        Left edge, top edge, width, height, in pixels.
-    areas : array of shape (n,)
-        In square pixels, of the mask where there is one.
-    scores : array of shape (n,) or None
-        How sure a system is; None for annotators.
-    is_crowd : boolean array of shape (n,)
-        Regions with many objects that nobody told apart.
-    ids : array of shape (n,)
-        What the file calls each shape.
-    category_ids : array of shape (n_categories,)
-        What the file calls each class.
+    categories : tuple of str. Names of the classes, in the order of their codes.
+    sources : tuple of str. Names of the annotators or systems.
+    image, category, source : integer arrays of shape (n,). Of each shape, as codes.
+    boxes : array of shape (n, 4). Left edge, top edge, width, height, in pixels.
+    areas : array of shape (n,). In square pixels, of the mask where there is one.
+    scores : array of shape (n,) or None. How sure a system is; None for annotators.
+    is_crowd : boolean array of shape (n,). Regions with many objects that nobody told apart.
+    ids : array of shape (n,). What the file calls each shape.
+    category_ids : array of shape (n_categories,). What the file calls each class.
     seen : boolean array of shape (n_sources, n_images) or None
         Who looked at which image: there, not to draw something says that it is not there.
     """

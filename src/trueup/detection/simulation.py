@@ -20,8 +20,7 @@ class SimulatedBoxes:
 
     Attributes
     ----------
-    objects, found, truth : Shapes
-        What annotators drew, what systems found, and what is there.
+    objects, found, truth : Shapes. What annotators drew, what systems found, and what is there.
     """
 
     objects: Shapes
@@ -44,14 +43,10 @@ def simulate_boxes(
 
     Parameters
     ----------
-    objects_per_image : float
-        On average; the same share of decoys looks like objects.
-    miss : float
-        The share of objects that an annotator does not draw, on average: some objects are harder than others.
-    invent : float
-        The share of decoys that an annotator takes for objects.
-    blur : float
-        By how much edges are off, as a share of a side.
+    objects_per_image : float. On average; the same share of decoys looks like objects.
+    miss : float. The share of objects that an annotator does not draw, on average: some objects are harder than others.
+    invent : float. The share of decoys that an annotator takes for objects.
+    blur : float. By how much edges are off, as a share of a side.
     """
     rng = as_generator(random_state)
     n_things = rng.poisson(objects_per_image * 1.3, size=n_images)

@@ -42,12 +42,9 @@ class TilesToSearch:
 
     Attributes
     ----------
-    drawn : dict
-        As `Deck.drawn` has it.
-    n_tiles : int
-        All tiles of all images.
-    pictures : dict from number to str
-        The file of each card, in the order in which they are shown.
+    drawn : dict. As `Deck.drawn` has it.
+    n_tiles : int. All tiles of all images.
+    pictures : dict from number to str. The file of each card, in the order in which they are shown.
     hidden : tuple of str
         The numbers of the tiles from which an outline was taken, which measure the vetter and count nothing.
     """
@@ -102,16 +99,11 @@ class TileSearch(Session):
 
     Parameters
     ----------
-    tiles : TilesToSearch
-        What `save_for_app` wrote: ``TilesToSearch.read("app/tiles.json")``.
-    level : float
-        Of the interval.
-    random_state : int
-        Of the draws of the number.
-    storage : str or Storage, optional
-        Where the log is kept; see `trueup.storage`.
-    name : str, optional
-        Of the session in the storage.
+    tiles : TilesToSearch. What `save_for_app` wrote: ``TilesToSearch.read("app/tiles.json")``.
+    level : float. Of the interval.
+    random_state : int. Of the draws of the number.
+    storage : str or Storage, optional. Where the log is kept; see `trueup.storage`.
+    name : str, optional. Of the session in the storage.
 
     Examples
     --------
@@ -208,14 +200,10 @@ def read_searched(storage: str | Storage, pool: Pool, *, name: str | None = None
 
     Parameters
     ----------
-    storage : str or Storage
-        Where the session is kept, e.g. ``"sqlite:///tiles.vetting.db"``.
-    pool : Pool
-        The same that the tiles were drawn of.
-    name : str, optional
-        Of the session, where there are several about tiles.
-    random_state : int
-        Of the draws of the number of missed objects.
+    storage : str or Storage. Where the session is kept, e.g. ``"sqlite:///tiles.vetting.db"``.
+    pool : Pool. The same that the tiles were drawn of.
+    name : str, optional. Of the session, where there are several about tiles.
+    random_state : int. Of the draws of the number of missed objects.
 
     Returns
     -------

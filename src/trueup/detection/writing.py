@@ -45,10 +45,8 @@ def write_coco(
         "not_drawn_by" and "vetted". Its "area" is that of the pool, so of the mask where there is one.
     probabilities : array of shape (n_candidates,), optional
         P(object) of each; by default the share of annotators who drew it among those who looked.
-    labels : Labels, optional
-        ``pool.labels`` with gold: vetted candidates are what was said of them.
-    least : float
-        Candidates with less are left out.
+    labels : Labels, optional. ``pool.labels`` with gold: vetted candidates are what was said of them.
+    least : float. Candidates with less are left out.
     """
     looked = np.maximum((pool.votes >= 0).sum(axis=0), 1)
     chances = (pool.votes == 1).sum(axis=0) / looked if probabilities is None else np.array(probabilities, dtype=float)
@@ -149,8 +147,7 @@ def save_cards(
 
     Parameters
     ----------
-    deck : Deck
-        See `make_deck`.
+    deck : Deck. See `make_deck`.
     images : path, optional
         A folder of the photographs. Without it cards are drawn from the shapes alone, which is enough for a rehearsal.
     """
@@ -201,10 +198,8 @@ def save_for_app(deck: Deck, folder: str | PathLike[str], *, images: str | PathL
 
     Parameters
     ----------
-    deck : Deck
-        Of which the empty places and the tiles are taken.
-    folder : path
-        Is made where it is not there.
+    deck : Deck. Of which the empty places and the tiles are taken.
+    folder : path. Is made where it is not there.
     images : path, optional
         A folder of the photographs, which is then the one to serve. Without it a drawing of each candidate is written.
     """

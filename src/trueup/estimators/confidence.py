@@ -179,10 +179,8 @@ class BootstrapEstimate(DrawnEstimate):
 
     Parameters
     ----------
-    value : float
-        The estimate on the items themselves, kept as `mean` even outside of the bounds.
-    draws : array of shape (n_draws,)
-        The statistic of each resample; cut to the bounds.
+    value : float. The estimate on the items themselves, kept as `mean` even outside of the bounds.
+    draws : array of shape (n_draws,). The statistic of each resample; cut to the bounds.
     bounds, name
         As for `Estimate`.
     """

@@ -41,10 +41,8 @@ class JointPoint:
 
     Parameters
     ----------
-    means : (float, float)
-        The values of the two metrics.
-    names : (str, str)
-        What they are.
+    means : (float, float). The values of the two metrics.
+    names : (str, str). What they are.
     """
 
     means: tuple[float, float]
@@ -112,12 +110,9 @@ class DrawnCounts(CountsPosterior):
 
     Parameters
     ----------
-    draws : array of shape (n_draws, n_classes, n_classes)
-        Rows are the truth.
-    weights : array of shape (n_draws,), optional
-        Not negative; need not sum to 1.
-    truths : callable, optional
-        ``truths(n, rng)`` draws the truth of all items, shape (n, n_items).
+    draws : array of shape (n_draws, n_classes, n_classes). Rows are the truth.
+    weights : array of shape (n_draws,), optional. Not negative; need not sum to 1.
+    truths : callable, optional. ``truths(n, rng)`` draws the truth of all items, shape (n, n_items).
     """
 
     draws: Floats
@@ -198,10 +193,8 @@ class PointCounts(CountsPosterior):
 
     Parameters
     ----------
-    counts : array of shape (n_classes, n_classes)
-        Rows are the truth.
-    truths : integer array of shape (n_items,), optional
-        The truth the method settled on.
+    counts : array of shape (n_classes, n_classes). Rows are the truth.
+    truths : integer array of shape (n_items,), optional. The truth the method settled on.
     """
 
     def __init__(self, counts: npt.ArrayLike, truths: Codes | None = None) -> None:
@@ -288,12 +281,9 @@ class LatticeCounts(TwoClassCounts):
     ----------
     u, v : arrays of shape (n,)
         Pairs of counts: items of class 1 among those predicted as 1, and among those predicted as 0.
-    pmf : array of shape (n,)
-        Their probabilities, summing to 1.
-    n_positive, n_negative : int
-        How many items are predicted as 1 and as 0.
-    truths : callable, optional
-        As for `DrawnCounts`.
+    pmf : array of shape (n,). Their probabilities, summing to 1.
+    n_positive, n_negative : int. How many items are predicted as 1 and as 0.
+    truths : callable, optional. As for `DrawnCounts`.
 
     Examples
     --------
@@ -413,12 +403,9 @@ class NormalCounts(TwoClassCounts):
 
     Parameters
     ----------
-    mean_u, sd_u, mean_v, sd_v : float
-        Moments of the two counts.
-    n_positive, n_negative : int
-        How many items are predicted as 1 and as 0.
-    truths : callable, optional
-        As for `DrawnCounts`.
+    mean_u, sd_u, mean_v, sd_v : float. Moments of the two counts.
+    n_positive, n_negative : int. How many items are predicted as 1 and as 0.
+    truths : callable, optional. As for `DrawnCounts`.
     """
 
     def __init__(

@@ -34,13 +34,10 @@ class Curve:
     Attributes
     ----------
     kind : {"roc", "pr"}
-    thresholds : array of shape (n,)
-        A score at or above the threshold counts as positive.
-    x, y : array of shape (n,)
-        Posterior means: false-alarm rate and recall, or recall and precision.
+    thresholds : array of shape (n,). A score at or above the threshold counts as positive.
+    x, y : array of shape (n,). Posterior means: false-alarm rate and recall, or recall and precision.
     x_interval, y_interval : array of shape (n, 2)
-    draws : array of shape (n, n_draws, 2)
-        Joint draws of both at each threshold, for `heat_map`.
+    draws : array of shape (n, n_draws, 2). Joint draws of both at each threshold, for `heat_map`.
     """
 
     kind: CurveKind
@@ -181,14 +178,11 @@ class Sensitivity:
 
     Attributes
     ----------
-    dependence : array
-        From 0, errors are independent, to 1, one kind of error always comes with the other.
+    dependence : array. From 0, errors are independent, to 1, one kind of error always comes with the other.
     error : array
         The true error rate at each; the ends are the bounds of Lam and Stork (2003) for non-negative dependence.
-    apparent : float
-        The error rate against the most probable labels.
-    mislabeling : float
-        The expected error rate of those labels.
+    apparent : float. The error rate against the most probable labels.
+    mislabeling : float. The expected error rate of those labels.
     """
 
     dependence: Floats

@@ -56,8 +56,7 @@ def bayes(
         Metrics of these items, or of the population they came from (whose class shares are the prior).
     n_draws : int
         Draws, where draws are needed; of truths and matrices together at most 4,000, and fewer of very many items.
-    random_state : int, Generator or None
-        Used where draws are needed.
+    random_state : int, Generator or None. Used where draws are needed.
 
     Returns
     -------

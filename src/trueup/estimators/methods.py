@@ -74,8 +74,7 @@ def bayes_learned(
 
     Parameters
     ----------
-    predictions : integer array of shape (n_items,)
-        Codes of the predicted classes, -1 for none.
+    predictions : integer array of shape (n_items,). Codes of the predicted classes, -1 for none.
     model, **sampling
         See `trueup.noise.sample`.
     target : {"sample", "population"}
@@ -108,16 +107,13 @@ class Method:
     sees : {"problem", "votes", "noise"}
         "problem": ``solve(problem, …)`` with arrays only, a `Problem`. "votes": ``solve(labels, codes, …)`` with the
         codes of the predictions. "noise": ``solve(labels, codes, noise=model, …)``.
-    targets : tuple of str
-        What it can be about, the default first.
-    noise : str, optional
-        The noise model that it needs where the caller names none; by default that of all doors.
+    targets : tuple of str. What it can be about, the default first.
+    noise : str, optional. The noise model that it needs where the caller names none; by default that of all doors.
     draws_noise : bool
         Whether it takes a noise model that is drawn together with the truth; else the model is fitted first.
     needs : str, optional
         What it cannot do without beyond predictions and votes, by the name of the argument; files do not hold it.
-    description : str
-        One sentence for the command line and the report.
+    description : str. One sentence for the command line and the report.
     """
 
     solve: Callable[..., Solution]

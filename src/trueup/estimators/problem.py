@@ -31,8 +31,7 @@ class Problem:
         The predicted class of each item; -1 if there is none, and then the item does not count in metrics.
     log_likelihood : array of shape (n_items, n_classes)
         Log p(votes of the item | class), up to a constant for each item; -inf for an impossible class.
-    prior : array of shape (n_classes,)
-        P(class).
+    prior : array of shape (n_classes,). P(class).
     gold : integer array of shape (n_items,), optional
         The known class of each item, -1 where unknown. A known truth enters every method as it is.
 
@@ -115,18 +114,15 @@ class Solution:
 
     Parameters
     ----------
-    counts : CountsPosterior
-        The answer; a metric of it is an `Estimate`.
+    counts : CountsPosterior. The answer; a metric of it is an `Estimate`.
     confusion : array of shape (n_classes, n_classes), optional
         The method's estimate of P(prediction | truth), rows the truth (the operating point); None if it has none.
     trace : array of shape (n_iter + 1, n_classes, n_classes), optional
         The estimates of an iterative method from its start on.
     n_iter, converged
         How many iterations, and whether they settled.
-    diagnostics : mapping
-        Numbers that tell how far the computation can be trusted, e.g. ``{"r_hat": 1.01}``.
-    notes : tuple of str
-        Sentences a user should read.
+    diagnostics : mapping. Numbers that tell how far the computation can be trusted, e.g. ``{"r_hat": 1.01}``.
+    notes : tuple of str. Sentences a user should read.
     truth : array of shape (n_items, n_classes), optional
         P(class) of each item given votes, predictions and all that was drawn with them.
     """

@@ -40,8 +40,7 @@ def system_prior(aligned: AlignedPredictions, n_classes: int, *, used: OutputKin
 
     Parameters
     ----------
-    aligned : AlignedPredictions
-        Of one system or many, with what `used` names.
+    aligned : AlignedPredictions. Of one system or many, with what `used` names.
     used : {"classes", "scores", "probabilities"}
         What the metric looks at, and so what must be calibrated. An item without a prediction has features of zero,
         and an intercept of its own: nothing says that its class is as likely as that of a middling prediction.

@@ -146,8 +146,7 @@ def system_values(
     Parameters
     ----------
     truths : integer array of shape (n_draws, n_items)
-    population : Population, optional
-        What the items are a sample of; by default they stand for themselves.
+    population : Population, optional. What the items are a sample of; by default they stand for themselves.
     weights : array of shape (n_draws, n_items), optional
         In the place of a population, what each item counts for in each draw.
     """

@@ -54,12 +54,9 @@ def draw_truths(
     noise : str or NoiseModel
         A model that is drawn together with the truth, by name or not fitted (see `trueup.noise.sample`); or a known or
         fitted one, which is taken as it is.
-    outputs : SystemOutputs, optional
-        What systems say of the items, for a model that is drawn.
-    item_prior : LogLinearPrior, optional
-        The same for a model that is known or fitted; its coefficients are drawn too.
-    n_draws : int
-        Fewer are made where there are very many items.
+    outputs : SystemOutputs, optional. What systems say of the items, for a model that is drawn.
+    item_prior : LogLinearPrior, optional. The same for a model that is known or fitted; its coefficients are drawn too.
+    n_draws : int. Fewer are made where there are very many items.
     **sampling
         For `trueup.noise.sample`: n_chains, n_warmup.
     """

@@ -95,16 +95,12 @@ class TruthDraws:
 
     Attributes
     ----------
-    truths : integer array of shape (n_draws, n_items)
-        A class for each item in each draw; gold items have their own.
+    truths : integer array of shape (n_draws, n_items). A class for each item in each draw; gold items have their own.
     chances : array of shape (n_items, n_classes), or callable () -> such an array
         P(class) of each item, or what works it out when it is asked for.
-    notes : tuple of str
-        Sentences a user should read.
-    items : integer array, optional
-        The items that truths are drawn of, where these are not all.
-    times : array, optional
-        How many items each of those stands for.
+    notes : tuple of str. Sentences a user should read.
+    items : integer array, optional. The items that truths are drawn of, where these are not all.
+    times : array, optional. How many items each of those stands for.
     """
 
     truths: Codes = field(repr=False)

@@ -70,8 +70,7 @@ class LabelerBias(Mapping[str, Estimate]):
     effects : dict from column to Estimate
         The difference in the rate of favourable verdicts: between items that are and are not, or for each standard
         deviation of a number.
-    n_items : int
-        Items that they rest on.
+    n_items : int. Items that they rest on.
     """
 
     labeler: Hashable
@@ -100,8 +99,7 @@ class Biases(Mapping[Any, LabelerBias]):
 
     Attributes
     ----------
-    basis : str
-        What stood for the truth.
+    basis : str. What stood for the truth.
     """
 
     labelers: dict[Any, LabelerBias]
@@ -177,8 +175,7 @@ def bias(
         Item columns of numbers or of two values, such as "length"; of texts the number of characters, where the name
         says that they are texts ("answer", "text") or most of them differ; and "own_family", whether the columns
         "family" of labeler (``labels.with_labelers``) and item are the same.
-    of : class or sequence of classes, optional
-        The favourable verdicts; by default the second of two classes.
+    of : class or sequence of classes, optional. The favourable verdicts; by default the second of two classes.
     truth : {"gold", "votes"}, optional
         By default gold where 30 items are checked. Items drawn at random count, each by the inverse of its chance;
         those that somebody chose where no others are checked.

@@ -28,12 +28,9 @@ class Sample:
 
     Attributes
     ----------
-    chances : float array
-        The chance of each to be drawn: its inclusion probability.
-    strata : list or None
-        What the items of a stratified sample were told apart by.
-    known : dict
-        The truths of those of the items that are gold already.
+    chances : float array. The chance of each to be drawn: its inclusion probability.
+    strata : list or None. What the items of a stratified sample were told apart by.
+    known : dict. The truths of those of the items that are gold already.
     """
 
     items: Vocabulary = field(repr=False)
@@ -79,10 +76,8 @@ def draw_sample(
 
     Parameters
     ----------
-    labels : Labels
-        The items to draw from: all of them.
-    n : int
-        How many.
+    labels : Labels. The items to draw from: all of them.
+    n : int. How many.
     by : str, mapping or sequence, optional
         Draw from each stratum by itself: "votes" for the class that most votes name, the name of an item column, or a
         value for each item, such as a system's predictions, by name or in the order of ``labels.items``. Items without
@@ -90,8 +85,7 @@ def draw_sample(
     allocation : {"equal", "proportional"}
         How many from each stratum: the same number, as far as it has so many items, so that rare ones are seen too; or
         in proportion to its items. At least one from each.
-    random_state : int, Generator or None
-        The same seed draws the same items.
+    random_state : int, Generator or None. The same seed draws the same items.
 
     Examples
     --------
@@ -133,12 +127,9 @@ def draw_contests(pairs: Pairs, n: int, *, random_state: RandomState = 0) -> lis
 
     Parameters
     ----------
-    pairs : Pairs
-        The contests to draw from: all with a verdict that counts.
-    n : int
-        How many.
-    random_state : int, Generator or None
-        The same seed draws the same contests.
+    pairs : Pairs. The contests to draw from: all with a verdict that counts.
+    n : int. How many.
+    random_state : int, Generator or None. The same seed draws the same contests.
 
     Returns
     -------

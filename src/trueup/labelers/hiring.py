@@ -31,16 +31,11 @@ class LabelerSet:
 
     Attributes
     ----------
-    labelers : tuple
-        Their names; a name occurs as often as the labeler is to vote.
-    prices : tuple of float
-        The price of a vote of each.
-    information : Information
-        What they tell together of an item.
-    width : float or None
-        The expected width of the interval, where one was asked for.
-    exact : bool
-        Whether no cheaper set exists; else it was found by a greedy search with local improvements.
+    labelers : tuple. Their names; a name occurs as often as the labeler is to vote.
+    prices : tuple of float. The price of a vote of each.
+    information : Information. What they tell together of an item.
+    width : float or None. The expected width of the interval, where one was asked for.
+    exact : bool. Whether no cheaper set exists; else it was found by a greedy search with local improvements.
     """
 
     labelers: tuple[Hashable, ...]
@@ -94,22 +89,17 @@ def cheapest_set(
     Parameters
     ----------
     noise : NoiseModel or array of shape (n_labelers, n_classes, n_answers)
-    prices : float, array of shape (n_labelers,) or mapping from labeler
-        The price of a vote.
-    information : float, optional
-        Bits that are wanted of each item.
+    prices : float, array of shape (n_labelers,) or mapping from labeler. The price of a vote.
+    information : float, optional. Bits that are wanted of each item.
     width : float, optional
         In its place: the width that the interval of a model's accuracy may have, from `n_items` items and a model that
         errs with about `model_error`; see `expected_width` for what it assumes.
-    level : float
-        Of that interval.
+    level : float. Of that interval.
     copies : int
         How often a labeler can be asked about one item, if the matrix stands for a kind of labelers: 3 for "up to three
         of each kind".
-    prior : array of shape (n_classes,), optional
-        P(class) where `noise` is an array.
-    random_state : int, Generator or None
-        Where the information must be drawn.
+    prior : array of shape (n_classes,), optional. P(class) where `noise` is an array.
+    random_state : int, Generator or None. Where the information must be drawn.
 
     Examples
     --------

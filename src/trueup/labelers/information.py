@@ -40,13 +40,10 @@ class Information:
 
     Attributes
     ----------
-    bits : float
-        What ``float(…)`` gives.
-    error : float
-        Monte Carlo standard error; with merging, the most that `bits` is too small; 0 where it is exact.
+    bits : float. What ``float(…)`` gives.
+    error : float. Monte Carlo standard error; with merging, the most that `bits` is too small; 0 where it is exact.
     method : {"enumeration", "merging", "monte-carlo"}
-    prior : array of shape (n_classes,)
-        P(class).
+    prior : array of shape (n_classes,). P(class).
     """
 
     bits: float
@@ -101,20 +98,15 @@ def mutual_information(
     noise : NoiseModel or array, optional
         A fitted or known noise model, or matrices of shape (n_labelers, n_classes, n_answers) or (n_classes,
         n_answers), rows the truth.
-    labelers : sequence, optional
-        Only these labelers.
+    labelers : sequence, optional. Only these labelers.
     error : float or array of shape (n_labelers,), optional
         In place of `noise`: the probability of a wrong label, whatever the class; errors go to all other classes alike.
-    n_labelers : int, optional
-        That many labelers of this error or matrix; with a noise model, that many average ones.
+    n_labelers : int, optional. That many labelers of this error or matrix; with a noise model, that many average ones.
     prior : array of shape (n_classes,), optional
         P(class) for matrices and errors; uniform by default. A noise model brings its own.
-    max_outcomes : int
-        Beyond so many outcomes, outcomes are merged (two classes, independent labelers) or drawn.
-    n_draws : int
-        Draws in the latter case.
-    random_state : int, Generator or None
-        For the draws; the default gives the same number each time.
+    max_outcomes : int. Beyond so many outcomes, outcomes are merged (two classes, independent labelers) or drawn.
+    n_draws : int. Draws in the latter case.
+    random_state : int, Generator or None. For the draws; the default gives the same number each time.
 
     Returns
     -------
@@ -275,10 +267,8 @@ def expected_width(
     ----------
     noise, n_labelers, prior
         As in `mutual_information`; or `labeler_error` for symmetric labelers.
-    model_error : float
-        The model's rough error.
-    level : float
-        Of the interval.
+    model_error : float. The model's rough error.
+    level : float. Of the interval.
 
     Examples
     --------
@@ -323,12 +313,10 @@ class MarginalValue:
 
     Attributes
     ----------
-    gains : array of shape (max_votes,)
-        What the first, the second, … vote on an item tells beyond those before it.
+    gains : array of shape (max_votes,). What the first, the second, … vote on an item tells beyond those before it.
     per_item : array of shape (n_items,) or None
         What one more vote is expected to tell of each item, given the votes it has.
-    items : array or None
-        The items, in the order of `per_item`.
+    items : array or None. The items, in the order of `per_item`.
     """
 
     gains: Floats
@@ -375,18 +363,13 @@ def marginal_value(
 
     Parameters
     ----------
-    noise : NoiseModel or array
-        As in `mutual_information`.
-    labels : Labels, optional
-        Items with the votes they have; needs a noise model.
-    labeler : optional
-        Whose vote; by default that of an average labeler.
+    noise : NoiseModel or array. As in `mutual_information`.
+    labels : Labels, optional. Items with the votes they have; needs a noise model.
+    labeler : optional. Whose vote; by default that of an average labeler.
     error, prior
         In place of `noise`: symmetric labelers of this error.
-    max_votes : int
-        How many votes `gains` goes up to.
-    random_state : int, Generator or None
-        Where the information must be drawn.
+    max_votes : int. How many votes `gains` goes up to.
+    random_state : int, Generator or None. Where the information must be drawn.
 
     Examples
     --------
@@ -435,12 +418,10 @@ def equivalent_error(
 
     Parameters
     ----------
-    information : Information or float
-        What `mutual_information` gives, or bits.
+    information : Information or float. What `mutual_information` gives, or bits.
     prior : array of shape (n_classes,), optional
         P(class); taken from `information` where it has one, else uniform over two classes.
-    n_labelers : int
-        Ask for the error that each of so many labelers may have.
+    n_labelers : int. Ask for the error that each of so many labelers may have.
 
     References
     ----------
@@ -483,12 +464,9 @@ def equivalent_labelers(
 
     Parameters
     ----------
-    expert_error, labeler_error : float
-        Probabilities of a wrong label; the labeler's is below that of a guess.
-    prior : array of shape (n_classes,), optional
-        P(class); two even classes by default.
-    max_labelers : int
-        Where to stop.
+    expert_error, labeler_error : float. Probabilities of a wrong label; the labeler's is below that of a guess.
+    prior : array of shape (n_classes,), optional. P(class); two even classes by default.
+    max_labelers : int. Where to stop.
 
     References
     ----------

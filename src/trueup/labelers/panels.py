@@ -228,10 +228,8 @@ class Correlations(Mapping[tuple[Any, Any], Estimate]):
     Attributes
     ----------
     matrix : array of shape (n_labelers, n_labelers)
-    spread : array of shape (n_labelers, n_labelers)
-        Standard errors on the scale artanh r.
-    n_shared : array of shape (n_labelers, n_labelers)
-        Items that both have voted on, of those that were looked at.
+    spread : array of shape (n_labelers, n_labelers). Standard errors on the scale artanh r.
+    n_shared : array of shape (n_labelers, n_labelers). Items that both have voted on, of those that were looked at.
     """
 
     labelers: tuple[Any, ...]
@@ -293,8 +291,7 @@ class Tree:
 
     Attributes
     ----------
-    joins : array of shape (n_labelers − 1, 4)
-        As `scipy.cluster.hierarchy.linkage` has them.
+    joins : array of shape (n_labelers − 1, 4). As `scipy.cluster.hierarchy.linkage` has them.
     """
 
     labelers: tuple[Any, ...]
@@ -329,10 +326,8 @@ class PanelSize:
 
     Attributes
     ----------
-    effective : Estimate
-        Independent labelers whose mean error would vary as much.
-    checks : NextChecks or None
-        What decides the width of the interval of a class's share; None where no item is open.
+    effective : Estimate. Independent labelers whose mean error would vary as much.
+    checks : NextChecks or None. What decides the width of the interval of a class's share; None where no item is open.
     """
 
     effective: Estimate
@@ -353,10 +348,8 @@ class Panel(PanelSize):
     without, with_another : dict from labeler to PanelSize
         The panel without a labeler, and with one more like it: one that errs with the others as it does, and with it as
         the one nearest to it does.
-    share_of : class
-        Whose share `width` is about.
-    basis : str
-        Whether errors were counted on checked items, or truths drawn from votes.
+    share_of : class. Whose share `width` is about.
+    basis : str. Whether errors were counted on checked items, or truths drawn from votes.
     """
 
     labelers: tuple[Any, ...]
@@ -447,8 +440,7 @@ def panel(
     ----------
     truth : {"gold", "votes"}, optional
         What errors are errors against; by default gold where 30 items with two votes are checked.
-    of : class, optional
-        Whose share `Panel.width` is about; by default the second of two, else the most frequent.
+    of : class, optional. Whose share `Panel.width` is about; by default the second of two, else the most frequent.
 
     Examples
     --------

@@ -152,29 +152,19 @@ def plan(
 
     Parameters
     ----------
-    labeler_accuracy : float or sequence
-        Rough accuracy of a labeler; of several their mean.
-    error : float
-        The model's rough error.
-    vote_price, expert_price : float, optional
-        Of a vote and of a vetting; what has no price cannot be bought.
-    item_price : float
-        Of an item itself, beyond votes and vettings: collecting it, running the model on it.
-    prior : array of shape (n_classes,), optional
-        P(class); even by default.
+    labeler_accuracy : float or sequence. Rough accuracy of a labeler; of several their mean.
+    error : float. The model's rough error.
+    vote_price, expert_price : float, optional. Of a vote and of a vetting; what has no price cannot be bought.
+    item_price : float. Of an item itself, beyond votes and vettings: collecting it, running the model on it.
+    prior : array of shape (n_classes,), optional. P(class); even by default.
     correlation : float
         Of the errors of two votes on an item given its class, e.g. ``tu.noise.effective_labelers(labels).correlation``.
         Above 0 "votes" is not offered: the mean of labelers who err together is wrong, however many they are.
-    noise_known : bool
-        Whether the labelers' error is known from elsewhere.
-    max_items : int, optional
-        The items there are; without it there are as many as can be paid for.
-    max_votes : int
-        The most votes on an item.
-    designs : sequence of {"votes", "vetted", "both"}, optional
-        The kinds to choose from; all by default.
-    level : float
-        Of the interval.
+    noise_known : bool. Whether the labelers' error is known from elsewhere.
+    max_items : int, optional. The items there are; without it there are as many as can be paid for.
+    max_votes : int. The most votes on an item.
+    designs : sequence of {"votes", "vetted", "both"}, optional. The kinds to choose from; all by default.
+    level : float. Of the interval.
 
     References
     ----------

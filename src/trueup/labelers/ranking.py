@@ -51,28 +51,20 @@ class RankedLabeler:
 
     Attributes
     ----------
-    votes : int
-        With several on one item, of which each counts here; they are one witness in all else.
-    accuracy : Estimate
-        The chance that a vote of theirs that names a class is right.
-    information : Estimate
-        Bits that a vote of theirs tells of the class.
-    bias : Estimate
-        By how much more often they answer `bias_class` than items are of it, in [−1, 1].
+    votes : int. With several on one item, of which each counts here; they are one witness in all else.
+    accuracy : Estimate. The chance that a vote of theirs that names a class is right.
+    information : Estimate. Bits that a vote of theirs tells of the class.
+    bias : Estimate. By how much more often they answer `bias_class` than items are of it, in [−1, 1].
     bias_class : Hashable
         The second class where there are two, so that the bias has a sign; else the class most over-answered.
     spam : Estimate
         The share of their votes that could have been given without looking at the item; 1 for a pure spammer.
     spam_probability : float
         The probability that they are a pure spammer, whose answers do not depend on the truth at all.
-    rank : (int, int)
-        Between which ranks they stand, 1 being the best, at the level of the ranking.
-    basis : str
-        What the accuracy rests on: "votes alone" or "votes and 7 checked items".
-    vetted : int
-        Checked items among their votes that were drawn at random.
-    gold_only : Estimate or None
-        The accuracy by these items alone; None without such items.
+    rank : (int, int). Between which ranks they stand, 1 being the best, at the level of the ranking.
+    basis : str. What the accuracy rests on: "votes alone" or "votes and 7 checked items".
+    vetted : int. Checked items among their votes that were drawn at random.
+    gold_only : Estimate or None. The accuracy by these items alone; None without such items.
     consistency : Estimate or None
         The chance that two verdicts of theirs on one item are the same; None where they gave no two on any.
     """
@@ -99,14 +91,10 @@ class LabelerRanking:
     Attributes
     ----------
     sort : {"information", "accuracy"}
-    level : float
-        Of the intervals shown.
-    noise : str
-        How the truth was inferred.
-    by : mapping from slice to LabelerRanking
-        The same within each slice; empty where none was asked for.
-    warnings : tuple of str
-        Sentences a user should read before trusting order and numbers.
+    level : float. Of the intervals shown.
+    noise : str. How the truth was inferred.
+    by : mapping from slice to LabelerRanking. The same within each slice; empty where none was asked for.
+    warnings : tuple of str. Sentences a user should read before trusting order and numbers.
     """
 
     rows: tuple[RankedLabeler, ...] = field(repr=False)
@@ -248,24 +236,18 @@ def rank(
         model, truths are drawn together with the noise by `trueup.noise.sample`. Another model, and any of votes that
         are scanned, is taken as known once it is fitted, and truths are drawn item by item from its posterior. That is
         right for known noise (`Confusion`).
-    prior : CrowdPrior, optional
-        How far accuracies may be from what votes let expect; see `trueup.evaluate`.
+    prior : CrowdPrior, optional. How far accuracies may be from what votes let expect; see `trueup.evaluate`.
     by : str or mapping, optional
         Slices of the items to rank within, too, as `LabelerRanking.by`: a column of the items (``labels.with_items``),
         or a mapping from item to slice. All come from one fit: in a slice a labeler is much as on all items, as far as
         their votes say that slices differ little, and checked items correct a slice as far as it has some.
-    sort : {"information", "accuracy"}
-        What to rank by.
-    level : float
-        Of intervals in `to_frame`, plots and ranks.
-    spam_prior : float
-        The share of pure spammers expected beforehand.
-    n_draws : int
-        Draws of truth and matrices.
+    sort : {"information", "accuracy"}. What to rank by.
+    level : float. Of intervals in `to_frame`, plots and ranks.
+    spam_prior : float. The share of pure spammers expected beforehand.
+    n_draws : int. Draws of truth and matrices.
     engine : {"scipy", "numba", "torch", "dask"}, optional
         What works it out, "torch" for votes in memory, "dask" for votes that are scanned; see `trueup.engines`.
-    progress : callable, optional
-        Called with the share of the work that is done; not for votes that are scanned.
+    progress : callable, optional. Called with the share of the work that is done; not for votes that are scanned.
     **options
         None are taken; those of earlier versions are errors that say what to do instead.
 

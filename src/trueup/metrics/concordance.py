@@ -31,10 +31,8 @@ def concordance(scores: npt.ArrayLike, truth: npt.ArrayLike, *, weights: npt.Arr
     Parameters
     ----------
     scores : array of shape (n_items,)
-    truth : array of shape (n_items,)
-        Any numbers; only their order counts.
-    weights : array of shape (n_items,), optional
-        What each item counts for; a pair counts for the product.
+    truth : array of shape (n_items,). Any numbers; only their order counts.
+    weights : array of shape (n_items,), optional. What each item counts for; a pair counts for the product.
 
     Returns
     -------
@@ -200,8 +198,7 @@ class GroupedItems:
 
     Attributes
     ----------
-    item, group : integer array of shape (n_entries,)
-        The entries, sorted by item.
+    item, group : integer array of shape (n_entries,). The entries, sorted by item.
     of, against : array of shape (n_entries,)
         What an entry counts for as a positive and as a negative; one of them is 0.
 
@@ -234,11 +231,9 @@ class GroupedItems:
 
         Parameters
         ----------
-        item, group : integer array of shape (n_entries,)
-            Positions of items and numbers of groups.
+        item, group : integer array of shape (n_entries,). Positions of items and numbers of groups.
         positive : boolean array of shape (n_entries,)
-        mass : array of shape (n_entries,), optional
-            What each entry counts for; 1 if not given.
+        mass : array of shape (n_entries,), optional. What each entry counts for; 1 if not given.
         """
         items, groups = np.asarray(item, dtype=np.int64), np.asarray(group, dtype=np.int64)
         is_positive = np.asarray(positive, dtype=bool)

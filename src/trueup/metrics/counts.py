@@ -188,12 +188,9 @@ def confusion_counts(
     ----------
     truth_codes : integer array of shape (n_items,) or (n_draws, n_items)
         True classes from 0 to n_classes − 1; many draws of them at once.
-    pred_codes : integer array of shape (n_items,) or (n_draws, n_items)
-        Predicted classes.
-    n_classes : int
-        How many classes there are.
-    weights : array of shape (n_items,), optional
-        What each item counts for; 1 if not given.
+    pred_codes : integer array of shape (n_items,) or (n_draws, n_items). Predicted classes.
+    n_classes : int. How many classes there are.
+    weights : array of shape (n_items,), optional. What each item counts for; 1 if not given.
 
     Returns
     -------

@@ -25,10 +25,8 @@ def mean_absolute_error(counts: npt.ArrayLike, *, values: Sequence[float]) -> Fl
 
     Parameters
     ----------
-    counts : array of shape (..., C, C)
-        Rows are the truth.
-    values : sequence of C numbers
-        The value of each class.
+    counts : array of shape (..., C, C). Rows are the truth.
+    values : sequence of C numbers. The value of each class.
 
     Examples
     --------
@@ -45,10 +43,8 @@ def quadratic_kappa(counts: npt.ArrayLike, *, values: Sequence[float]) -> Floats
 
     Parameters
     ----------
-    counts : array of shape (..., C, C)
-        Rows are the truth.
-    values : sequence of C numbers
-        The value of each class.
+    counts : array of shape (..., C, C). Rows are the truth.
+    values : sequence of C numbers. The value of each class.
 
     Examples
     --------
@@ -132,8 +128,7 @@ class Metric:
 
     Parameters
     ----------
-    name : str
-        E.g. ``"macro_f1"``.
+    name : str. E.g. ``"macro_f1"``.
     function : callable
         What it takes depends on `needs`. It returns nan where the metric is undefined.
 
@@ -144,16 +139,11 @@ class Metric:
         - "probabilities": the same with class codes for the truths and probabilities of shape (n_items, n_classes).
         - "labels": ``function(y_true, y_pred) -> float`` for one truth, both of shape (n_items,). Where scikit-learn
           warns that a metric is undefined, the value is nan; other warnings are passed on once.
-    needs : {"counts", "scores", "probabilities", "labels"}
-        What the function takes.
-    bounds : (float, float)
-        The smallest and the largest value, infinite where there is none.
-    higher_is_better : bool or None
-        None if neither is (the prevalence).
-    description : str
-        What it is, for reports.
-    order : tuple of int, optional
-        For a metric of classes in an order: their positions from the lowest to the highest.
+    needs : {"counts", "scores", "probabilities", "labels"}. What the function takes.
+    bounds : (float, float). The smallest and the largest value, infinite where there is none.
+    higher_is_better : bool or None. None if neither is (the prevalence).
+    description : str. What it is, for reports.
+    order : tuple of int, optional. For a metric of classes in an order: their positions from the lowest to the highest.
     of_system : callable, optional
         ``of_system(name)`` is this metric for one system, where it has to know whose outputs it sees (detections that
         lie beside the items); `function` is then not called.
@@ -227,12 +217,10 @@ class Metric:
 
         Parameters
         ----------
-        truths : integer array of shape (n_draws, n_items)
-            The class code of each item in each draw.
+        truths : integer array of shape (n_draws, n_items). The class code of each item in each draw.
         outputs : array of shape (n_items,) or (n_items, n_classes)
             Scores for the positive class, or class probabilities, as `needs` says.
-        positive : int
-            The code of the positive class; metrics of probabilities treat all classes alike and take none.
+        positive : int. The code of the positive class; metrics of probabilities treat all classes alike and take none.
         weights : array of shape (n_draws, n_items), optional
             What each item counts for in each draw, e.g. from a Bayesian bootstrap.
 

@@ -30,8 +30,7 @@ def log_loss(truths: npt.ArrayLike, probabilities: npt.ArrayLike, weights: npt.A
     truths : integer array of shape (n_draws, n_items)
         The class of each item, from 0 to n_classes − 1; many draws of it at once.
     probabilities : array of shape (n_items, n_classes)
-    weights : array of shape (n_draws, n_items), optional
-        What each item counts for in each draw.
+    weights : array of shape (n_draws, n_items), optional. What each item counts for in each draw.
 
     Returns
     -------

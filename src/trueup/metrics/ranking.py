@@ -41,10 +41,8 @@ def auc(truths: npt.ArrayLike, scores: npt.ArrayLike, weights: npt.ArrayLike | N
 
     Parameters
     ----------
-    truths : array of shape (n_draws, n_items)
-        1 or True where the item is positive; many draws of it at once.
-    scores : array of shape (n_items,)
-        Higher for items more likely to be positive.
+    truths : array of shape (n_draws, n_items). 1 or True where the item is positive; many draws of it at once.
+    scores : array of shape (n_items,). Higher for items more likely to be positive.
     weights : array of shape (n_draws, n_items), optional
         What each item counts for in each draw. A pair counts for the product.
 
@@ -79,8 +77,7 @@ def auc_draws(
 
     Parameters
     ----------
-    probabilities : array of shape (n_items,)
-        P(positive) of each item.
+    probabilities : array of shape (n_items,). P(positive) of each item.
     scores : array of shape (n_items,) or (n_systems, n_items)
 
     Returns

@@ -206,8 +206,7 @@ def list_metrics(needs: Needs | None = None) -> list[str]:
 
     Parameters
     ----------
-    needs : {"counts", "scores", "probabilities", "labels"}, optional
-        Only metrics that need this.
+    needs : {"counts", "scores", "probabilities", "labels"}, optional. Only metrics that need this.
 
     Examples
     --------
@@ -238,8 +237,7 @@ def register_metric(
 
     Parameters
     ----------
-    name : str
-        A name that is not taken by a metric of trueup; registering the same name again replaces the function.
+    name : str. A name that is not taken by a metric of trueup; registering the same name again replaces the function.
     function, needs, bounds, higher_is_better, description
         As for `Metric`.
 
@@ -359,12 +357,9 @@ def get_metric(name: str, classes: Sequence[Any] | npt.NDArray[Any], positive: A
 
     Parameters
     ----------
-    name : str
-        See `list_metrics`.
-    classes : sequence
-        The classes, in the order of the rows and columns of the counts.
-    positive : optional
-        Which of two classes is the positive one; by default the second of `classes`.
+    name : str. See `list_metrics`.
+    classes : sequence. The classes, in the order of the rows and columns of the counts.
+    positive : optional. Which of two classes is the positive one; by default the second of `classes`.
 
     Examples
     --------

@@ -30,20 +30,13 @@ class Alarm:
     ----------
     kind : {"something", "the system", "the judge"}
         What changed: votes show that something did, checked items that the system or a judge did.
-    judge : hashable, optional
-        The judge, where it is about one.
-    when : str
-        The batch after which it was seen.
-    since : str
-        The first batch of those that differ from all before.
-    before, after : float
-        The share that changed, in the batches before that one and since.
-    n_before, n_after : int
-        The items, or checked items, that these are shares of.
-    chance : float
-        At most so probable if nothing had changed, all looks and everything that is watched counted.
-    sentence : str
-        All of that in words.
+    judge : hashable, optional. The judge, where it is about one.
+    when : str. The batch after which it was seen.
+    since : str. The first batch of those that differ from all before.
+    before, after : float. The share that changed, in the batches before that one and since.
+    n_before, n_after : int. The items, or checked items, that these are shares of.
+    chance : float. At most so probable if nothing had changed, all looks and everything that is watched counted.
+    sentence : str. All of that in words.
     """
 
     kind: AlarmKind

@@ -62,16 +62,11 @@ class Change:
 
     Attributes
     ----------
-    look : int
-        The place of the batch after which that was seen, from 0 on.
-    first : int
-        The place of the first batch that differs, as the counts up to that look have it likeliest.
-    before, after : float
-        The share in the batches before that one, and since.
-    n_before, n_after : int
-        Items.
-    chance : float
-        At most so probable if nothing had changed, all looks and windows counted.
+    look : int. The place of the batch after which that was seen, from 0 on.
+    first : int. The place of the first batch that differs, as the counts up to that look have it likeliest.
+    before, after : float. The share in the batches before that one, and since.
+    n_before, n_after : int. Items.
+    chance : float. At most so probable if nothing had changed, all looks and windows counted.
     """
 
     look: int
@@ -102,10 +97,8 @@ def find_change(hits: Counts, sizes: Counts, *, false_alarms: float, baseline: i
     ----------
     hits, sizes : int array of shape (n_batches,)
         Items for which something holds, and items, of each batch; no batch is empty.
-    false_alarms : float
-        The chance with which this may ever happen without a change.
-    baseline : int
-        Batches that there are before the first look, and before any window.
+    false_alarms : float. The chance with which this may ever happen without a change.
+    baseline : int. Batches that there are before the first look, and before any window.
 
     Examples
     --------

@@ -59,22 +59,15 @@ class Monitor:
     of : class, optional
         In place of predictions: the share of items of this class is followed, such as "pass" of the outputs of a
         system that are judged.
-    positive : class, optional
-        The positive class, for the metric.
-    classes : sequence, optional
-        All classes; by default those of the first batch.
+    positive : class, optional. The positive class, for the metric.
+    classes : sequence, optional. All classes; by default those of the first batch.
     baseline : int, optional
         Batches before the first test, 2 by default; a window that is tested has at least as many before it.
-    false_alarms : float, optional
-        The chance that any alarm is ever raised although nothing changed, 0.05 by default.
-    level : float, optional
-        Probability of the intervals of the course, 0.95 by default.
-    random_state : int, optional
-        Seed of the draws behind the course; 0 by default.
-    storage : str or Storage, optional
-        Where the log is kept, such as ``"sqlite:///watch.db"``; see `trueup.storage`.
-    name : str
-        Of the monitor in the storage.
+    false_alarms : float, optional. The chance that any alarm is ever raised although nothing changed, 0.05 by default.
+    level : float, optional. Probability of the intervals of the course, 0.95 by default.
+    random_state : int, optional. Seed of the draws behind the course; 0 by default.
+    storage : str or Storage, optional. Where the log is kept, such as ``"sqlite:///watch.db"``; see `trueup.storage`.
+    name : str. Of the monitor in the storage.
 
     Examples
     --------
@@ -154,8 +147,7 @@ class Monitor:
             The votes on its items, with checked items if there are any; those drawn at random
             (``with_gold(…, drawn="random")``) count for alarms about the system and the judges, others do not. Of
             those that were drawn with different chances some are set aside, so that all have the smallest of these.
-        predictions : as for `trueup.evaluate`, optional
-            The outputs of the system; every batch has them, or none.
+        predictions : as for `trueup.evaluate`, optional. The outputs of the system; every batch has them, or none.
         when : str, int, date or datetime
             When the batch is of, later than all before: ``"2026-11-15"``, or with a time; a week ``"2026-W47"``, a
             quarter ``"2026-Q4"``, a month ``"2026-11"``; or a number, ``12`` or ``"week 12"``.
@@ -187,8 +179,7 @@ class Monitor:
 
         Parameters
         ----------
-        why : str, optional
-            Kept in the log.
+        why : str, optional. Kept in the log.
         """
 
         def events() -> list[Event]:
@@ -352,8 +343,7 @@ class Monitor:
 
         Parameters
         ----------
-        progress : callable, optional
-            Called with the share that is done.
+        progress : callable, optional. Called with the share that is done.
         """
         todo = courses.blocks_to_estimate(self._batches, self._starts, self._estimates)
         for k, block in enumerate(todo):

@@ -44,10 +44,8 @@ class Sampler(ABC):
 
     Attributes
     ----------
-    table : array of shape (n_raters * n_answers, n_states)
-        P(answer | rater, state).
-    weights : array of shape (n_states,)
-        P(state).
+    table : array of shape (n_raters * n_answers, n_states). P(answer | rater, state).
+    weights : array of shape (n_states,). P(state).
     state_class : array of shape (n_states,)
     closeness : array of shape (n_classes, n_states), optional
         How much more a system is expected to say each class in a state, before it said anything, than by how often it
@@ -69,8 +67,7 @@ class Sampler(ABC):
 
         Parameters
         ----------
-        counts : array of shape (n_raters * n_answers, n_states)
-            How often raters gave answers to items of each state.
+        counts : array of shape (n_raters * n_answers, n_states). How often raters gave answers to items of each state.
         state_counts : array of shape (n_states,)
         gold : array of shape (n_states, n_classes)
             How many items of each known class are in each state; a state that holds one has that class.
@@ -151,8 +148,7 @@ class NoiseModel(ABC):
 
         Parameters
         ----------
-        n_raters : int
-            The labelers.
+        n_raters : int. The labelers.
         """
         raise InvalidParameter(
             f"`noise` must be a model that can be drawn together with the truth, got {type(self).__name__}; fit it and "

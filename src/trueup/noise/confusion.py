@@ -26,8 +26,7 @@ class Confusion(TableModel):
     matrices : array of shape (n_labelers, n_classes, n_answers), or mapping from labeler to matrix
         Rows are the truth and sum to one. An array follows the order of ``labels.labelers``; a single matrix
         (n_classes, n_answers) holds for all labelers.
-    prior : array of shape (n_classes,), optional
-        P(class); uniform by default.
+    prior : array of shape (n_classes,), optional. P(class); uniform by default.
 
     Examples
     --------

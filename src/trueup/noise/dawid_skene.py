@@ -48,8 +48,7 @@ class DawidSkene(TableModel):
 
     Parameters
     ----------
-    tol : float
-        Least change of the loss per vote to go on.
+    tol : float. Least change of the loss per vote to go on.
     pooling : float or "auto", optional
         The strength s of the pull towards the pooled matrix, in votes: by default 2 in a fit; in draws none with up to
         three classes, and "auto" with more, of each of which a labeler has few votes. 0 is none: a fit is then maximum
@@ -63,8 +62,7 @@ class DawidSkene(TableModel):
     ----------
     confusion_ : array of shape (n_labelers, n_classes, n_answers)
     pooled_ : array of shape (n_classes, n_answers)
-    pooling_ : array of shape (n_classes,)
-        The strengths used.
+    pooling_ : array of shape (n_classes,). The strengths used.
 
     References
     ----------

@@ -28,10 +28,8 @@ class Difficulty(NoiseModel):
     ----------
     difficulty : array of shape (n_items,) in the order of ``labels.items``, or mapping from item; optional
     fallibility : array of shape (n_labelers,) in the order of ``labels.labelers``, or mapping from labeler; optional
-    prior : array of shape (n_classes,), optional
-        P(class); learned, or uniform where the other parameters are given.
-    difficulty_beta, fallibility_beta : (float, float)
-        Beta priors used in fitting.
+    prior : array of shape (n_classes,), optional. P(class); learned, or uniform where the other parameters are given.
+    difficulty_beta, fallibility_beta : (float, float). Beta priors used in fitting.
     max_iter, tol
         As in the other models.
 

@@ -36,10 +36,8 @@ class GLAD(NoiseModel):
 
     Parameters
     ----------
-    tol : float
-        Least change of the loss per vote to go on.
-    newton_steps : int
-        Newton steps within an M-step.
+    tol : float. Least change of the loss per vote to go on.
+    newton_steps : int. Newton steps within an M-step.
     prior : array of shape (n_classes,) or "learn", optional
         P(class), uniform by default. "learn" estimates it along with the rest; on none of eleven real crowds did that
         find more of the truths, and on some far fewer (bluebird: 59% against 72%).
@@ -47,8 +45,7 @@ class GLAD(NoiseModel):
     Attributes
     ----------
     ability_ : array of shape (n_labelers,)
-    easiness_ : array of shape (n_items,)
-        β of the items fitted on; other items get the mean of the prior.
+    easiness_ : array of shape (n_items,). β of the items fitted on; other items get the mean of the prior.
 
     References
     ----------

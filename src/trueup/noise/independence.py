@@ -315,12 +315,10 @@ class IndependenceCheck:
     ----------
     ratio : float
         Observed joint errors over expected ones; 1 where labelers err independently given what the model knows.
-    p_value : float
-        The share of data sets made by the model itself that look as dependent.
+    p_value : float. The share of data sets made by the model itself that look as dependent.
     power : float
         How often the check would notice, in data sets like this one, errors of two labelers that correlate at 0.1.
-    sentence : str
-        The finding in plain words.
+    sentence : str. The finding in plain words.
     """
 
     ratio: float
@@ -361,15 +359,12 @@ class EffectiveLabelers:
 
     Attributes
     ----------
-    votes_per_item : float
-        Votes on an average item.
-    labelers_per_item : float
-        Different labelers on an average item; fewer than votes where some voted several times.
+    votes_per_item : float. Votes on an average item.
+    labelers_per_item : float. Different labelers on an average item; fewer than votes where some voted several times.
     effective : float
         Independent votes that would leave the same variance of the share of wrong votes; never more than there are
         different labelers.
-    correlation : float
-        Mean correlation of the errors of two labelers on one item.
+    correlation : float. Mean correlation of the errors of two labelers on one item.
     """
 
     votes_per_item: float

@@ -66,8 +66,7 @@ class Majority(TableModel):
     Parameters
     ----------
     kind : {"soft", "hard"}
-    smoothing : float
-        What is added to each class's votes.
+    smoothing : float. What is added to each class's votes.
 
     References
     ----------

@@ -26,10 +26,8 @@ class OneCoin(TableModel):
 
     Parameters
     ----------
-    tol : float
-        Least change of the loss per vote to go on.
-    right, wrong : float
-        Pseudo-counts of right and wrong votes; 0 and 0 is maximum likelihood, which cannot be drawn.
+    tol : float. Least change of the loss per vote to go on.
+    right, wrong : float. Pseudo-counts of right and wrong votes; 0 and 0 is maximum likelihood, which cannot be drawn.
 
     Attributes
     ----------

@@ -97,17 +97,14 @@ class Ordinal(TableModel):
     ----------
     order : sequence of classes, optional
         From the lowest to the highest; by default the order of ``labels.classes``, which is that of numbers.
-    random_state : int, Generator or None
-        Of a fit; the default gives the same each time.
+    random_state : int, Generator or None. Of a fit; the default gives the same each time.
 
     Attributes
     ----------
     confusion_ : array of shape (n_labelers, n_classes, n_answers)
     pooled_ : array of shape (n_classes, n_answers)
-    bias_ : array of shape (n_labelers,)
-        By how many steps of the scale a labeler rates above the truth, on average.
-    discrimination_ : array of shape (n_labelers,)
-        How sharp each labeler is; one of average sharpness has about 1.
+    bias_ : array of shape (n_labelers,). By how many steps of the scale a labeler rates above the truth, on average.
+    discrimination_ : array of shape (n_labelers,). How sharp each labeler is; one of average sharpness has about 1.
 
     References
     ----------

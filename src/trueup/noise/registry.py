@@ -70,22 +70,16 @@ class Stack(NoiseModel):
 
     Parameters
     ----------
-    models : sequence of NoiseModel, optional
-        The candidates, the simplest first; by default `default_candidates`.
-    n_folds : int
-        In which votes are held out.
-    even_share : float in [0, 1]
-        The part of the weight that all candidates share evenly.
-    time_budget : float
-        Seconds for comparing models; what does not fit in is left out and said so in ``reason_``.
+    models : sequence of NoiseModel, optional. The candidates, the simplest first; by default `default_candidates`.
+    n_folds : int. In which votes are held out.
+    even_share : float in [0, 1]. The part of the weight that all candidates share evenly.
+    time_budget : float. Seconds for comparing models; what does not fit in is left out and said so in ``reason_``.
 
     Attributes
     ----------
     candidates_ : tuple of Candidate, the heaviest first
-    best_ : NoiseModel
-        The model with the most weight.
-    reason_ : str
-        What was chosen and why, in a sentence.
+    best_ : NoiseModel. The model with the most weight.
+    reason_ : str. What was chosen and why, in a sentence.
 
     References
     ----------
@@ -232,10 +226,8 @@ def choose(
 
     Parameters
     ----------
-    models : sequence of NoiseModel, optional
-        The candidates, by default `default_candidates`.
-    time_budget : float
-        Seconds for comparing models; what does not fit in is left out and said so in ``reason_``.
+    models : sequence of NoiseModel, optional. The candidates, by default `default_candidates`.
+    time_budget : float. Seconds for comparing models; what does not fit in is left out and said so in ``reason_``.
     """
     return Stack(models, time_budget=time_budget, random_state=random_state).fit(labels)
 
@@ -411,8 +403,7 @@ def resolve(noise: str | NoiseModel, **parameters: Any) -> NoiseModel:
 
     Parameters
     ----------
-    noise : str or NoiseModel
-        A name from `list_models`, "auto", or a model.
+    noise : str or NoiseModel. A name from `list_models`, "auto", or a model.
     **parameters
         For the model of a name.
     """
@@ -440,8 +431,7 @@ def fit(
     ----------
     labels : Labels or LabelScan
         Votes that are scanned (`Labels.scan`) for models that can be fitted on a cluster, which pass over the files.
-    model : str or NoiseModel
-        A name from `list_models`, "auto" (see `choose`), or a model, of which a copy is fitted.
+    model : str or NoiseModel. A name from `list_models`, "auto" (see `choose`), or a model, of which a copy is fitted.
     engine : {"scipy", "numba", "torch", "dask"}, optional
         What works it out, one of the model's ``engines``; by default as `trueup.engines` says. "torch" runs on a GPU
         where there is one, or on the device named behind it, as in "torch:cuda:0" or "torch:cpu".

@@ -39,8 +39,7 @@ class PosteriorDraws:
 
     Attributes
     ----------
-    prior : array of shape (n_draws, n_classes)
-        P(class).
+    prior : array of shape (n_draws, n_classes). P(class).
     labeler_accuracy : array of shape (n_draws, n_labelers)
         The share of a labeler's votes that name the drawn truth; NaN for a labeler without votes.
     posterior : array of shape (n_items, n_classes)
@@ -97,12 +96,10 @@ def sample(
     outputs : SystemOutputs, optional
         What systems say of the items, as answers with rows of their own in each state: they may err with the labelers,
         and say nothing of what labelers are like.
-    one_witness : bool
-        Whether several votes of a labeler on an item count for one together; by default each counts.
+    one_witness : bool. Whether several votes of a labeler on an item count for one together; by default each counts.
     n_chains, n_warmup, n_draws : int
         Chains start from dispersed guesses of the truth; the warm-up is thrown away; `n_draws` is for each chain.
-    progress : callable, optional
-        Called with the share of the work done.
+    progress : callable, optional. Called with the share of the work done.
     engine : {"scipy", "numba"}, optional
         "numba" compiles the loops of the sampler, "scipy" has Python run them, some fifty times as slowly: by default
         only where numba is not installed.

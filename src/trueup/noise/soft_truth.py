@@ -53,10 +53,8 @@ class SoftTruth(NoiseModel):
 
     Parameters
     ----------
-    max_iter : int
-        Most iterations of each of the two stages.
-    tol : float
-        Least change of the loss per vote to go on.
+    max_iter : int. Most iterations of each of the two stages.
+    tol : float. Least change of the loss per vote to go on.
     pooling : float or "auto"
         The strength s, in votes; "auto" takes it from how much labelers differ (`labeler_spread`).
     shape : float or "auto"
@@ -65,13 +63,10 @@ class SoftTruth(NoiseModel):
 
     Attributes
     ----------
-    lattice_ : array of shape (n_states, n_classes)
-        The class probabilities an item can have.
-    state_prior_ : array of shape (n_states,)
-        w.
+    lattice_ : array of shape (n_states, n_classes). The class probabilities an item can have.
+    state_prior_ : array of shape (n_states,). w.
     shape_ : array of shape (n_classes,)
-    confusion_ : array of shape (n_labelers, n_classes, n_answers)
-        P(answer | class that the labeler saw).
+    confusion_ : array of shape (n_labelers, n_classes, n_answers). P(answer | class that the labeler saw).
     pooled_ : array of shape (n_classes, n_answers)
     pooling_ : float
 

@@ -137,8 +137,7 @@ class DiscreteEstimate(AtomicEstimate):
     ----------
     support : array of shape (n,)
         The values; nan marks where the metric is undefined. Need not be sorted; equal values are merged.
-    pmf : array of shape (n,)
-        Their probabilities, summing to 1.
+    pmf : array of shape (n,). Their probabilities, summing to 1.
     bounds, name, undefined
         As for `Estimate`.
 
@@ -208,10 +207,8 @@ class DrawnEstimate(AtomicEstimate):
 
     Parameters
     ----------
-    draws : array of shape (n_draws,)
-        The draws, kept as `values` with the nan left out, in their order.
-    weights : array of shape (n_draws,), optional
-        Weights that are not negative; need not sum to 1.
+    draws : array of shape (n_draws,). The draws, kept as `values` with the nan left out, in their order.
+    weights : array of shape (n_draws,), optional. Weights that are not negative; need not sum to 1.
     bounds, name, undefined
         As for `Estimate`; `undefined` is what was conditioned away before the draws were made.
 
@@ -293,8 +290,7 @@ def poisson_binomial_pmf(p: npt.ArrayLike) -> Floats:
 
     Parameters
     ----------
-    p : array of shape (n,)
-        The chance of success of each trial.
+    p : array of shape (n,). The chance of success of each trial.
 
     Returns
     -------
@@ -351,14 +347,11 @@ def poisson_binomial_estimate(
 
     Parameters
     ----------
-    p : array of shape (n,)
-        The chance of success of each trial.
-    scale, offset : float
-        E.g. ``scale=1/n`` for a share.
+    p : array of shape (n,). The chance of success of each trial.
+    scale, offset : float. E.g. ``scale=1/n`` for a share.
     bounds : (float, float), optional
         The bounds of the metric; by default the smallest and largest possible value (and at least 0 to 1).
-    name : str, optional
-        The name of the metric.
+    name : str, optional. The name of the metric.
 
     Examples
     --------

@@ -37,8 +37,7 @@ class ContinuousEstimate(Estimate):
 
     Parameters
     ----------
-    distribution : frozen scipy.stats distribution
-        E.g. ``scipy.stats.beta(8, 3)``.
+    distribution : frozen scipy.stats distribution. E.g. ``scipy.stats.beta(8, 3)``.
     bounds, name, undefined
         As for `Estimate`. Mass outside the bounds is cut off, and the rest scaled up.
 
@@ -168,10 +167,8 @@ class GridEstimate(Estimate):
 
     Parameters
     ----------
-    x : array of shape (n,)
-        Increasing, within the bounds; need not be even.
-    density : array of shape (n,)
-        Need not be normalised.
+    x : array of shape (n,). Increasing, within the bounds; need not be even.
+    density : array of shape (n,). Need not be normalised.
     bounds, name, undefined
         As for `Estimate`.
 
@@ -348,12 +345,10 @@ def normal_ratio_density(
 
     Parameters
     ----------
-    x : array
-        Where.
+    x : array. Where.
     mean_z, sd_z, mean_w, sd_w : float
         Means and standard deviations of numerator and denominator; one of the deviations may be 0.
-    rho : float
-        Their correlation, from −1 to 1.
+    rho : float. Their correlation, from −1 to 1.
 
     Examples
     --------
@@ -400,12 +395,9 @@ def normal_ratio(
     ----------
     mean_z, sd_z, mean_w, sd_w, rho
         As for `normal_ratio_density`.
-    bounds : (float, float)
-        Finite bounds of the ratio; what the normal approximation puts outside is cut off.
-    name : str, optional
-        The name of the metric.
-    n_grid : int
-        Points of the grid over the bulk of the density.
+    bounds : (float, float). Finite bounds of the ratio; what the normal approximation puts outside is cut off.
+    name : str, optional. The name of the metric.
+    n_grid : int. Points of the grid over the bulk of the density.
 
     Returns
     -------
@@ -473,10 +465,8 @@ def normal_ratio_mean(
     ----------
     mean_z, sd_z, mean_w, sd_w, rho
         As for `normal_ratio_density`.
-    bounds : (float, float)
-        Finite bounds of the ratio; the result is clipped to them.
-    method : {"principal", "marsaglia"}
-        The closed form.
+    bounds : (float, float). Finite bounds of the ratio; the result is clipped to them.
+    method : {"principal", "marsaglia"}. The closed form.
     """
     mean_z, sd_z, mean_w, sd_w, rho = _checked(mean_z, sd_z, mean_w, sd_w, rho)
     method = check_choice(method, _MEAN_METHODS, name="method")

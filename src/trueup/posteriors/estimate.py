@@ -33,12 +33,9 @@ class Estimate(ABC):
 
     Parameters
     ----------
-    bounds : (float, float)
-        The smallest and the largest value the metric can take; infinite where there is no limit.
-    name : str, optional
-        What was measured, e.g. ``"accuracy"``.
-    undefined : float
-        The share of the posterior mass on which the metric is undefined.
+    bounds : (float, float). The smallest and the largest value the metric can take; infinite where there is no limit.
+    name : str, optional. What was measured, e.g. ``"accuracy"``.
+    undefined : float. The share of the posterior mass on which the metric is undefined.
     """
 
     bounds: tuple[float, float]
@@ -117,10 +114,8 @@ class Estimate(ABC):
 
         Parameters
         ----------
-        level : float
-            The mass inside, e.g. 0.95.
-        kind : {"hdi", "equal"}
-            The shortest such interval, or the one with equal mass on both sides.
+        level : float. The mass inside, e.g. 0.95.
+        kind : {"hdi", "equal"}. The shortest such interval, or the one with equal mass on both sides.
         """
         level = check_level(level)
         if check_choice(kind, _KINDS, name="kind") == "hdi":
@@ -341,8 +336,7 @@ class PointEstimate(Estimate):
 
     Parameters
     ----------
-    value : float
-        The number; nan if there is none.
+    value : float. The number; nan if there is none.
     bounds, name, undefined
         As for `Estimate`. The value may lie outside the bounds: such methods do that.
 

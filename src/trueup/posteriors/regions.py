@@ -29,20 +29,13 @@ class JointEstimate:
 
     Parameters
     ----------
-    x, y : arrays of shape (n_x,) and (n_y,)
-        The grid of the first and of the second metric, increasing.
-    density : array of shape (n_x, n_y)
-        Normalised.
-    means : (float, float)
-        The means of both metrics.
-    cov : array of shape (2, 2)
-        Their covariance.
-    bounds : pair of (float, float)
-        The bounds of both metrics.
-    names : (str, str)
-        What they are.
-    undefined : float
-        The share of the posterior mass on which one of the two is undefined, conditioned away.
+    x, y : arrays of shape (n_x,) and (n_y,). The grid of the first and of the second metric, increasing.
+    density : array of shape (n_x, n_y). Normalised.
+    means : (float, float). The means of both metrics.
+    cov : array of shape (2, 2). Their covariance.
+    bounds : pair of (float, float). The bounds of both metrics.
+    names : (str, str). What they are.
+    undefined : float. The share of the posterior mass on which one of the two is undefined, conditioned away.
     """
 
     x: Floats
@@ -102,14 +95,11 @@ class JointEstimate:
 
         Parameters
         ----------
-        x, y : arrays of shape (n_draws,)
-            Draws made together.
-        weights : array of shape (n_draws,), optional
-            Not negative; need not sum to 1.
+        x, y : arrays of shape (n_draws,). Draws made together.
+        weights : array of shape (n_draws,), optional. Not negative; need not sum to 1.
         bounds, names
             As for `JointEstimate`.
-        n_grid : int
-            Points of the grid along each axis.
+        n_grid : int. Points of the grid along each axis.
         """
         n_grid = check_integer(n_grid, name="n_grid", low=8)
         points = np.array([np.ravel(x), np.ravel(y)], dtype=float).T

@@ -34,10 +34,8 @@ def apparent_error(*, error: npt.ArrayLike, mislabeling: npt.ArrayLike, n_classe
 
     Parameters
     ----------
-    error : float or array
-        The true error rate e = P(ŷ ≠ y).
-    mislabeling : float or array
-        ε = P(z ≠ y).
+    error : float or array. The true error rate e = P(ŷ ≠ y).
+    mislabeling : float or array. ε = P(z ≠ y).
 
     Returns
     -------
@@ -83,12 +81,9 @@ class TrueError:
 
     Attributes
     ----------
-    apparent, mislabeling : array
-        Â and ε̂, of one shape.
-    n : array
-        The number of items that Â was counted on; nan if unknown.
-    n_checked : array
-        The number of checked labels that ε̂ was counted on; inf if ε is known.
+    apparent, mislabeling : array. Â and ε̂, of one shape.
+    n : array. The number of items that Â was counted on; nan if unknown.
+    n_checked : array. The number of checked labels that ε̂ was counted on; inf if ε is known.
 
     References
     ----------
@@ -240,12 +235,9 @@ def true_error(
 
     Parameters
     ----------
-    apparent : float or array
-        Â, the share of items on which prediction and label differ.
-    mislabeling : float or array
-        ε, the share of wrong labels; below (C − 1)/C.
-    n : int or array, optional
-        The number of items. Without it there is no interval.
+    apparent : float or array. Â, the share of items on which prediction and label differ.
+    mislabeling : float or array. ε, the share of wrong labels; below (C − 1)/C.
+    n : int or array, optional. The number of items. Without it there is no interval.
     n_checked : int or array, optional
         The number of labels, of *other* items than the n, that were checked to estimate ε. Without it ε is taken as
         known, and intervals do not carry its uncertainty.
@@ -289,10 +281,8 @@ def error_bounds(
 
     Parameters
     ----------
-    apparent : float or array
-        A = P(ŷ ≠ z).
-    mislabeling : float or array
-        ε = P(z ≠ y); below (C − 1)/C unless `dependence` is "any".
+    apparent : float or array. A = P(ŷ ≠ z).
+    mislabeling : float or array. ε = P(z ≠ y); below (C − 1)/C unless `dependence` is "any".
     dependence : {"non-negative", "any"}
         Errors that come together rather than not, as on hard items, or no assumption at all.
 

@@ -35,14 +35,10 @@ class RecoveredConfusion:
 
     Attributes
     ----------
-    joint : array of shape (..., C, C)
-        J[z, ŷ], the observed shares of label and prediction.
-    labeler : array of shape (..., C, C)
-        L[y, z] = P(z | y).
-    n : array of shape (...)
-        Items that J was counted on; nan if unknown.
-    n_checked : array of shape (..., C)
-        Checked labels of each true class that L was counted on; inf if L is known.
+    joint : array of shape (..., C, C). J[z, ŷ], the observed shares of label and prediction.
+    labeler : array of shape (..., C, C). L[y, z] = P(z | y).
+    n : array of shape (...). Items that J was counted on; nan if unknown.
+    n_checked : array of shape (..., C). Checked labels of each true class that L was counted on; inf if L is known.
     """
 
     joint: Floats
@@ -169,12 +165,9 @@ def joint_distribution(*, confusion: npt.ArrayLike, labeler: npt.ArrayLike, prio
 
     Parameters
     ----------
-    confusion : array of shape (..., C, C)
-        M[y, ŷ] = P(ŷ | y) of the classifier.
-    labeler : array of shape (..., C, C)
-        L[y, z] = P(z | y).
-    prior : array of shape (..., C)
-        π.
+    confusion : array of shape (..., C, C). M[y, ŷ] = P(ŷ | y) of the classifier.
+    labeler : array of shape (..., C, C). L[y, z] = P(z | y).
+    prior : array of shape (..., C). π.
 
     Returns
     -------
@@ -207,16 +200,13 @@ def recover_confusion(
 
     Parameters
     ----------
-    joint : array of shape (..., C, C)
-        Counts of label (rows) and prediction (columns), or their shares.
+    joint : array of shape (..., C, C). Counts of label (rows) and prediction (columns), or their shares.
     labeler : array of shape (..., C, C)
         P(label | truth), rows the truth; or counts of checked labels, which carry their own `n_checked`.
-    n : int or array of shape (...), optional
-        The number of items, if `joint` has shares.
+    n : int or array of shape (...), optional. The number of items, if `joint` has shares.
     n_checked : int or array of shape (..., C), optional
         Checked labels of each true class, if `labeler` has shares that were estimated. Without it L is known.
-    labelers : sequence, optional
-        Names for the first axis of `labeler`, for the error message.
+    labelers : sequence, optional. Names for the first axis of `labeler`, for the error message.
 
     References
     ----------

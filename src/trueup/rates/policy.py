@@ -27,8 +27,7 @@ class LabelingPolicy:
     different_std, same_std : float or array
         Standard error of the estimated error rate: from K·n items with one label each, and from n items with K
         labels each.
-    combined_mislabeling : float or array
-        The mislabeling rate of K labels put together.
+    combined_mislabeling : float or array. The mislabeling rate of K labels put together.
     """
 
     different_std: float | Floats
@@ -58,10 +57,8 @@ def combined_mislabeling(
 
     Parameters
     ----------
-    mislabeling : float or array
-        ε of each labeler; they err independently.
-    n_labelers : int or array
-        K.
+    mislabeling : float or array. ε of each labeler; they err independently.
+    n_labelers : int or array. K.
     combine : {"majority", "optimistic"}
 
     Examples
@@ -94,16 +91,12 @@ def labeling_policy(
 
     Parameters
     ----------
-    error : float or array
-        The true error rate, about.
-    mislabeling : float or array
-        ε of each labeler, below ½.
-    n_labelers : int or array
-        K.
+    error : float or array. The true error rate, about.
+    mislabeling : float or array. ε of each labeler, below ½.
+    n_labelers : int or array. K.
     n_items : int or array
         n, the items that each labeler is paid for; it changes the standard errors but not the choice.
-    combine : {"majority", "optimistic"}
-        How K labels become one, see `combined_mislabeling`.
+    combine : {"majority", "optimistic"}. How K labels become one, see `combined_mislabeling`.
 
     References
     ----------
@@ -136,10 +129,8 @@ def policy_boundary(
 
     Parameters
     ----------
-    mislabeling : float or array
-        ε of each labeler, below ½.
-    n_labelers : int or array
-        K, at least 2.
+    mislabeling : float or array. ε of each labeler, below ½.
+    n_labelers : int or array. K, at least 2.
     combine : {"majority", "optimistic"}
 
     Examples
@@ -177,12 +168,9 @@ def apparent_break_even(
 
     Parameters
     ----------
-    break_even : float or array
-        r, the classifier's true precision and recall.
-    labeler : float or array
-        r_L, the labeler's precision and recall.
-    prevalence : float or array
-        p, the share of positive items, strictly between 0 and 1.
+    break_even : float or array. r, the classifier's true precision and recall.
+    labeler : float or array. r_L, the labeler's precision and recall.
+    prevalence : float or array. p, the share of positive items, strictly between 0 and 1.
 
     References
     ----------
@@ -205,12 +193,9 @@ def true_break_even(*, apparent: npt.ArrayLike, labeler: npt.ArrayLike, prevalen
 
     Parameters
     ----------
-    apparent : float or array
-        a, the precision and recall against the labels.
-    labeler : float or array
-        r_L, above the prevalence.
-    prevalence : float or array
-        p, strictly between 0 and 1.
+    apparent : float or array. a, the precision and recall against the labels.
+    labeler : float or array. r_L, above the prevalence.
+    prevalence : float or array. p, strictly between 0 and 1.
 
     Examples
     --------
@@ -264,8 +249,7 @@ def noisy_labels_per_perfect(*, error: npt.ArrayLike, mislabeling: npt.ArrayLike
     ----------
     error : float or array
         The true error rate, about. At 0 or 1 the number is infinite: a perfect label leaves no variance there.
-    mislabeling : float or array
-        ε, below (C − 1)/C.
+    mislabeling : float or array. ε, below (C − 1)/C.
 
     Returns
     -------

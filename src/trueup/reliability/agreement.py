@@ -74,8 +74,7 @@ class DisputedItem:
     disagreement : float
         How much the item adds to the observed disagreement of Krippendorff's alpha; an even split counts the more, the
         more votes there are.
-    votes : dict
-        How many labelers gave each class.
+    votes : dict. How many labelers gave each class.
     """
 
     item: Hashable
@@ -89,15 +88,12 @@ class PairAgreement(Mapping[tuple[Any, Any], Estimate]):
 
     Attributes
     ----------
-    labelers : tuple
-        The names, in the order of the matrices.
-    n_items : array of shape (n_labelers, n_labelers)
-        Items that both voted on.
+    labelers : tuple. The names, in the order of the matrices.
+    n_items : array of shape (n_labelers, n_labelers). Items that both voted on.
     percent, kappa, std : arrays of shape (n_labelers, n_labelers)
         How often they say the same, Cohen's kappa (weighted where the scale is not nominal) and its standard error;
         nan where two share no item or each says one class alone.
-    level : float
-        Of the intervals in `to_frame`.
+    level : float. Of the intervals in `to_frame`.
     effective : array of shape (n_labelers, n_labelers)
         How many items of one weight say as much as those that both voted on.
     """
@@ -174,16 +170,11 @@ class Agreement(Mapping[str, Estimate]):
     scale : {"nominal", "ordinal", "interval", "ratio"}
     labelers : {"random", "fixed"}
         Whether labelers are a sample, too; "fixed" also where "random" was asked for and there are only two.
-    level : float
-        Of the intervals that are shown.
-    by_class : dict from class to Estimate
-        If a labeler says this class, how often another says it, too.
-    left_out : dict from name to str
-        Why a coefficient has no value.
-    notes : tuple of str
-        What a reader should know before using the numbers.
-    by : mapping from slice to Agreement
-        Empty where no slices were asked for.
+    level : float. Of the intervals that are shown.
+    by_class : dict from class to Estimate. If a labeler says this class, how often another says it, too.
+    left_out : dict from name to str. Why a coefficient has no value.
+    notes : tuple of str. What a reader should know before using the numbers.
+    by : mapping from slice to Agreement. Empty where no slices were asked for.
     """
 
     labels: Labels = field(repr=False)
@@ -415,27 +406,22 @@ def agreement(
 
     Parameters
     ----------
-    labels : Labels
-        Votes may be missing. Items with one vote or none say nothing of agreement.
+    labels : Labels. Votes may be missing. Items with one vote or none say nothing of agreement.
     scale : {"nominal", "ordinal", "interval", "ratio"}
         How far apart classes are. Beyond "nominal" there are "cohen_weighted", "ac2" and "kendall_w", and on "interval"
         and "ratio" the intraclass correlations; "alpha" follows the scale.
-    labelers : {"random", "fixed"}
-        Whether labelers are a sample of those who might have voted.
+    labelers : {"random", "fixed"}. Whether labelers are a sample of those who might have voted.
     values : mapping from class to number, optional
         By default classes are their own numbers, and on an ordinal scale in the order they were named in.
-    weighting : {"quadratic", "linear"}
-        Of "cohen_weighted" and the pairs where the scale is not nominal.
+    weighting : {"quadratic", "linear"}. Of "cohen_weighted" and the pairs where the scale is not nominal.
     weights : str or mapping from item to number, optional
         What each item counts for: a column of the items, or a mapping. Intraclass correlations, "kendall_w" and
         `Agreement.judges` take all items alike.
-    by : str or mapping from item to slice, optional
-        The same within slices of the items, as `Agreement.by`.
+    by : str or mapping from item to slice, optional. The same within slices of the items, as `Agreement.by`.
     experts : sequence of labelers, optional
         Labelers that the others are held against in `Agreement.judges`; by default these are held against gold. One
         named twice counts once.
-    level : float
-        Of the intervals that are shown.
+    level : float. Of the intervals that are shown.
 
     References
     ----------

@@ -41,14 +41,11 @@ class JudgeAgreement:
 
     Attributes
     ----------
-    n_items : int
-        Items of its votes that an expert voted on, too.
-    percent, kappa, ac1 : Estimate
-        Agreement with an expert, the mean over experts.
+    n_items : int. Items of its votes that an expert voted on, too.
+    percent, kappa, ac1 : Estimate. Agreement with an expert, the mean over experts.
     sensitivity, specificity : dict from class to Estimate
         How often it finds the class where it is the truth, and does not say it where it is not.
-    corrected : Estimate or None
-        Cohen's kappa of judge and truth; None where experts' errors could not be modelled.
+    corrected : Estimate or None. Cohen's kappa of judge and truth; None where experts' errors could not be modelled.
     """
 
     judge: Any
@@ -76,8 +73,7 @@ class Judges(Mapping[Any, JudgeAgreement]):
 
     Attributes
     ----------
-    experts : tuple
-        The experts; empty where judges are held against gold.
+    experts : tuple. The experts; empty where judges are held against gold.
     ceiling : dict from measure to Estimate
         How well an expert agrees with another: "percent", "kappa", "ac1"; empty without two experts.
     """

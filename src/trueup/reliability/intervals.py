@@ -43,8 +43,7 @@ class Spread:
     ----------
     value, variance, df : arrays of shape (n_coefficients,)
         Each coefficient, its variance and the degrees of freedom of this; nan where there is none.
-    bias : array of shape (n_coefficients,), or 0
-        By how much each is too high on average, as the intervals have it.
+    bias : array of shape (n_coefficients,), or 0. By how much each is too high on average, as the intervals have it.
     """
 
     value: Floats
@@ -186,12 +185,9 @@ class RateEstimate(AroundValue, ContinuousEstimate):
 
         Parameters
         ----------
-        n : float
-            Items that the rate is of: what counts where all are alike, so that the variance says nothing.
-        most : float, optional
-            What the number can be at most; by default n.
-        df : float
-            Degrees of freedom of the variance; of few the number is made less, as Korn and Graubard do.
+        n : float. Items that the rate is of: what counts where all are alike, so that the variance says nothing.
+        most : float, optional. What the number can be at most; by default n.
+        df : float. Degrees of freedom of the variance; of few the number is made less, as Korn and Graubard do.
         """
         varied = value * (1 - value)
         if variance > 1e-16 and varied > 1e-9:
@@ -207,12 +203,9 @@ class CoefficientEstimate(AroundValue):
 
     Parameters
     ----------
-    value, std, df : float
-        The coefficient, its standard error and the degrees of freedom.
-    bias : float
-        What the distribution lies lower by than the coefficient.
-    bounds : (float, float)
-        The scale is the logit between these.
+    value, std, df : float. The coefficient, its standard error and the degrees of freedom.
+    bias : float. What the distribution lies lower by than the coefficient.
+    bounds : (float, float). The scale is the logit between these.
     """
 
     def __init__(

@@ -45,10 +45,8 @@ class AgreementSums:
     Parameters
     ----------
     scale : {"nominal", "ordinal", "interval", "ratio"}
-    values : array of shape (n_classes,), optional
-        The numbers of the classes.
-    weights : array of shape (n_classes, n_classes), optional
-        How far two classes agree, for the weighted coefficient.
+    values : array of shape (n_classes,), optional. The numbers of the classes.
+    weights : array of shape (n_classes, n_classes), optional. How far two classes agree, for the weighted coefficient.
     """
 
     def __init__(self, rows: VoteRows, scale: Scale, values: Floats | None, weights: Floats | None) -> None:

@@ -87,8 +87,7 @@ def render_html(data: Mapping[str, Any]) -> str:
 
     Parameters
     ----------
-    data : mapping
-        What `build_report` returns, or the same read from JSON.
+    data : mapping. What `build_report` returns, or the same read from JSON.
 
     Examples
     --------
@@ -139,8 +138,7 @@ def render_markdown(data: Mapping[str, Any]) -> str:
 
     Parameters
     ----------
-    data : mapping
-        What `build_report` returns, or the same read from JSON.
+    data : mapping. What `build_report` returns, or the same read from JSON.
 
     Examples
     --------
@@ -187,10 +185,8 @@ def save_report(data: Mapping[str, Any], path: str | PathLike[str]) -> Path:
 
     Parameters
     ----------
-    data : mapping
-        What `build_report` returns.
-    path : path
-        With the suffix .html, .md or .json.
+    data : mapping. What `build_report` returns.
+    path : path. With the suffix .html, .md or .json.
 
     Examples
     --------
@@ -214,8 +210,7 @@ def render_junit(report: GateReport, *, name: str = "gates") -> str:
 
     Parameters
     ----------
-    name : str
-        Of the suite, and the class of its cases.
+    name : str. Of the suite, and the class of its cases.
 
     Examples
     --------

@@ -45,12 +45,9 @@ def answer(
 
     Parameters
     ----------
-    rests_on : str
-        What the number rests on.
-    is_named : bool
-        Whether the answer is that of a noise model or method that was named.
-    refused : bool
-        Whether it has no interval since checked items contradict the votes.
+    rests_on : str. What the number rests on.
+    is_named : bool. Whether the answer is that of a noise model or method that was named.
+    refused : bool. Whether it has no interval since checked items contradict the votes.
     """
     label = metric["label"]
     label = label[:1].upper() + label[1:]

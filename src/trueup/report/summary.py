@@ -524,12 +524,9 @@ def build_report(
     ----------
     evaluations : Evaluation or mapping from name to Evaluation
         Of one system or of several on the same labels. May be empty where there is a comparison.
-    labels : Labels, optional
-        The votes that the labeler table is about; by default those of the first evaluation.
-    comparison : Comparison, optional
-        Of the same systems.
-    seed : int, optional
-        By default that of the evaluation.
+    labels : Labels, optional. The votes that the labeler table is about; by default those of the first evaluation.
+    comparison : Comparison, optional. Of the same systems.
+    seed : int, optional. By default that of the evaluation.
     settings : mapping, optional
         What else a reader needs to get the same numbers: file names, their checksums. Shown as given. ``"command"``
         is the whole command line, shown as the way to get the same numbers in place of the calls in Python.

@@ -36,12 +36,9 @@ def connect(url: str, token: str, *, timeout: float = 30.0) -> RemoteTest:
 
     Parameters
     ----------
-    url : str
-        The address of the server, such as ``"http://127.0.0.1:8000"``.
-    token : str
-        From the owner's page, or from ``trueup serve --new-token NAME``. What is told is told by its person.
-    timeout : float
-        Seconds to wait for an answer. What was not answered is sent again, and counts once.
+    url : str. The address of the server, such as ``"http://127.0.0.1:8000"``.
+    token : str. From the owner's page, or from ``trueup serve --new-token NAME``. What is told is told by its person.
+    timeout : float. Seconds to wait for an answer. What was not answered is sent again, and counts once.
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:

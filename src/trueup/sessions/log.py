@@ -39,38 +39,24 @@ class Event:
     ----------
     kind : {"ask", "tell", "pass", "correct", "later", "cannot tell", "none of these", "comment"}
         Of a monitor "batch", "restart" and "estimate".
-    item : hashable
-        Of a monitor the time of the batch.
+    item : hashable. Of a monitor the time of the batch.
     truth : hashable, optional
         The class the expert named, for "tell" and "correct"; a correction without one says none of these.
-    who : str, optional
-        The expert; for "ask" the only one who may answer, if there is such a one.
+    who : str, optional. The expert; for "ask" the only one who may answer, if there is such a one.
     propensity : float, optional
         The probability with which the item was drawn among those that could be; None where it was not drawn by chance.
-    at : float, optional
-        When, in seconds since 1970, by the clock of the database that keeps the log.
-    seconds : float, optional
-        How long the expert saw the item.
-    blind : bool, optional
-        Whether the expert answered without a suggestion in sight.
-    draw : int, optional
-        The place of the item among all draws, from 1 on.
-    key : str, optional
-        Of the request that brought the event; the same key again is the same event.
-    card : int, optional
-        The number of the "ask" in a stored log that this is an answer to.
-    opinion : int, optional
-        1 for the first expert who answered for the item, 2 for the next, …
-    purpose : str, optional
-        Why an item is asked for apart from being drawn, such as "overlap", "repeat" or "check".
-    text : str, optional
-        Of a comment; of a monitor the batch or the estimate as JSON.
-    why : str, optional
-        The reason of the strategy, for "ask".
-    shown : tuple, optional
-        The answers in the order in which they were shown.
-    saw_estimate : bool, optional
-        Whether the expert had the estimate in sight.
+    at : float, optional. When, in seconds since 1970, by the clock of the database that keeps the log.
+    seconds : float, optional. How long the expert saw the item.
+    blind : bool, optional. Whether the expert answered without a suggestion in sight.
+    draw : int, optional. The place of the item among all draws, from 1 on.
+    key : str, optional. Of the request that brought the event; the same key again is the same event.
+    card : int, optional. The number of the "ask" in a stored log that this is an answer to.
+    opinion : int, optional. 1 for the first expert who answered for the item, 2 for the next, …
+    purpose : str, optional. Why an item is asked for apart from being drawn, such as "overlap", "repeat" or "check".
+    text : str, optional. Of a comment; of a monitor the batch or the estimate as JSON.
+    why : str, optional. The reason of the strategy, for "ask".
+    shown : tuple, optional. The answers in the order in which they were shown.
+    saw_estimate : bool, optional. Whether the expert had the estimate in sight.
     """
 
     kind: Kind

@@ -148,10 +148,8 @@ class Rate:
 
     Attributes
     ----------
-    count, n : int
-        How often it happened, and how often it could have.
-    low, high : float
-        0 and 1 where nothing was counted.
+    count, n : int. How often it happened, and how often it could have.
+    low, high : float. 0 and 1 where nothing was counted.
     """
 
     count: int
@@ -200,10 +198,8 @@ class SessionStatus:
         Items that nobody could tell; that are none of the classes; that wait because they were put off; on which
         experts differ and nobody has settled it; whose answer was given with the prediction in sight; that someone
         corrected who had seen the estimate.
-    agreement : Rate
-        Of the pairs of experts who named a class for the same item, those that named the same.
-    steadiness : Rate
-        Of the items that the same expert saw again, those that they called the same.
+    agreement : Rate. Of the pairs of experts who named a class for the same item, those that named the same.
+    steadiness : Rate. Of the items that the same expert saw again, those that they called the same.
     errors : Rate
         Of the answers whose truth is known beside them, by a settled item, by two who agree or by gold, those that are
         wrong. Without any, half of the answers that an expert did not repeat.
@@ -422,16 +418,11 @@ class Progress:
     told_after : integer array of shape (n_items,)
         Of an item that has an outcome and was never asked, the number of draws before it: it was still among the items
         that these were drawn from. 0 for all others.
-    n_tells : int
-        Answered items; a correction or a second opinion is not a new one.
-    n_cards : int
-        Outcomes of all kinds.
-    opinions : mapping from position to opinions
-        What each expert said of an item, in order.
-    cards : mapping from (position, purpose) to experts
-        Who has a card that is no new draw; None for anybody.
-    delays : mapping from position to pairs
-        Who put an item off, and the number of outcomes at that time.
+    n_tells : int. Answered items; a correction or a second opinion is not a new one.
+    n_cards : int. Outcomes of all kinds.
+    opinions : mapping from position to opinions. What each expert said of an item, in order.
+    cards : mapping from (position, purpose) to experts. Who has a card that is no new draw; None for anybody.
+    delays : mapping from position to pairs. Who put an item off, and the number of outcomes at that time.
     """
 
     truth: Positions

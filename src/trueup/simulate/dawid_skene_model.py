@@ -57,10 +57,8 @@ def dawid_skene(
 
     Parameters
     ----------
-    votes_per_item : int, optional
-        Distinct labelers drawn at random for each item; by default all vote.
-    prior : array-like of shape (n_classes,), optional
-        Class probabilities; uniform by default.
+    votes_per_item : int, optional. Distinct labelers drawn at random for each item; by default all vote.
+    prior : array-like of shape (n_classes,), optional. Class probabilities; uniform by default.
     accuracy : number, (low, high) tuple or array
         The diagonal of the labelers' matrices: the same for all, uniform on a range, or given, of shape
         (n_labelers,) or (n_labelers, n_classes).
@@ -163,10 +161,8 @@ def baseline(
 
     Parameters
     ----------
-    accuracy : number, (low, high) tuple or array
-        Of the labelers: the same for all, uniform on a range, or one each.
-    prevalence : float
-        P(class 1).
+    accuracy : number, (low, high) tuple or array. Of the labelers: the same for all, uniform on a range, or one each.
+    prevalence : float. P(class 1).
 
     Examples
     --------

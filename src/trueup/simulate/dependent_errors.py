@@ -72,8 +72,7 @@ def dependent(
 
     Parameters
     ----------
-    votes_per_item : int, optional
-        Distinct labelers drawn at random for each item; by default all vote.
+    votes_per_item : int, optional. Distinct labelers drawn at random for each item; by default all vote.
     prior : array-like of shape (n_classes,)
     subtype_weights : array-like of shape (n_subtypes,) or (n_classes, n_subtypes)
         Shares of the subtypes within a class.
@@ -82,14 +81,11 @@ def dependent(
         1 / n_classes, most labelers are wrong together.
     subtype_confusion : array-like of shape (n_classes, n_subtypes, n_classes), optional
         Pooled answer probabilities on each subtype, in place of the accuracy.
-    strength : float
-        α, at least 1: how closely each labeler follows the pooled rows; ``float("inf")`` for exactly.
+    strength : float. α, at least 1: how closely each labeler follows the pooled rows; ``float("inf")`` for exactly.
     families : sequence of sequences of labelers
         Groups of labelers, numbered from 0, that share a verdict, e.g. ``[[0, 1, 2]]``.
-    copying : float or one for each family
-        ρ, the chance that a member repeats the verdict of the family.
-    shared_difficulty : float in [0, 1]
-        λ of the classifier.
+    copying : float or one for each family. ρ, the chance that a member repeats the verdict of the family.
+    shared_difficulty : float in [0, 1]. λ of the classifier.
     classifier_accuracy : float or None
         In every class, errors going to all other classes alike. None, and no matrix: no predictions.
     classifier_confusion : array-like of shape (n_classes, n_classes), optional

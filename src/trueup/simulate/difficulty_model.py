@@ -43,10 +43,8 @@ class PairSimulation:
 
     Attributes
     ----------
-    truth : integer array of shape (n_contests,)
-        Who wins each contest in truth: 0 the first, 1 the second, 2 nobody.
-    strengths : array of shape (n_systems,)
-        In log-odds, in the order of the systems.
+    truth : integer array of shape (n_contests,). Who wins each contest in truth: 0 the first, 1 the second, 2 nobody.
+    strengths : array of shape (n_systems,). In log-odds, in the order of the systems.
     confusion : array of shape (n_judges, n_verdicts, n_verdicts)
         P(verdict | truth) of each judge, about the places that are shown.
     """
@@ -80,10 +78,8 @@ def pairs(
         How often a judge names the side that wins in truth, both places averaged.
     position_bias : number, (low, high) tuple or array
         By how much more often than half a judge names what is shown first.
-    spread : float
-        Standard deviation of the strengths, in log-odds.
-    ties : float
-        The share of true ties, of which half are called so.
+    spread : float. Standard deviation of the strengths, in log-odds.
+    ties : float. The share of true ties, of which half are called so.
     orders : {"random", "both", "named"}
         Each judge sees a contest in one order by chance, or in both; or all see the first by name first.
 
@@ -173,20 +169,15 @@ def shared_difficulty(
 
     Parameters
     ----------
-    votes_per_item : int, optional
-        Distinct labelers drawn at random for each item; by default all vote.
+    votes_per_item : int, optional. Distinct labelers drawn at random for each item; by default all vote.
     prior : array-like of shape (n_classes,)
     accuracy : number, (low, high) tuple or array
         How often a labeler is right outside the blind spot, over all difficulties, between 0 and 1: the same for all,
         uniform on a range, or one each. It decides :math:`b_t`.
-    slope : float or one for each labeler
-        :math:`g_t`, at least 0. At 0 difficulty plays no part.
-    blind_spot : float in [0, 1]
-        β, the share of the items that look like another class.
-    classifier_accuracy : float or None
-        As `accuracy`. None: no predictions.
-    classifier_slope : float, optional
-        As `slope`; by default the mean of the labelers'.
+    slope : float or one for each labeler. :math:`g_t`, at least 0. At 0 difficulty plays no part.
+    blind_spot : float in [0, 1]. β, the share of the items that look like another class.
+    classifier_accuracy : float or None. As `accuracy`. None: no predictions.
+    classifier_slope : float, optional. As `slope`; by default the mean of the labelers'.
 
     Returns
     -------

@@ -73,16 +73,14 @@ def urkullu(
 
     Parameters
     ----------
-    n_items, n_classifiers : int
-        *m* and *k*; 1000 and 100 in the paper.
+    n_items, n_classifiers : int. *m* and *k*; 1000 and 100 in the paper.
     labels_per_item, labels_per_labeler : float
         Expected numbers of votes; the paper takes 3, 5, 9, 15, 27 and 45 for both. Items and labelers without a vote
         occur, and stay.
     case : str or (mean_tpr, mean_fpr)
         One of "extreme", "bad", "average", "good", "outstanding" (see `URKULLU_CASES`), or the means of the
         labelers' true and false positive rates, in (0.5, 1) and (0, 0.5).
-    max_disturbance : float
-        The disturbance of the worst classifier.
+    max_disturbance : float. The disturbance of the worst classifier.
 
     Returns
     -------
@@ -153,8 +151,7 @@ def urkullu_scores(
 
     Parameters
     ----------
-    probability : array-like of shape (n_items,)
-        P(class 1) of each item.
+    probability : array-like of shape (n_items,). P(class 1) of each item.
 
     Returns
     -------
@@ -230,8 +227,7 @@ def tars(
 
     Parameters
     ----------
-    votes_per_item : int, optional
-        Distinct labelers drawn at random for each item; by default all vote.
+    votes_per_item : int, optional. Distinct labelers drawn at random for each item; by default all vote.
     prior : array-like of shape (n_classes,)
     means : array-like of shape (n_classes, n_features)
     scale : number or array-like that fits `means`
@@ -352,8 +348,7 @@ def su(
 
     Parameters
     ----------
-    prior : array-like of shape (n_classes,)
-        Class probabilities; their number is the number of classes.
+    prior : array-like of shape (n_classes,). Class probabilities; their number is the number of classes.
     operating_point : (p_d, p_fa)
         The classifier's chance to predict 1 when the truth is 1 and when it is 0. Two classes only.
     classifier_confusion : array-like of shape (n_classes, n_classes), optional

@@ -43,12 +43,9 @@ def ratings(
 
     Parameters
     ----------
-    votes_per_item : int, optional
-        Distinct labelers drawn at random for each item; by default all rate.
-    prior : array-like of shape (n_classes,), optional
-        Class probabilities; uniform by default.
-    classifier_accuracy : float, optional
-        Of a classifier whose errors go to all classes alike; None for no classifier.
+    votes_per_item : int, optional. Distinct labelers drawn at random for each item; by default all rate.
+    prior : array-like of shape (n_classes,), optional. Class probabilities; uniform by default.
+    classifier_accuracy : float, optional. Of a classifier whose errors go to all classes alike; None for no classifier.
 
     Returns
     -------
@@ -87,20 +84,15 @@ class Simulation:
 
     Attributes
     ----------
-    labels : Labels
-        The votes.
-    truth : array of int, shape (n_items,)
-        The true class of each item.
+    labels : Labels. The votes.
+    truth : array of int, shape (n_items,). The true class of each item.
     parameters : dict
         The true parameters. The names mean the same in every simulator: ``prior`` (n_classes,), ``confusion``
         (n_labelers, n_classes, n_classes) for the labelers and ``classifier_confusion`` (n_classes, n_classes), with
         the truth in the rows; each simulator documents the others.
-    predictions : array of int, shape (n_items,), or None
-        The class that the simulated classifier predicts.
-    scores : array of float, shape (n_systems, n_items), or None
-        The scores of one or many systems for class 1.
-    features : array of float, shape (n_items, n_features), or None
-        What a classifier could be trained on.
+    predictions : array of int, shape (n_items,), or None. The class that the simulated classifier predicts.
+    scores : array of float, shape (n_systems, n_items), or None. The scores of one or many systems for class 1.
+    features : array of float, shape (n_items, n_features), or None. What a classifier could be trained on.
     """
 
     labels: Labels

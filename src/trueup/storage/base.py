@@ -29,21 +29,14 @@ class SessionRecord:
 
     Attributes
     ----------
-    name : str
-        Unique in its storage.
+    name : str. Unique in its storage.
     kind : {"active test", "cleaning", "monitor", "tile search"}
-    settings, options : dict
-        As `Session.to_json` has them: what it was made with, and the options of its strategy.
-    fingerprints : dict from role to str
-        Of the votes, the predictions and the features that the session rests on.
-    source : dict
-        Where the data come from, for doors that read them again, such as the command line.
-    created : float
-        Seconds since 1970.
-    paused : bool
-        Whether no new cards are given out.
-    n_events : int
-        How long the log is.
+    settings, options : dict. As `Session.to_json` has them: what it was made with, and the options of its strategy.
+    fingerprints : dict from role to str. Of the votes, the predictions and the features that the session rests on.
+    source : dict. Where the data come from, for doors that read them again, such as the command line.
+    created : float. Seconds since 1970.
+    paused : bool. Whether no new cards are given out.
+    n_events : int. How long the log is.
     """
 
     name: str
@@ -63,24 +56,15 @@ class Card:
 
     Attributes
     ----------
-    number : int
-        The number of the "ask" event in the log, from 1 on: cards are in the order in which they were drawn.
-    draw : int, optional
-        The place of the item among all draws, from 1 on; None for cards with a purpose of their own.
-    purpose : str, optional
-        "overlap", "repeat", "check", …; None for a draw.
-    why : str, optional
-        The reason of the strategy; it tells what the votes say, so a blind session hides it.
-    reserved_for : str, optional
-        The only expert who may have it.
-    closed : bool
-        Whether it is settled.
-    leased_to : str, optional
-        The expert who has it, or had it last.
-    leased_until : float, optional
-        When that ends or ended, in seconds since 1970 by the clock of the database.
-    seconds_left : float
-        Until the lease ends, by the same clock; 0 where nobody has it.
+    number : int. The number of the "ask" event in the log, from 1 on: cards are in the order in which they were drawn.
+    draw : int, optional. The place of the item among all draws, from 1 on; None for cards with a purpose of their own.
+    purpose : str, optional. "overlap", "repeat", "check", …; None for a draw.
+    why : str, optional. The reason of the strategy; it tells what the votes say, so a blind session hides it.
+    reserved_for : str, optional. The only expert who may have it.
+    closed : bool. Whether it is settled.
+    leased_to : str, optional. The expert who has it, or had it last.
+    leased_until : float, optional. When that ends or ended, in seconds since 1970 by the clock of the database.
+    seconds_left : float. Until the lease ends, by the same clock; 0 where nobody has it.
     """
 
     number: int
@@ -102,14 +86,10 @@ class Accepted:
 
     Attributes
     ----------
-    number : int
-        Of the event in the log.
-    event : Event
-        As it is kept: with item, draw, probability, time and opinion.
-    is_new : bool
-        False where the same request, by its key, or the same answer of the same expert had been kept before.
-    next_card : Card, optional
-        Leased in the same transaction, where that was asked for and there was one.
+    number : int. Of the event in the log.
+    event : Event. As it is kept: with item, draw, probability, time and opinion.
+    is_new : bool. False where the same request, by its key, or the same answer of the same expert had been kept before.
+    next_card : Card, optional. Leased in the same transaction, where that was asked for and there was one.
     """
 
     number: int
@@ -124,12 +104,9 @@ class Waiting:
 
     Attributes
     ----------
-    n_open : int
-        Cards that are not settled.
-    n_out : int
-        Of these, out with others.
-    next_back : float, optional
-        Seconds until the first of those comes back.
+    n_open : int. Cards that are not settled.
+    n_out : int. Of these, out with others.
+    next_back : float, optional. Seconds until the first of those comes back.
     """
 
     n_open: int
@@ -143,12 +120,10 @@ class Grant:
 
     Attributes
     ----------
-    digest : str
-        The hash of the secret; the secret itself is never kept.
+    digest : str. The hash of the secret; the secret itself is never kept.
     session, who, role, use : str
         For which session, for whom, as what ("owner", "expert"), and what it is ("link", "cookie").
-    created, expires : float
-        Seconds since 1970.
+    created, expires : float. Seconds since 1970.
     """
 
     digest: str
@@ -171,10 +146,8 @@ class Storage(Protocol):
 
     Attributes
     ----------
-    url : str
-        Without a password.
-    notes : tuple of str
-        What a user should know about how it is kept, one line each.
+    url : str. Without a password.
+    notes : tuple of str. What a user should know about how it is kept, one line each.
     """
 
     url: str
@@ -259,8 +232,7 @@ class Storage(Protocol):
         event : Event
             Kind, `who`, `truth`, `key`, `seconds`, `blind`, `text`, `shown`, `saw_estimate`; the item and the rest are
             those of the card. A second answer by the same expert to the same card is kept as a correction.
-        next_seconds : float, optional
-            How long the next card is leased; by default there is none.
+        next_seconds : float, optional. How long the next card is leased; by default there is none.
         """
 
     def waiting(self, name: str, who: str) -> Waiting:

@@ -74,8 +74,7 @@ def back_up(url: str, path: str | PathLike[str]) -> None:
 
     Parameters
     ----------
-    path : path
-        Must not exist, and have no question mark. It is a storage itself: ``sqlite:///`` and the path open it.
+    path : path. Must not exist, and have no question mark. It is a storage itself: ``sqlite:///`` and the path open it.
     """
     require_database("a backup")
     from trueup.storage.database import copying
@@ -88,8 +87,7 @@ def copy_storage(source: str, target: str) -> int:
 
     Parameters
     ----------
-    source, target : str
-        URLs.
+    source, target : str. URLs.
 
     Returns
     -------
@@ -245,8 +243,7 @@ def open_session(kind: type[SomeSession], storage: str | Storage, name: str, *da
 
     Parameters
     ----------
-    kind : type
-        `ActiveTest` or `CleaningAdvisor`.
+    kind : type. `ActiveTest` or `CleaningAdvisor`.
     *data
         What the session was made with at first: its arguments that are passed by position.
     **changed

@@ -42,8 +42,7 @@ class MethodExample:
 
     Attributes
     ----------
-    codes : integer array of shape (n_items,)
-        The predicted classes, -1 for none.
+    codes : integer array of shape (n_items,). The predicted classes, -1 for none.
     truth : integer array of shape (n_items,)
     features : array of shape (n_items, 2)
     """

@@ -117,13 +117,10 @@ def noise_removed(
 
     Parameters
     ----------
-    estimator : scikit-learn classifier
-        Cloned, never changed.
+    estimator : scikit-learn classifier. Cloned, never changed.
     X : array or sparse matrix of shape (n_items, n_features)
-    codes : integer array of shape (n_items,)
-        The noisy labels.
-    classes : array of shape (n_classes,), optional
-        What the codes stand for; by default the codes themselves.
+    codes : integer array of shape (n_items,). The noisy labels.
+    classes : array of shape (n_classes,), optional. What the codes stand for; by default the codes themselves.
     keep : boolean array of shape (n_items,), optional
         Items that stay in any case, because their label is known to be right.
     filter, n_folds, random_state
@@ -185,8 +182,7 @@ def noise_tolerant(
     codes : integer array of shape (n_items,)
     matrices : array of shape (n_items, n_classes, n_classes) or (n_classes, n_classes)
         P(label | truth), rows the truth; the identity for clean items.
-    classes : array of shape (n_classes,), optional
-        What the codes stand for; by default the codes themselves.
+    classes : array of shape (n_classes,), optional. What the codes stand for; by default the codes themselves.
 
     References
     ----------
@@ -228,13 +224,11 @@ def noise_aware_probabilities(X: Any, codes: npt.ArrayLike, matrices: npt.ArrayL
 
     Parameters
     ----------
-    X : array or sparse matrix of shape (n_items, n_features)
-        On comparable scales.
+    X : array or sparse matrix of shape (n_items, n_features). On comparable scales.
     codes : integer array of shape (n_items,)
     matrices : array of shape (n_items, n_classes, n_classes) or (n_classes, n_classes)
         P(label | truth), rows the truth; the identity for clean items.
-    penalty : float
-        λ.
+    penalty : float. λ.
 
     Returns
     -------

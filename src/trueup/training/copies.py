@@ -49,8 +49,7 @@ class VoteScorer:
 
         Parameters
         ----------
-        estimator : fitted classifier
-            Whose ``classes_`` are those of the labels.
+        estimator : fitted classifier. Whose ``classes_`` are those of the labels.
         y : integer array of shape (n_rows,), optional
             Positions in ``labels.items``; by default X has all items in order.
         """
@@ -164,10 +163,8 @@ def scorer(
         mere number asks scikit-learn to balance classes over the folds, and it would take positions for classes.
     noise : str or NoiseModel, optional
         By default none, as in `trueup.evaluate`; a model that is named is taken as known once it is fitted.
-    positive : class, optional
-        The positive class; the last by default.
-    n_draws : int
-        Truths drawn for a score. The same seed serves every fold and every candidate.
+    positive : class, optional. The positive class; the last by default.
+    n_draws : int. Truths drawn for a score. The same seed serves every fold and every candidate.
 
     Returns
     -------

@@ -99,14 +99,11 @@ class NoisyGaussianNB(_NaiveBayes):
     method : {"ml", "map", "mmse"}
         Maximum likelihood; the same with `prior_strength`; or with p(y|z) as fixed soft labels, and `prior_strength`.
         Trained on a plain y, "ml" is scikit-learn's ``GaussianNB``.
-    prior_strength : float
-        Each class is also given that many observations with the mean and variance of all items.
+    prior_strength : float. Each class is also given that many observations with the mean and variance of all items.
     noise, unlabelled, labels
         As for `NoisyLabelClassifier`.
-    var_smoothing : float
-        Share of the largest variance of a feature that is added to all variances.
-    tol : float
-        Largest change of a belief at which to stop.
+    var_smoothing : float. Share of the largest variance of a feature that is added to all variances.
+    tol : float. Largest change of a belief at which to stop.
 
     Attributes
     ----------
@@ -114,8 +111,7 @@ class NoisyGaussianNB(_NaiveBayes):
     class_log_prior_ : array of shape (n_classes,)
     posterior_ : array of shape (n_rows, n_classes)
         P(class | features, votes) of the rows trained on; for "mmse" P(class | votes).
-    loss_history_ : list of float
-        The objective after each step; it never rises.
+    loss_history_ : list of float. The objective after each step; it never rises.
 
     Examples
     --------
@@ -189,8 +185,7 @@ class NoisyMultinomialNB(_NaiveBayes):
         labels, and `alpha`. Trained on a plain y, "map" and "mmse" are scikit-learn's ``MultinomialNB``.
     noise, unlabelled, labels
         As for `NoisyLabelClassifier`.
-    tol : float
-        Largest change of a belief at which to stop.
+    tol : float. Largest change of a belief at which to stop.
 
     Attributes
     ----------
@@ -275,8 +270,7 @@ class NoisyLogisticRegression(VoteClassifier):
         minimise the risk :math:`\sum_i \sum_y p(y \mid z_i) (-\log p(y \mid x_i))` with the same penalty. Trained on
         a plain y, or on gold, all are ordinary logistic regression; "map" and "mmse" are then scikit-learn's with the
         same C.
-    C : float
-        Inverse strength of the penalty, as in scikit-learn. Intercepts are free.
+    C : float. Inverse strength of the penalty, as in scikit-learn. Intercepts are free.
     volume : float
         Strength, for each item, of a term that makes predictions sure and spread over the classes [3]_. Matrices and
         predictions that are learned together from votes alone are not unique; this takes the widest predictions that
@@ -288,33 +282,27 @@ class NoisyLogisticRegression(VoteClassifier):
     joint : bool
         Learn the matrices together with the coefficients [2]_, by EM: the classifier then teaches who can be trusted.
         For "ml" and "map".
-    noise : str or NoiseModel
-        As for `trueup.noise.fit`; with `joint` where EM starts.
+    noise : str or NoiseModel. As for `trueup.noise.fit`; with `joint` where EM starts.
     unlabelled : {"drop", "prior", "error"}
         Items without votes are left out; stay ("mmse": with the prior as target; they say nothing in a likelihood); or
         are an error.
     labels : Labels, optional
         The votes of all items, for cross-validation: `fit` then takes the positions of its items as y.
-    solver : {"lbfgs", "trust-ncg"}
-        The second uses Hessian-vector products.
+    solver : {"lbfgs", "trust-ncg"}. The second uses Hessian-vector products.
     tol : float
         Largest derivative, per item, at which to stop; with `joint` also the largest change of a belief, times 1000.
-    max_iter : int
-        Of the solver, and of EM.
-    warm_start : bool
-        Start from the coefficients of the last fit.
+    max_iter : int. Of the solver, and of EM.
+    warm_start : bool. Start from the coefficients of the last fit.
 
     Attributes
     ----------
     coef_ : array of shape (1 or n_classes, n_features)
     intercept_ : array of shape (1 or n_classes,)
     classes_ : array of shape (n_classes,)
-    noise_ : NoiseModel
-        With `joint`, a `Confusion` with the learned matrices.
+    noise_ : NoiseModel. With `joint`, a `Confusion` with the learned matrices.
     posterior_ : array of shape (n_rows, n_classes)
         P(class | votes), and for "ml" and "map" P(class | features, votes), of the rows trained on.
-    loss_ : float
-        The objective where the search ended.
+    loss_ : float. The objective where the search ended.
     n_iter_ : int
 
     References

@@ -150,12 +150,9 @@ class NoisyLabelClassifier(MetaEstimatorMixin, TrainedOnVotes):  # type: ignore[
         them.
     min_weight : float
         Weights below it are left out; the other copies of the item take over their mass. 0 is the exact risk.
-    max_copies : int, optional
-        The most copies of an item with "mmse"; by default one for each class.
-    n_copies : int
-        Of each item with "replication".
-    n_rounds, n_folds : int
-        Of "alternation".
+    max_copies : int, optional. The most copies of an item with "mmse"; by default one for each class.
+    n_copies : int. Of each item with "replication".
+    n_rounds, n_folds : int. Of "alternation".
     random_state : int, Generator or None
         For matrices of consolidated labels that must be drawn ("unbiased" with very many votes on an item).
 
@@ -163,10 +160,8 @@ class NoisyLabelClassifier(MetaEstimatorMixin, TrainedOnVotes):  # type: ignore[
     ----------
     estimator_ : fitted classifier; `LabelerModels` for "voting"
     noise_ : NoiseModel
-    classes_ : array of shape (n_classes,)
-        In the order of ``labels.classes``.
-    posterior_ : array of shape (n_rows, n_classes)
-        P(class | votes) of each row of X, by ``noise_``.
+    classes_ : array of shape (n_classes,). In the order of ``labels.classes``.
+    posterior_ : array of shape (n_rows, n_classes). P(class | votes) of each row of X, by ``noise_``.
 
     References
     ----------

@@ -44,10 +44,8 @@ class Task:
 
     Attributes
     ----------
-    rows : integer array
-        The rows of the X that was passed which these are.
-    posterior : array of shape (n_rows of X, n_classes)
-        P(class | votes).
+    rows : integer array. The rows of the X that was passed which these are.
+    posterior : array of shape (n_rows of X, n_classes). P(class | votes).
     """
 
     estimator: Any

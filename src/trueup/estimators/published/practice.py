@@ -67,10 +67,8 @@ class LabelerCounts(CountsPosterior):
 
     Parameters
     ----------
-    counts : array of shape (n_labelers, n_classes, n_classes)
-        Of the labelers who voted on predicted items.
-    n_items : int
-        The number of predicted items.
+    counts : array of shape (n_labelers, n_classes, n_classes). Of the labelers who voted on predicted items.
+    n_items : int. The number of predicted items.
     center : {"mean", "median"}
     """
 
@@ -224,12 +222,9 @@ def majority(labels: Labels, predictions: npt.ArrayLike, *, random_state: Random
 
     Parameters
     ----------
-    labels : Labels
-        Items without votes are left out; gold counts as the truth.
-    predictions : integer array of shape (n_items,)
-        Codes in the order of ``labels.items``, -1 for none.
-    random_state : int, Generator or None
-        For the bootstrap of metrics that are no share.
+    labels : Labels. Items without votes are left out; gold counts as the truth.
+    predictions : integer array of shape (n_items,). Codes in the order of ``labels.items``, -1 for none.
+    random_state : int, Generator or None. For the bootstrap of metrics that are no share.
 
     Returns
     -------

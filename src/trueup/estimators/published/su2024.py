@@ -65,8 +65,7 @@ def mmse(
         How the expected operating point is computed: "ratios" of normals (Algorithm 1; two classes), "sampling"
         (Algorithms 2 and 4), or "exact", all pairs of counts. "auto" is "ratios" for two classes and "sampling" for
         more, as in the paper.
-    n_draws : int, optional
-        Draws of a sampling step; by default 5000 for two classes and 2500 × classes for more.
+    n_draws : int, optional. Draws of a sampling step; by default 5000 for two classes and 2500 × classes for more.
     start : array of shape (n_classes, n_classes), optional
         The first P(prediction | truth), rows the truth; by default all equal, that is p_D = p_FA = 1/2.
     tol, max_iter, clip
@@ -260,10 +259,8 @@ def no_predictions(
 
     Parameters
     ----------
-    estimated : bool
-        Take the most probable labels as true (fourth approach), without uncertainty.
-    n_draws : int
-        Draws, for more than two classes.
+    estimated : bool. Take the most probable labels as true (fourth approach), without uncertainty.
+    n_draws : int. Draws, for more than two classes.
 
     Returns
     -------
@@ -290,8 +287,7 @@ def prior_average(
 
     Parameters
     ----------
-    n_grid : int
-        Two classes: points along each axis of an even grid over the unit square.
+    n_grid : int. Two classes: points along each axis of an even grid over the unit square.
     n_draws : int
         Two classes: draws, shared out over the grid. More: matrices K with uniform rows, one draw of the counts each.
 
@@ -318,8 +314,7 @@ def ideal(problem: Problem, *, truth: npt.ArrayLike, random_state: RandomState =
 
     Parameters
     ----------
-    truth : integer array of shape (n_items,)
-        The class of each item; needed for those with a prediction.
+    truth : integer array of shape (n_items,). The class of each item; needed for those with a prediction.
     random_state
         Not used.
 

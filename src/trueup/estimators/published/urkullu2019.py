@@ -31,12 +31,10 @@ class ViewResult:
 
     Attributes
     ----------
-    values : array of shape (n_systems,)
-        nan where nothing can be compared, e.g. where all items have the same truth.
+    values : array of shape (n_systems,). nan where nothing can be compared, e.g. where all items have the same truth.
     skipped_labelers : int
         Labelers who voted, but for one class only, and so say nothing of the order (subjectivist view).
-    unvoted_items : int
-        Items without a vote and without a vetted truth.
+    unvoted_items : int. Items without a vote and without a vetted truth.
     tied_items : int
         Items with as many votes for as against and no vetted truth, whose class was drawn (deterministic view).
     spread : array of shape (n_systems,), optional
@@ -59,14 +57,11 @@ def deterministic(
 
     Parameters
     ----------
-    labels : Labels
-        Votes for two classes.
+    labels : Labels. Votes for two classes.
     scores : array of shape (n_items,) or (n_systems, n_items)
         In the order of ``labels.items``, higher for items more likely to be of the positive class.
-    positive : int
-        The code of the positive class.
-    random_state : int, Generator or None
-        For ties.
+    positive : int. The code of the positive class.
+    random_state : int, Generator or None. For ties.
 
     Examples
     --------

@@ -66,15 +66,12 @@ class NoiseLayer(nn.Module):  # type: ignore[misc]
 
     Parameters
     ----------
-    n_answers : int, optional
-        What a label can be; the classes by default. Further ones are abstentions.
-    init : float, or array of shape (n_classes, n_answers)
-        The diagonal of A at the start, or A.
+    n_answers : int, optional. What a label can be; the classes by default. Further ones are abstentions.
+    init : float, or array of shape (n_classes, n_answers). The diagonal of A at the start, or A.
     dropout : float
         The share of classes whose probability is left out before the layer while training [2]_; the rest are scaled to
         a sum of 1. Drawn as in ``nn.Dropout``.
-    trace_weight : float
-        λ of `penalty`.
+    trace_weight : float. λ of `penalty`.
 
     Notes
     -----
@@ -175,8 +172,7 @@ class CrowdLayer(nn.Module):  # type: ignore[misc]
 
     Parameters
     ----------
-    n_answers : int, optional
-        What a labeler can say; the classes by default. Further ones are abstentions.
+    n_answers : int, optional. What a labeler can say; the classes by default. Further ones are abstentions.
     init : float, NoiseModel, or array of shape (n_labelers, n_classes, n_answers)
         The diagonal of all matrices at the start; or the matrices of a fitted noise model. These start where the votes
         alone lead, which matters where labelers have few votes or err more often than not.
@@ -184,8 +180,7 @@ class CrowdLayer(nn.Module):  # type: ignore[misc]
         The labels that the votes are numbered by, if `init` is a noise model fitted to others: numbers are positions in
         ``labels.labelers`` and ``labels.classes``, by default of those the model was fitted to. Labelers it does not
         know start with its pooled matrix, and other classes are an error.
-    trace_weight : float
-        λ.
+    trace_weight : float. λ.
     volume_weight : float
         ν; 0.3 to 1 is much. Batches should have several items for each class, and classes similar shares.
 
@@ -281,8 +276,7 @@ class CrowdLayer(nn.Module):  # type: ignore[misc]
         ----------
         logits : tensor of shape (batch, n_classes)
         target : Votes, or integer tensor of shape (batch, n_labelers) with -1 for no vote
-        joint : bool
-            The likelihood of all votes of an item together, or of each on its own.
+        joint : bool. The likelihood of all votes of an item together, or of each on its own.
         reduction : {"mean", "sum", "none"}
             Over items, not votes. With the mean come trace and volume, with the sum as often as there are items; the
             losses of single items are without.

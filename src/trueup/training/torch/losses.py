@@ -87,8 +87,7 @@ class ProxyLoss(nn.Module):  # type: ignore[misc]
         The labels that the votes are numbered by: numbers are positions in ``labels.labelers`` and ``labels.classes``.
         By default those the noise model was fitted to. Pass them if the data have other labelers or another order;
         labelers the model does not know get its pooled matrix, and other classes are an error.
-    floor : bool
-        Take the part of each class in the batch as at least 0 [3]_. No longer unbiased, but never below 0.
+    floor : bool. Take the part of each class in the batch as at least 0 [3]_. No longer unbiased, but never below 0.
     reduction : {"mean", "sum", "none"}
 
     Notes
@@ -182,13 +181,11 @@ class PartialLabelLoss(nn.Module):  # type: ignore[misc]
 
     Parameters
     ----------
-    mixing : array of shape (n_weak, n_classes)
-        M; its columns sum to 1.
+    mixing : array of shape (n_weak, n_classes). M; its columns sum to 1.
     prior : array of shape (n_classes,), optional
         Of all left inverses take the one of least variance under these shares of classes,
         :math:`(M^\top D^{-1} M)^{-1} M^\top D^{-1}` with D = diag(Mπ). The pseudo-inverse by default.
-    floor : bool
-        Take the part of each class in the batch as at least 0. No longer unbiased, but never below 0.
+    floor : bool. Take the part of each class in the batch as at least 0. No longer unbiased, but never below 0.
     reduction : {"mean", "sum", "none"}
 
     Notes
@@ -459,8 +456,7 @@ class MMSELoss(EvidenceLoss):
     noise : NoiseModel, or array of shape (n_labelers, n_classes, n_answers), optional
         A fitted model with a confusion matrix for each labeler, or the matrices θ; rows are the truth. Without it the
         targets must be evidence.
-    prior : array of shape (n_classes,), optional
-        π; that of the noise model by default, or else uniform.
+    prior : array of shape (n_classes,), optional. π; that of the noise model by default, or else uniform.
     labels : Labels, optional
         The labels that the votes are numbered by: numbers are positions in ``labels.labelers`` and ``labels.classes``.
         By default those the noise model was fitted to. Pass them if the data have other labelers or another order;
@@ -545,8 +541,7 @@ class NoisyLikelihoodLoss(EvidenceLoss):
     noise : NoiseModel, or array of shape (n_labelers, n_classes, n_answers), optional
         A fitted model with a confusion matrix for each labeler, or the matrices θ; rows are the truth. Without it the
         targets must be evidence.
-    labels : Labels, optional
-        The labels that the votes are numbered by, as for `MMSELoss`.
+    labels : Labels, optional. The labels that the votes are numbered by, as for `MMSELoss`.
     reduction : {"mean", "sum", "none"}
 
     Notes

@@ -252,26 +252,21 @@ class VoteDataset(Dataset):  # type: ignore[misc]
     labels : Labels
         The votes. Items whose truth is known (``labels.with_gold``) get a vote of the oracle, number -2, or certain
         evidence.
-    unlabelled : {"drop", "prior", "error"}
-        Items without votes are left out, kept with no vote at all, or an error.
+    unlabelled : {"drop", "prior", "error"}. Items without votes are left out, kept with no vote at all, or an error.
     noise : str or NoiseModel, optional
         Yield evidence instead of votes: log p(votes | class) by this model, fitted to `labels` unless it is already,
         less that of the item's best class.
         Any noise model will do, also one without a confusion matrix for each labeler.
-    dtype : torch.dtype or None
-        Of the rows of X; None leaves it.
+    dtype : torch.dtype or None. Of the rows of X; None leaves it.
 
     Attributes
     ----------
-    classes, labelers, answers : array
-        The names that numbers in votes stand for.
-    rows : integer array of shape (len(self),)
-        The rows of X, and items of `labels`, that are here.
+    classes, labelers, answers : array. The names that numbers in votes stand for.
+    rows : integer array of shape (len(self),). The rows of X, and items of `labels`, that are here.
     noise_ : NoiseModel or None
     prior : array of shape (n_classes,) or None
         Shares of the classes by the noise model; pass it to `MMSELoss` together with evidence.
-    confusion : array of shape (n_labelers, n_classes, n_answers) or None
-        Where the noise model has it.
+    confusion : array of shape (n_labelers, n_classes, n_answers) or None. Where the noise model has it.
 
     Notes
     -----

@@ -45,12 +45,9 @@ class ConsolidatedConfusion:
 
     Attributes
     ----------
-    matrix : array of shape (n_classes, n_classes)
-        P(consolidated label | truth), rows the truth.
-    error : float
-        0 if exact; a bound on the error of each entry ("lattice"), or the largest standard error ("draws").
-    how : str
-        "exact", "lattice" or "draws".
+    matrix : array of shape (n_classes, n_classes). P(consolidated label | truth), rows the truth.
+    error : float. 0 if exact; a bound on the error of each entry ("lattice"), or the largest standard error ("draws").
+    how : str. "exact", "lattice" or "draws".
     """
 
     matrix: Floats
@@ -97,18 +94,13 @@ def consolidated_confusion(
 
     Parameters
     ----------
-    matrices : array of shape (n_labelers, n_classes, n_answers)
-        P(answer | truth), rows the truth.
+    matrices : array of shape (n_labelers, n_classes, n_answers). P(answer | truth), rows the truth.
     prior : array of shape (n_classes,)
         P(class), as the rule above weighs the classes; uniform for the likeliest class.
-    times : integer array of shape (n_labelers,), optional
-        How many votes each labeler casts; one by default.
-    max_numbers : int
-        Numbers that may be held at once for an exact answer.
-    n_draws : int
-        Draws of the votes where no exact answer can be had.
-    random_state : int, Generator or None
-        For these draws.
+    times : integer array of shape (n_labelers,), optional. How many votes each labeler casts; one by default.
+    max_numbers : int. Numbers that may be held at once for an exact answer.
+    n_draws : int. Draws of the votes where no exact answer can be had.
+    random_state : int, Generator or None. For these draws.
 
     References
     ----------
@@ -284,12 +276,9 @@ class Consolidation:
     ----------
     codes : integer array of shape (n_items,)
         The consolidated label, as a position in ``labels.classes``; -1 for an item without votes.
-    group : integer array of shape (n_items,)
-        Which of the matrices is the item's; -1 for an item without votes.
-    matrices : array of shape (n_groups, n_classes, n_classes)
-        P(consolidated label | truth), rows the truth.
-    errors : array of shape (n_groups,)
-        0 where the matrix is exact, else as `ConsolidatedConfusion.error`.
+    group : integer array of shape (n_items,). Which of the matrices is the item's; -1 for an item without votes.
+    matrices : array of shape (n_groups, n_classes, n_classes). P(consolidated label | truth), rows the truth.
+    errors : array of shape (n_groups,). 0 where the matrix is exact, else as `ConsolidatedConfusion.error`.
     singular : boolean array of shape (n_groups,)
         Whether the label says too little of the truth to be corrected: the matrix cannot be inverted.
     likeliest : boolean array of shape (n_groups,)
@@ -346,8 +335,7 @@ def consolidate(
     ----------
     noise : NoiseModel
         With a confusion matrix for each labeler: known (`Confusion`) or fitted (`DawidSkene`, `OneCoin`).
-    rule : {"map", "likelihood"}
-        "likelihood" leaves the prior out everywhere.
+    rule : {"map", "likelihood"}. "likelihood" leaves the prior out everywhere.
     max_numbers, n_draws, random_state
         As for `consolidated_confusion`.
 

@@ -42,12 +42,9 @@ def noise_removal(
 
     Parameters
     ----------
-    labels : Labels
-        Items without votes are left out; gold is never dropped.
-    predictions : integer array of shape (n_items,)
-        Codes in the order of ``labels.items``, -1 for none.
-    noise : NoiseModel
-        Gives the label of each item: its most probable class.
+    labels : Labels. Items without votes are left out; gold is never dropped.
+    predictions : integer array of shape (n_items,). Codes in the order of ``labels.items``, -1 for none.
+    noise : NoiseModel. Gives the label of each item: its most probable class.
     features : array of shape (n_items, n_features)
         In the order of ``labels.items``, for the classifiers of the filter.
     classifiers, filter, n_folds
@@ -104,14 +101,12 @@ def mislabeled(
     Parameters
     ----------
     features : array of shape (n_items, n_features)
-    codes : integer array of shape (n_items,)
-        The labels.
+    codes : integer array of shape (n_items,). The labels.
     classifiers : sequence of scikit-learn classifiers, optional
         By default those of the paper: a decision tree, the nearest neighbour and a linear model.
     filter : {"majority", "consensus"}
         Call a label wrong if more than half of the classifiers disagree with it, or only if all do.
-    n_folds : int
-        Each item is judged by classifiers that were trained without its fold.
+    n_folds : int. Each item is judged by classifiers that were trained without its fold.
 
     Returns
     -------
@@ -201,14 +196,10 @@ def dirty(
 
     Parameters
     ----------
-    labels : Labels
-        Items without votes are left out; gold counts as the truth.
-    predictions : integer array of shape (n_items,)
-        Codes in the order of ``labels.items``, -1 for none.
-    noise : NoiseModel
-        Fitted or known; any that gives P(class | votes).
-    random_state : int, Generator or None
-        For the bootstrap of metrics that are no share.
+    labels : Labels. Items without votes are left out; gold counts as the truth.
+    predictions : integer array of shape (n_items,). Codes in the order of ``labels.items``, -1 for none.
+    noise : NoiseModel. Fitted or known; any that gives P(class | votes).
+    random_state : int, Generator or None. For the bootstrap of metrics that are no share.
 
     Returns
     -------

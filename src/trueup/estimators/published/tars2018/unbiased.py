@@ -64,21 +64,16 @@ def unbiased(
 
     Parameters
     ----------
-    labels : Labels
-        Gold items enter exactly. Items without votes are left out.
-    predictions : integer array of shape (n_items,)
-        Codes in the order of ``labels.items``, -1 for none.
-    noise : NoiseModel
-        With a confusion matrix for each labeler.
+    labels : Labels. Gold items enter exactly. Items without votes are left out.
+    predictions : integer array of shape (n_items,). Codes in the order of ``labels.items``, -1 for none.
+    noise : NoiseModel. With a confusion matrix for each labeler.
     interval : {"delta", "bootstrap"}
         Analytic (a test of each value for quotients of counts, the delta method for other metrics), or percentiles of
         resampled items.
     rule, max_numbers, n_draws
         As for `consolidate`.
-    n_bootstrap : int
-        The number of resamples.
-    random_state : int, Generator or None
-        For the bootstrap, and for matrices that must be drawn.
+    n_bootstrap : int. The number of resamples.
+    random_state : int, Generator or None. For the bootstrap, and for matrices that must be drawn.
 
     Returns
     -------
@@ -139,8 +134,7 @@ def inverse_weights(matrices: npt.ArrayLike, frequencies: npt.ArrayLike | None =
 
     Parameters
     ----------
-    matrices : array of shape (..., n_classes, n_answers)
-        R; rows are the truth.
+    matrices : array of shape (..., n_classes, n_answers). R; rows are the truth.
     frequencies : array of shape (..., n_answers), optional
         d; the same for all answers by default, which is the pseudo-inverse.
 
@@ -318,8 +312,7 @@ class UnbiasedCounts(CountsPosterior):
         The mean of X_i, rows the truth; sums to 1, and may have negative entries.
     moments : array of shape (n_classes, n_classes, n_classes)
         For each prediction the mean over all items of w_i w_iᵀ, 0 for items of other predictions.
-    n_items : int
-        The number of items.
+    n_items : int. The number of items.
     draws : array of shape (n_draws, n_classes, n_classes), optional
         Shares of resampled items; if given, intervals are those of the bootstrap.
     """
