@@ -62,19 +62,6 @@ def test_precision_recall_holds_the_true_curve(scored, evaluation):
     assert np.isnan(curve.area)
 
 
-def test_learned_noise_has_curves_too(scored):
-    data, scores, _ = scored
-    ev = tu.evaluate(
-        Predictions.from_scores(scores),
-        data.labels,
-        noise="dawid-skene",
-        n_draws=100,
-        n_warmup=50,
-        check_dependence=False,
-    )
-    assert ev.curve(n_thresholds=15).area == pytest.approx(roc_auc_score(data.truth, scores), abs=0.05)
-
-
 @pytest.mark.parametrize("form", ["scores", "probabilities"])
 def test_the_positive_class_does_not_turn_the_curve_around(scored, form):
     """Scores speak for class 1; seen from class 0 the classifier is as good."""
@@ -82,12 +69,6 @@ def test_the_positive_class_does_not_turn_the_curve_around(scored, form):
     predictions = Predictions.from_scores(scores) if form == "scores" else np.column_stack([1 - scores, scores])
     area = tu.evaluate(predictions, data.labels, noise=model, positive=0).curve(n_thresholds=15).area
     assert area == pytest.approx(roc_auc_score(data.truth, scores), abs=0.05)
-
-
-def test_scores_that_speak_for_the_first_class(scored):
-    data, scores, model = scored
-    ev = tu.evaluate(Predictions.from_scores(1 - scores, positive=0), data.labels, noise=model)
-    assert ev.curve(n_thresholds=15).area == pytest.approx(roc_auc_score(data.truth, scores), abs=0.05)
 
 
 def test_items_without_score_are_left_out(scored):

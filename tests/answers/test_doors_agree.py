@@ -177,15 +177,6 @@ def test_metrics_of_scores(case, door, positive):
 
 
 @pytest.mark.parametrize("positive", POSITIVES, ids=str)
-@pytest.mark.parametrize("view", ["bayes", "deterministic", "probabilistic"])
-def test_auc(case, view, positive):
-    options = {"noise": "dawid-skene", "n_draws": 400} if view == "bayes" else {}
-    probabilities = tu.Predictions.from_probabilities(case.probabilities, classes=CLASSES, items=case.items)
-    value = tu.auc(probabilities, case.labels, view=view, positive=positive, **options).mean
-    assert value == pytest.approx(of_scores(case.truth, case.of_no, "auc", positive), abs=1e-9)
-
-
-@pytest.mark.parametrize("positive", POSITIVES, ids=str)
 def test_cleaning_advisor(case, positive):
     validation, one_left = case.items[::2], case.items[1]  # something must be left to clean
     gold = {item: name for item, name in zip(case.items, case.truth, strict=True) if item != one_left}

@@ -171,20 +171,6 @@ def test_bad_input_gets_one_sentence(data, error, case):
         assert f"`{caught.value.parameter}" in sentence or caught.value.parameter in sentence
 
 
-def test_a_prior_with_a_zero(data):
-    with pytest.raises(InvalidParameter, match="prior must be positive for every class"):
-        noise.Difficulty(difficulty=np.full(200, 0.1), fallibility=np.full(5, 0.1), prior=[1.0, 0.0])
-    with pytest.raises(InvalidParameter, match="prior must be positive for every class"):
-        noise.Confusion(data.parameters["confusion"], prior=[1.0, 0.0])
-
-
-def test_a_class_of_no_prior_weight_is_named(data):
-    model = noise.Confusion(data.parameters["confusion"], prior=[1 - 1e-9, 1e-9])
-    ev = tu.evaluate(data.predictions, data.labels, noise=model)
-    assert ev.confusion.mean[1].sum() < 0.5
-    assert has(ev, "Class 1 hardly occurs")
-
-
 def test_functions_need_truths_to_be_drawn(data):
     def mine(y_true, y_pred):
         return 0.5

@@ -64,14 +64,6 @@ def test_cells_by_name(evaluation):
         confusion.cell("cat", 1)
 
 
-def test_the_level_is_that_of_the_call(data):
-    wide, narrow = (
-        tu.evaluate(data.predictions, data.labels, noise="dawid-skene", level=level, **FAST).confusion.intervals()
-        for level in (0.99, 0.5)
-    )
-    assert (np.diff(wide, axis=-1) > np.diff(narrow, axis=-1)).all()
-
-
 # ---------------------------------------------------------------------- two metrics at once
 
 
@@ -163,12 +155,6 @@ def test_frames_of_every_library(evaluation, backend):
 def test_an_unknown_library_gets_a_hint(evaluation):
     with pytest.raises(InvalidParameter, match="did you mean 'pandas'"):
         evaluation.to_frame(backend="panda")
-
-
-def test_frames_hold_what_is_asked(evaluation):
-    frame = evaluation.to_frame(backend="pandas").set_index("metric")
-    low, high = evaluation["f1"].interval(0.95)
-    assert frame.loc["f1", ["mean", "low", "high"]].tolist() == [evaluation["f1"].mean, low, high]
 
 
 def test_repr_shows_numbers_and_warnings(data):

@@ -1,7 +1,5 @@
 """Gates: passed, failed or undecided, from one rule for every kind of answer."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 
@@ -237,9 +235,6 @@ def test_a_preferred_system_is_gated_by_its_win_rate(preferred):
     assert not_worse.probability == pytest.approx(wins.prob_above(0.48))
     reverse = tu.gate(preferred, better_than=best)
     assert reverse.results[0].probability == pytest.approx(better.probability_failed)
-    as_class = tu.gate(dataclasses.replace(preferred, ties="class"), better_than=worst)
-    assert "ties as half" in as_class.results[0].sentence
-    assert as_class.results[0].probability == tu.gate(preferred, better_than=worst).results[0].probability
     with pytest.raises(InvalidParameter, match=r"goes from 0 to 1, got 0\.6"):
         tu.gate(preferred, not_worse_than=worst, margin=0.6)
     required = tu.gate(preferred, better_than=worst, require_gold=True)
@@ -267,11 +262,7 @@ def test_ties_are_half_a_win_in_a_gate_however_they_are_shown(preferred):
     gates = [tu.gate(answer, better_than=worst).results[0] for answer in (preferred, apart)]
     assert gates[0].probability == pytest.approx(gates[1].probability)
     assert gates[0].estimate.mean == pytest.approx(gates[1].estimate.mean)
-
-
-def test_a_margin_of_win_rates_is_less_than_half(preferred):
-    with pytest.raises(InvalidParameter, match="allows everything"):
-        tu.gate(preferred, not_worse_than=preferred.ranking[0], margin=0.5)
+    assert "ties as half" in gates[1].sentence
 
 
 def test_a_rate_of_all_items_has_no_groups(crowd):

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 import trueup as tu
-from trueup.cli import main
 from trueup.noise.majority import majority_codes, majority_shares
 from trueup.report.measures import majority_values
 from trueup.training import NoisyLabelClassifier
@@ -59,22 +56,6 @@ def test_weights_count_for_the_majority_as_for_the_estimate_beside_it(tied):
     evaluation = tu.evaluate(predictions, labels, metrics=["accuracy"], weights="weight", check_dependence=False)
     right = majority_shares(labels)[np.arange(300), predictions]
     assert majority_values(evaluation, labels)["accuracy"] == pytest.approx(np.average(right, weights=weights))
-
-
-def test_the_command_line(tied, expected, tmp_path, capsys):
-    labels, predictions = tied
-    tu.write_labels(labels, tmp_path / "votes.csv")
-    rows = [f"{item},{code}" for item, code in zip(labels.items.tolist(), predictions.tolist(), strict=True)]
-    (tmp_path / "predictions.csv").write_text("\n".join(["item,prediction", *rows]), encoding="utf-8")
-    gold = [f"{item},{code}" for item, code in enumerate(labels.gold_codes.tolist()) if code >= 0]
-    (tmp_path / "gold.csv").write_text("\n".join(["item,label", *gold]), encoding="utf-8")
-    names = [word for name in METRICS for word in ("-m", name)]
-    files = [str(tmp_path / name) for name in ("votes.csv", "predictions.csv")]
-    with pytest.raises(SystemExit, match="0"):
-        main(["evaluate", *files, "--gold", str(tmp_path / "gold.csv"), "--method", "majority", *names, "--json"])
-    answer = json.loads(capsys.readouterr().out)
-    assert answer["majority_as_truth"] == pytest.approx(expected, abs=1e-12)
-    assert {name: answer["metrics"][name]["mean"] for name in METRICS} == pytest.approx(expected, abs=1e-12)
 
 
 def test_the_noise_model(tied, expected):

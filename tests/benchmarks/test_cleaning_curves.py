@@ -24,12 +24,6 @@ def test_level_is_within_one_standard_error_of_the_paired_difference():
     assert bench.level_on(of(base, "EMI") | of(base + 0.005, "A"), ["set"], "A") == []
 
 
-def test_replays_choose_the_same():
-    section = bench.replay(True)
-    assert set(section.numbers.values()) == {True}
-    assert "NO" not in section.text
-
-
 def test_curves_are_printed_and_a_second_run_reads_them(monkeypatch, tmp_path):
     file = tmp_path / "curves.jsonl"
     section = bench.curves(True, file=file)

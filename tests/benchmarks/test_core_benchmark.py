@@ -15,8 +15,8 @@ from benchmarks._answers import coverage_table, draw_gold, interval_row, width_o
 from benchmarks._coverage_tally import Section
 from benchmarks._vetting_crowd import run_crowd
 from benchmarks._vetting_rivals import Sample, ppi_of_pool, ppi_plus_plus, ppi_ratio_of_pool
-from benchmarks._worlds import WORLDS, better_system, equal_system, make
-from benchmarks.core import FIGURES, N_CHECKED, N_CLASSES, N_CLOSE, OURS, RIVAL, sparse_world
+from benchmarks._worlds import WORLDS, make
+from benchmarks.core import FIGURES, N_CHECKED, N_CLOSE, OURS, RIVAL
 
 
 def rows_for(case: runs.Case) -> list[runs.Row]:
@@ -72,11 +72,6 @@ def test_runs_are_known_by_all_code_of_benchmarks_that_they_rest_on(monkeypatch)
         assert runs.fingerprint(run_crowd) == known
 
 
-def test_two_processes_give_the_rows_of_one(tmp_path: Path) -> None:
-    alone = runs.run_cases("a", FIGURE.run, FIGURE.cases(3), processes=1, folder=None)
-    assert runs.run_cases("a", FIGURE.run, FIGURE.cases(3), processes=2, folder=tmp_path) == alone
-
-
 def test_a_cluster_that_joblib_was_told_of_gives_them_too(tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed", reason="needs dask: pip install 'trueup[dask]'")
     place: dict[str, Any] = {"processes": False, "dashboard_address": "127.0.0.1:0", "silence_logs": 50}
@@ -88,14 +83,6 @@ def test_a_cluster_that_joblib_was_told_of_gives_them_too(tmp_path: Path) -> Non
         rows = runs.run_cases("a", on_a_worker, FIGURE.cases(3), processes=2, folder=tmp_path)
     assert [(row["world"], row["seed"]) for row in rows] == [(case.world, case.seed) for case in FIGURE.cases(3)]
     assert all(row["on_a_worker"] for row in rows)
-
-
-@pytest.mark.parametrize("name", WORLDS)
-def test_worlds_have_five_labelers_and_a_classifier(name: str) -> None:
-    world = make(name, 400, 1)
-    assert (world.labels.n_items, world.labels.n_labelers, world.labels.n_votes) == (400, 5, 2000)
-    assert world.predictions.shape == world.truth.shape == (400,)
-    assert 0.6 < world.accuracy < 0.95
 
 
 @pytest.mark.parametrize("name", [name for name in WORLDS if name != "independent"])
@@ -110,27 +97,11 @@ def test_the_classifier_errs_with_the_crowd_where_it_should(name: str) -> None:
     assert 0.7 < joint("independent") < 1.3
 
 
-def test_systems_made_from_the_classifier() -> None:
-    world, rng = make("difficulty", 300, 3), np.random.default_rng(0)
-    better = better_system(world, 0.03, rng)
-    assert float(np.mean(better == world.truth)) == pytest.approx(world.accuracy + 0.03)
-    equal = equal_system(world, 10, rng)
-    assert np.mean(equal == world.truth) == pytest.approx(world.accuracy)
-    assert (equal != world.predictions).sum() == 20
-
-
 def test_random_gold_is_the_truth_of_so_many_items() -> None:
     world = make("families", 200, 4)
     labels, at = draw_gold(world.labels, world.truth, 20, np.random.default_rng(0))
     assert labels.gold == {int(k): int(world.truth[k]) for k in at}
     assert len(labels.drawn_gold) == 20
-
-
-def test_a_pool_that_is_vetted_whole_has_no_interval() -> None:
-    rng = np.random.default_rng(1)
-    y, f = rng.random(30), rng.random(30)
-    mean, (low, high) = ppi_of_pool(Sample(y, f, np.empty(0)))
-    assert mean == low == high == pytest.approx(y.mean())
 
 
 def test_prediction_powered_intervals_hold() -> None:
@@ -175,16 +146,6 @@ def test_a_table_of_coverage_has_the_widths_relative_to_another_answer() -> None
     assert "mean |error|" in text
 
 
-def test_few_votes_are_on_every_item_and_of_ten_classes() -> None:
-    world = sparse_world(2000, 1)
-    per_item = world.labels.votes_per_item
-    assert (world.labels.n_items, world.labels.n_classes) == (2000, N_CLASSES)
-    assert set(per_item.tolist()) == {2, 3}
-    assert per_item.mean() == pytest.approx(2.4, abs=0.05)
-    assert world.labels.items.tolist() == list(range(2000))
-    assert world.accuracy == pytest.approx(0.8, abs=0.04)
-
-
 # ------------------------------------------------------------------ tables
 
 
@@ -214,21 +175,6 @@ def test_checks_are_compared_with_the_rival_on_the_same_items() -> None:
     rows += [answered(1, world="independent", n=n, answer=RIVAL) for n in N_CHECKED]
     numbers = FIGURES["checks"].summarise(rows).numbers
     assert numbers[f"independent, 40 checked, {OURS}"]["× PPI++"] == pytest.approx((0.07 + 2 * 0.06) / 3 / 0.06)
-
-
-def test_the_largest_change_of_the_mean_width_is_found() -> None:
-    widths = [[0.4, 0.3, 0.29] + [0.2] * 50, [0.4, 0.36, 0.33] + [0.2] * 50]
-    rows = [{"world": "independent, 100", "seed": k, "widths": own} for k, own in enumerate(widths)]
-    numbers = FIGURES["smooth"].summarise(rows).numbers["independent, 100"]
-    assert numbers["largest change"] == pytest.approx(0.2 / 0.31 - 1)
-
-
-def test_times_are_medians_and_the_best_of_more_calls() -> None:
-    row = {"world": "10⁷ votes", "low": 0.7, "high": 0.8, "peak": 1.5e9, "true": 0.75}
-    rows = [{**row, "seed": k, "cold": cold, "warm": warm} for k, (cold, warm) in enumerate([(3, 2), (1, 1), (2, 3)])]
-    section = FIGURES["speed"].summarise(rows)
-    assert section.numbers["10⁷ votes"] == {"cold": 2.0, "warm": 1, "peak": 1.5e9}
-    assert "60, 2 GB" in section.text
 
 
 def test_every_section_has_runs_and_quick_ones() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import trueup
 from benchmarks import _figure_pages, figures
-from benchmarks._results import Result, code_in, hashes_of, repetitions_in, seeds_in, tables_in
+from benchmarks._results import Result, code_in, hashes_of, repetitions_in, tables_in
 
 ROOT = Path(__file__).parents[2]
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in sorted(figures.FOLDER.glob("*.md"))}
@@ -253,16 +253,6 @@ def test_words_about_code_are_not_code():
     assert code_in(told.replace("+ x", "+ x + x")) != code_in(bare)
 
 
-def test_repetitions_are_told_by_the_text_and_by_columns_of_runs():
-    table = "world  covers  runs\n-------------------\na      95.0    1,000\nb      94.0    1,000\nc      93.0    n/a\n"
-    assert repetitions_in(f"20 data sets of each world.\n\n{table}") == ["20 data sets", "1,000 runs"]
-
-
-def test_seeds_of_other_processes_are_those_that_the_text_says():
-    assert seeds_in("400 data sets of each world, seeds 100 to 499\n\nseeds 20 to 29") == [20, 499, 410]
-    assert seeds_in("no seeds") is None
-
-
 def test_what_a_command_loads_is_recorded(tmp_path):
     record = tmp_path / "record.json"
     script = tmp_path / "measure.py"
@@ -289,11 +279,3 @@ def test_what_fails_or_lacks_its_data_is_not_stored(sandbox, capsys, code, said)
     assert figures.main([]) == 1
     assert said in capsys.readouterr().err
     assert not (sandbox / "results").exists()
-
-
-def test_an_unknown_name_is_one_sentence():
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.figures", "nonsense"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2
-    assert "unknown figures nonsense" in done.stderr

@@ -6,57 +6,17 @@ import numpy as np
 import pytest
 
 from benchmarks._coverage_tally import error_over_runs
-from benchmarks._judges_rate import GOLD, gate_errors, summarise_rate, verdicts_of
+from benchmarks._judges_rate import GOLD, gate_errors, summarise_rate
 from benchmarks._judges_slices import (
-    FAVOURING,
-    N_JUDGES,
-    N_SLICES,
     REFITTED,
-    SIZES,
     TOGETHER,
     TOGETHER_SAMPLE,
     WORLDS,
     false_discoveries,
-    make,
     summarise_slices,
     worst_by_size,
 )
 from benchmarks.judges import FIGURES
-
-
-@pytest.mark.parametrize("n_judges", [1, 3])
-def test_a_judge_is_right_as_often_as_said(n_judges: int) -> None:
-    rng = np.random.default_rng(0)
-    truth = rng.integers(2, size=40_000)
-    verdicts = verdicts_of(truth, n_judges, rng)
-    assert verdicts.shape == (40_000, n_judges)
-    right = verdicts == truth[:, None]
-    assert right[truth == 1].mean() == pytest.approx(0.9, abs=0.01)
-    assert right[truth == 0].mean() == pytest.approx(0.8, abs=0.01)
-    if n_judges == 3:
-        errors = 1.0 - right[truth == 1]
-        assert np.corrcoef(errors.T)[0, 1] == pytest.approx(0.25, abs=0.03)  # both repeat the family half of the time
-
-
-@pytest.mark.parametrize("world", WORLDS)
-def test_slices_are_of_their_sizes(world: str) -> None:
-    made = make(world, np.random.default_rng(1))
-    sizes = np.bincount(made.topic)
-    assert len(sizes) == N_SLICES
-    assert sizes.min() >= SIZES[0]
-    assert sizes.max() <= SIZES[1]
-    assert made.labels.n_items == len(made.truth) == sizes.sum()
-    assert made.labels.item_column("topic").tolist() == made.topic.tolist()
-
-
-def test_judges_who_favour_a_slice_let_failures_of_it_pass_together() -> None:
-    made = make(FAVOURING, np.random.default_rng(2))
-    item, _, answer, times = made.labels.vote_table()
-    passes = np.bincount(item, answer * times) == N_JUDGES
-    failures = made.truth == 0
-    favoured = made.topic == made.favoured
-    assert passes[failures & favoured].mean() > 0.2
-    assert passes[failures & ~favoured].mean() < 0.03  # .2 to the third
 
 
 def test_errors_of_gates_and_false_discoveries_are_counted() -> None:

@@ -20,11 +20,6 @@ def test_votes_are_handed_over_as_they_are():
     assert arrays["shape"].tolist() == [2, 2, 2]
 
 
-def test_ties_share_an_item_and_unknown_truths_do_not_count():
-    shares = np.array([[0.5, 0.5], [0.9, 0.1], [0.2, 0.8]])
-    assert peers._share_found(shares, np.array([0, 0, -1])) == 0.75
-
-
 def test_who_is_ahead_of_the_default_is_said():
     rows = [["trueup best (1)", "0.97"], ["trueup auto (1)", "0.9"], ["other (2)", "0.95"], ["third (1)", "0.8"]]
     more = {"default": "trueup auto", "highest": True}
@@ -40,13 +35,6 @@ def test_our_own_answers_come_back_from_a_process_of_their_own():
     assert (answer.error, answer.version, len(answer.arrays)) == ("", tu.__version__, 2)
     assert np.allclose(answer.arrays[0], tu.noise.fit(sim.labels, "dawid-skene").posterior(sim.labels))
     assert answer.peak > 1e6
-
-
-def test_an_interval_comes_back(monkeypatch):
-    monkeypatch.delenv("TRUEUP_PEERS", raising=False)
-    sample = {"judge": np.ones(20, dtype=int), "at": np.arange(10), "truth": np.array([1] * 8 + [0] * 2)}
-    low, high = peers.ask("Wilson, vetted items only", "scipy", [sample]).arrays[0]
-    assert 0.4 < low < 0.8 < high < 1
 
 
 @pytest.mark.parametrize("python", [None, sys.executable], ids=["unnamed", "without it"])

@@ -8,13 +8,6 @@ from cli_helpers import QUICK, crowd, write_csv
 import trueup as tu
 
 
-def test_the_area_with_an_interval(run_main, votes_csv, predictions_csv):
-    ran = run_main("auc", votes_csv, predictions_csv, "--view", "probabilistic")
-    assert ran.code == 0, ran.err
-    assert "AUC" in ran.out
-    assert "probabilistic" in ran.out
-
-
 def test_all_views_are_those_of_the_library(run_main, votes_csv, predictions_csv):
     ran = run_main("auc", votes_csv, predictions_csv, "--view", "all", "--json", *QUICK)
     assert ran.code == 0, ran.err

@@ -2,7 +2,6 @@
 
 import json
 
-import numpy as np
 from cli_helpers import write_csv
 
 
@@ -45,13 +44,6 @@ def test_files_that_do_not_fit_are_told_in_full_and_refused(run_main, votes_csv,
     assert len(ran.err.strip().splitlines()) == 1
 
 
-def test_nothing_in_common(run_main, votes_csv, tmp_path):
-    path = write_csv(tmp_path / "p.csv", ("item", "prediction"), [("x1", "yes"), ("x2", "no")])
-    ran = run_main("check", votes_csv, path, "--no-dependence", "--missing", "ignore", "--unknown", "ignore")
-    assert ran.code == 2
-    assert "items of the labels" in ran.err
-
-
 def test_dependent_labelers_are_found(run_main, dependent_csv):
     ran = run_main("check", dependent_csv, "--json", "--fail-if-dependent")
     found = json.loads(ran.out)
@@ -61,16 +53,3 @@ def test_dependent_labelers_are_found(run_main, dependent_csv):
     assert "finding: Labelers err together" in ran.err
     assert "trueup plan draw" in ran.err
     assert run_main("check", dependent_csv).code == 0
-
-
-def test_two_hundred_thousand_rows(run_trueup, tmp_path):
-    rng = np.random.default_rng(0)
-    item, labeler = np.repeat(np.arange(40_000), 5), rng.integers(300, size=200_000)
-    label = rng.integers(3, size=200_000)
-    path = tmp_path / "big.csv"
-    with path.open("w", encoding="utf-8") as stream:
-        stream.write("item,labeler,label\n")
-        stream.writelines(f"{i},{t},{v}\n" for i, t, v in zip(item, labeler, label, strict=True))
-    ran = run_trueup("check", path, "--no-dependence", "--duplicates", "keep", "--json")
-    assert ran.code == 0, ran.err
-    assert json.loads(ran.out)["votes"]["votes"] == 200_000

@@ -17,13 +17,6 @@ def two_files(tmp_path):
     return found
 
 
-def test_one_file_with_a_column_of_systems(run_main, votes_csv, systems_csv):
-    ran = run_main("compare", votes_csv, systems_csv, "--metric", "accuracy", *QUICK)
-    assert ran.code == 0, ran.err
-    assert "good is the best of 2 by accuracy" in ran.out
-    assert "good minus bad" in ran.out
-
-
 def test_a_file_for_each_system_gives_the_same(run_main, votes_csv, systems_csv, two_files):
     def numbers(*files):
         ran = run_main("compare", votes_csv, *files, "--json", *QUICK)

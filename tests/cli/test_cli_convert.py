@@ -78,12 +78,6 @@ def test_every_command_takes_an_export(run_main, export, tmp_path):
     assert checked["notes"][0] == "Abstentions: skipped answers (1)."
 
 
-def test_an_export_through_a_pipe(run_trueup, export):
-    ran = run_trueup("check", "-", "--format", "label-studio", "--no-dependence", stdin=export.read_bytes())
-    assert ran.code == 0, ran.err
-    assert "35" in ran.out
-
-
 def test_from_an_export_to_tables_and_back(run_main, export, tmp_path):
     out = {name: tmp_path / f"{name}.csv" for name in ("votes", "gold", "predictions", "items")}
     beside = [word for name in ("gold", "predictions", "items") for word in (f"--{name}-out", out[name])]

@@ -1,6 +1,5 @@
 """Files of strangers: what is read, what is refused, and what is written, through `evaluate` and `check`."""
 
-import gzip
 import io
 import json
 import shlex
@@ -14,40 +13,6 @@ from trueup.cli._options import VoteOptions
 HOSTILE = ("=cmd()", "<script>alert(1)</script>")
 
 
-def test_bad_votes_are_one_sentence_for_the_installed_program(run_trueup, tmp_path, predictions_csv):
-    path = tmp_path / "latin.csv"
-    path.write_bytes("item,labeler,label\n1,a,café\n".encode("latin-1"))
-    ran = run_trueup("evaluate", path, predictions_csv)
-    assert_one_sentence(ran)
-    assert "save it as UTF-8" in ran.err
-
-
-def test_byte_order_mark_and_windows_line_ends(run_main, tmp_path, votes_csv, predictions_csv):
-    marked = tmp_path / "marked.csv"
-    marked.write_bytes(b"\xef\xbb\xbf" + votes_csv.read_bytes().replace(b"\n", b"\r\n").replace(b"\r\r", b"\r"))
-    plain, strange = (
-        json.loads(run_main("evaluate", path, predictions_csv, "--json", *QUICK).out) for path in (votes_csv, marked)
-    )
-    assert plain["metrics"] == strange["metrics"]
-
-
-def test_every_format_gives_the_same(run_main, tmp_path, votes_csv, predictions_csv):
-    pytest.importorskip("polars")
-    import polars as pl
-
-    frame = pl.read_csv(votes_csv)
-    packed = tmp_path / "v.csv.gz"
-    packed.write_bytes(gzip.compress(votes_csv.read_bytes()))
-    frame.write_ndjson(tmp_path / "v.jsonl")
-    frame.write_parquet(tmp_path / "v.parquet")
-    frame.write_csv(tmp_path / "v.tsv", separator="\t")
-    answers = [
-        json.loads(run_main("check", path, predictions_csv, "--json", "--no-dependence").out)["votes"]
-        for path in (votes_csv, *(tmp_path / f"v.{kind}" for kind in ("csv.gz", "jsonl", "parquet", "tsv")))
-    ]
-    assert all(answer == answers[0] for answer in answers)
-
-
 def test_votes_from_standard_input(run_main, votes_csv, predictions_csv, monkeypatch):
     args = (predictions_csv, "--json", "-m", "accuracy", *QUICK)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(votes_csv.read_bytes())))
@@ -56,13 +21,6 @@ def test_votes_from_standard_input(run_main, votes_csv, predictions_csv, monkeyp
     assert json.loads(piped.out)["metrics"] == json.loads(named.out)["metrics"]
     expected = json.loads(named.out)["files"]["votes"]
     assert json.loads(piped.out)["files"]["votes"] == {**expected, "file": "standard input"}
-
-
-def test_predictions_from_standard_input(run_main, votes_csv, predictions_csv, monkeypatch):
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(predictions_csv.read_bytes())))
-    ran = run_main("check", votes_csv, "-", "--json", "--no-dependence")
-    assert ran.code == 0, ran.err
-    assert json.loads(ran.out)["systems"][0]["items"] == 60
 
 
 def test_the_format_of_standard_input(run_trueup, run_main):

@@ -27,15 +27,6 @@ def test_json_is_what_the_library_says(run_main):
     assert found["learned"] == []
 
 
-@pytest.mark.parametrize(("width", "more"), [(0.1, ()), (0.003, ("--correlation", "0.2"))])
-def test_the_least_budget_for_a_half_width(width, more, run_main):
-    given = (*PRICES, *RATES, *more, "--max-votes", "3", "--json")
-    found = json.loads(run_main("plan", "--half-width", width, *given).out)
-    assert found["half_width"] <= width
-    less = json.loads(run_main("plan", "--budget", 0.98 * found["budget"], *given).out)
-    assert less["half_width"] > width
-
-
 def test_what_is_not_given_is_learned_from_votes_and_predictions(votes_csv, predictions_csv, run_main):
     ran = run_main("plan", votes_csv, predictions_csv, "--budget", "200", *PRICES, "--json")
     found = json.loads(ran.out)

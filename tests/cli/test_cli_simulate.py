@@ -57,14 +57,6 @@ def test_every_simulator_is_offered_and_listed(run_main):
     assert listed["baseline"]["parameters"]["n_items"] == 500
 
 
-def test_the_same_seed_gives_the_same_files(tmp_path, run_main):
-    for folder, seed in (("a", 1), ("b", 1), ("c", 2)):
-        run_main("simulate", "baseline", "-o", tmp_path / folder, "--seed", seed, "--set", "n_items=30")
-    texts = {folder: [(tmp_path / folder / file).read_text() for file in FILES] for folder in "abc"}
-    assert texts["a"] == texts["b"]
-    assert texts["a"][0] != texts["c"][0]
-
-
 def test_values_of_all_kinds(tmp_path, run_main):
     settings = ("n_items=20", "strength=inf", "subtype_accuracy=(0.9, 0.5)", "families=[[0, 1]]", "votes_per_item=none")
     ran = run_main(

@@ -5,7 +5,6 @@ import json
 import pytest
 
 import trueup as tu
-from trueup.sessions.log import Event
 from trueup.storage import open_storage
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -164,9 +163,3 @@ def test_a_person_is_forgotten(run_main, stored, begun):
     ran = run_main("storage", "forget", URL, "ann")
     assert "Events whose name was replaced: 1." in ran.out
     assert b"ann" not in (open_storage(URL).events("q3")[3].who or "").encode()
-
-
-def test_a_cleaning_session_is_listed_too(run_main):
-    storage = open_storage(URL)
-    storage.create("c", "cleaning", {}, events=[Event("ask", 1), Event("tell", 1, 0)])
-    assert "cleaning" in run_main("storage", "list", URL).out

@@ -6,17 +6,8 @@ import numpy as np
 import pytest
 
 from experiments.dolatshah2018 import cleaning_figures, cleaning_runs, cleaning_sets
-from experiments.dolatshah2018.__main__ import FOLDER, main
+from experiments.dolatshah2018.__main__ import main
 from experiments.dolatshah2018.cleaning_runs import Curve, Task, completed, stored
-from experiments.su2024.report import expected
-
-
-def test_each_figure_of_advice_2_is_a_command_with_expectations():
-    for name in cleaning_figures.CLEANING_FIGURES:
-        entry = expected(FOLDER)[name]
-        assert entry["where"]
-        assert entry["tolerance_is"]
-        assert {**entry["values"], **entry["limits"]}
 
 
 def test_a_mix_has_the_shares_and_rates_it_should():
@@ -32,15 +23,6 @@ def test_a_mix_has_the_shares_and_rates_it_should():
     assert data.noise.prior_[1] == pytest.approx(0.5, abs=0.03)  # from noisy labels alone
 
 
-def test_every_strategy_sees_the_same_data_and_each_repetition_another():
-    one, same, other = (cleaning_sets.cleaning_set("gaussian", r) for r in (0, 0, 1))
-    np.testing.assert_array_equal(one.X, same.X)
-    np.testing.assert_array_equal(one.labels.answer_counts, same.labels.answer_counts)
-    assert not np.array_equal(one.X, other.X)
-    starts = {s: cleaning_runs.one(Task("gaussian", s, 0, 0)).accuracy[0] for s in ("EMI", "USample", "Hung")}
-    assert len(set(starts.values())) == 1
-
-
 def test_cleaning_leads_from_noisy_labels_towards_the_truth():
     data = cleaning_sets.gaussian_set(np.random.default_rng(1), n=150, apart=3.0, n_test=2000)
     curve = cleaning_runs.learning_curve(data, {"strategy": "random", "split": False}, 150, 0, 10)
@@ -48,13 +30,6 @@ def test_cleaning_leads_from_noisy_labels_towards_the_truth():
     assert len(curve.accuracy) == 16
     assert curve.accuracy[0] < ceiling - 0.03
     assert curve.accuracy[-1] == pytest.approx(ceiling)  # all labels are clean
-
-
-def test_a_small_set_may_run_out_of_labels():
-    data = cleaning_sets.gaussian_set(np.random.default_rng(1), n=40, n_test=100)
-    curve = cleaning_runs.learning_curve(data, {"strategy": "random"}, 35, 0)
-    assert len(curve.accuracy) == 36
-    assert (curve.accuracy[28:] == curve.accuracy[28]).all()  # 28 train
 
 
 def test_finished_curves_are_not_made_again(tmp_path, monkeypatch):
@@ -94,25 +69,6 @@ def test_a_quick_command_prints_its_table(name, capsys, tmp_path):
     shown = capsys.readouterr().out
     assert "labels cleaned" in shown
     assert "agree." in shown
-
-
-def test_curves_are_drawn(tmp_path):
-    pytest.importorskip("matplotlib")
-    from experiments.dolatshah2018.cleaning_drawing import draw_curves
-
-    draw_curves(tmp_path / "a.png", {"set": {"EMI": np.linspace(0.5, 0.6, 11)}}, {"set": {"truth": 0.7}}, step=5)
-    assert (tmp_path / "a.png").stat().st_size > 5000
-
-
-@pytest.mark.data
-def test_sets_with_real_features_have_their_sizes(data_folder):
-    pytest.importorskip("polars")
-    sizes = {name: cleaning_sets.cleaning_set(name, 0) for name in ("heart", "restaurant", "restaurant's own crowd")}
-    assert {name: (s.X.shape[0], len(s.y_test)) for name, s in sizes.items()} == {
-        "heart": (180, 90),
-        "restaurant": (1336, 668),
-        "restaurant's own crowd": (1336, 668),
-    }
 
 
 @pytest.mark.data

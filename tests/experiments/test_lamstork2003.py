@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from experiments.lamstork2003 import bounds
-from experiments.lamstork2003.__main__ import PARTS, main
+from experiments.lamstork2003.__main__ import main
 from experiments.lamstork2003.arithmetic import ARITHMETIC
 from experiments.lamstork2003.report import checks, comparison, expected
 
@@ -17,14 +17,6 @@ def wrong(name: str, ours: dict[str, float]) -> list[str]:
     return [f"{c.label}: ours {c.ours}, asked {c.paper} {c.rule}" for c in compared if not (c.ok or c.differs)]
 
 
-def test_each_part_has_its_expectations():
-    assert set(expected()) == set(PARTS)
-    for name, entry in expected().items():
-        assert entry["where"], name
-        assert entry["tolerance_is"], name
-        assert entry["limits"], name
-
-
 @pytest.mark.parametrize("name", ARITHMETIC)
 def test_formulas_give_what_was_worked_out_by_hand(name):
     text, ours = ARITHMETIC[name](quick=True)
@@ -32,17 +24,6 @@ def test_formulas_give_what_was_worked_out_by_hand(name):
     assert set(expected()[name]["limits"]) <= set(ours)
     assert "agree" in comparison(name, ours)
     assert "ε" in text or "P(ω₁)" in text
-
-
-def test_a_pair_knows_its_rates():
-    pair = bounds.Pair((1, 2), n=100, wrong=10, mislabeled=4, both=3)
-    assert (pair.error, pair.mislabeling, pair.apparent) == (0.1, 0.04, 0.08)
-    assert pair.bounds == pytest.approx((0.04 / 0.92, 0.12))
-    assert pair.holds_any
-    assert pair.missed_items < 0
-    apart = bounds.Pair((1, 2), n=100, wrong=10, mislabeled=4, both=0)
-    assert apart.missed_items == pytest.approx(100 * (0.1 / 0.92 - 0.1))
-    assert apart.p_negative == pytest.approx(90 * 89 * 88 * 87 / (100 * 99 * 98 * 97))
 
 
 @pytest.mark.data
@@ -68,16 +49,3 @@ def test_a_command_saves_its_figure_and_prints_the_comparison(tmp_path, capsys):
     assert main(["figure1", "curves", "figure2", "--quick", "--out", str(tmp_path)]) == 0
     assert all((tmp_path / f"{name}.png").stat().st_size > 10_000 for name in ("figure1", "figure2", "curves"))
     assert "e = 0.1, ε = 0.05" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(("folder", "sentence"), [("nowhere", "must exist, got 'nowhere'"), ("", "must be named")])
-def test_missing_data_are_said(folder, sentence, capsys, monkeypatch):
-    monkeypatch.setenv("TRUEUP_DATA", folder)
-    assert main(["table3"]) == 0
-    assert f"skipped: the data folder {sentence}" in capsys.readouterr().out
-
-
-def test_an_unknown_part_is_refused(capsys):
-    with pytest.raises(SystemExit):
-        main(["table99"])
-    assert "table99" in capsys.readouterr().err

@@ -8,21 +8,15 @@ import pytest
 import trueup as tu
 from experiments.nguyen2018 import __main__ as command
 from experiments.nguyen2018 import figures, runs
-from experiments.nguyen2018.joint import joint_probabilities
 from experiments.nguyen2018.report import checks, expected
 from experiments.nguyen2018.settings import (
-    CLOSE,
     TAG_IF_ABSENT,
     TAG_IF_PRESENT,
     K,
     Tagging,
-    close_pair,
     noisy_tags,
-    pooled,
     simulated,
-    strips,
 )
-from trueup.active.learned import learned_probabilities
 
 
 def small(seed: int = 0, *, gap: float = 0.0) -> Tagging:
@@ -54,38 +48,6 @@ def test_tags_have_the_rates_of_nus_wide():
         assert abs(tags[truth == fits].mean() - rate) < 4 * np.sqrt(rate * (1 - rate) / n)
 
 
-def test_precision_on_the_pool_is_that_on_all_images():
-    rng = np.random.default_rng(1)
-    truth = rng.random((300, 4)) < 0.3
-    scores = {name: truth + rng.normal(size=truth.shape) for name in ("a", "b")}
-    pool = pooled(truth, scores, rng)
-    for name, values in scores.items():
-        first = np.argsort(-values, axis=0)[:K]
-        brute = np.take_along_axis(truth, first, axis=0).mean(axis=0)
-        assert pool.precision(pool.truth, name) == pytest.approx(brute)
-    assert pool.n_pairs < truth.size
-
-
-def test_simulated_precision_is_about_the_papers():
-    found = [simulated(seed).precision(simulated(seed).truth, "a").mean() for seed in range(4)]
-    assert 0.15 < np.mean(found) < 0.28
-    assert simulated(0).n_pairs == 81 * K
-
-
-def test_strips_have_several_tags_each():
-    data = strips(0, n_strips=200)
-    assert len(np.unique(data.tags)) == 30
-    assert 0.5 < data.precision(data.truth, "a").mean() < 1
-    np.testing.assert_array_equal(data.truth, strips(0, n_strips=200).truth)
-
-
-def test_close_pairs_are_close():
-    low, high = CLOSE["simulated"]
-    pair = close_pair("simulated", 0)
-    assert low <= pair.gap <= high
-    assert list(pair.scores) == ["a", "b"]
-
-
 # ---------------------------------------------------------------------- the estimators
 
 
@@ -98,25 +60,6 @@ def test_estimates_of_tags_have_the_mean_of_the_session(estimator):
     whole = test.estimate()
     error = 0.0 if estimator == "naive" else 5 * whole.std / np.sqrt(400)
     assert whole.mean == pytest.approx(said[estimator].mean(), abs=1e-9 + error)
-
-
-def test_rectified_estimates_are_near_the_sessions():
-    data = small()
-    test = session(data, "rectified", "propensity")
-    test.tell({pair: int(data.truth[pair]) for pair in test.ask(100)})
-    said, _ = runs.estimates(data, test, "a")
-    # Ours is at the mode of the correction and the session's is the mean over its posterior.
-    assert abs(test.estimate().mean - said["rectified"].mean()) < test.estimate().std
-
-
-def test_vetted_only_is_unbiased_and_whole_at_the_end():
-    data = small()
-    true = data.precision(data.truth, "a")
-    assert runs.vetted_only(data, np.ones(data.n_pairs, dtype=bool), "a") == pytest.approx(true)
-    rng = np.random.default_rng(0)
-    found = [runs.vetted_only(data, rng.random(data.n_pairs) < 0.5, "a").mean() for _ in range(300)]
-    assert abs(np.mean(found) - true.mean()) < 4 * np.std(found) / np.sqrt(300)
-    assert np.isnan(runs.vetted_only(data, np.zeros(data.n_pairs, dtype=bool), "a")).all()
 
 
 @pytest.mark.parametrize("strategy", list(runs.STRATEGIES))
@@ -132,30 +75,6 @@ def test_all_estimators_end_at_the_truth(strategy):
 def test_learned_beats_naive_on_missing_tags():
     walk = runs.walk(simulated(0), "random")  # six tags are too few to tell: the error of each is some 0.03 either way
     assert walk.errors("learned")[5] < 0.75 * walk.errors("naive")[5]
-
-
-def test_one_chance_for_all_systems_is_not_misled_by_what_was_chosen():
-    """Pairs chosen by their tag and scores: counts of wrong tags are off, the joint regression is not."""
-    data = simulated(3, gap=0.5)
-    rng = np.random.default_rng(0)
-    scores = np.stack(list(data.scores.values()))
-    # Half of the given tags that rank high, and few of the others: what is vetted depends on tag and scores alone.
-    is_high = scores.mean(axis=0) > np.median(scores.mean(axis=0))
-    vetted = rng.random(data.n_pairs) < np.where((data.noisy == 1) & is_high, 0.9, 0.15)
-    joint = joint_probabilities(data.noisy, scores, vetted, data.truth, data.tags)
-    by_count = learned_probabilities(data.noisy, scores[0], vetted, data.truth, categories=data.tags)
-    left = ~vetted
-    assert abs(joint[left].mean() - data.truth[left].mean()) < 0.02
-    assert abs(joint[left].mean() - data.truth[left].mean()) < abs(by_count[left].mean() - data.truth[left].mean())
-    np.testing.assert_array_equal(joint[vetted], data.truth[vetted])
-
-
-def test_without_both_classes_the_joint_chances_are_those_of_equation_13():
-    data = small(gap=0.5)
-    scores, nothing = np.stack(list(data.scores.values())), np.zeros(data.n_pairs, dtype=bool)
-    by_system = [learned_probabilities(data.noisy, one, nothing, data.truth, categories=data.tags) for one in scores]
-    said = joint_probabilities(data.noisy, scores, nothing, data.truth, data.tags)
-    np.testing.assert_allclose(said, np.mean(by_system, axis=0))
 
 
 # ---------------------------------------------------------------------- figures and the command
@@ -195,12 +114,6 @@ def test_everything_expected_is_measured_and_can_fail(monkeypatch):
     assert not verdicts["simulated: learned + separate, misranked at 50%"]
 
 
-def test_an_undecided_ranking_counts_half(monkeypatch):
-    even = runs.Walk({"naive": np.full((2, 11, 3), 0.2)}, np.array([[0.3] * 3, [0.2] * 3]), np.zeros(1), np.zeros(1))
-    monkeypatch.setattr(figures, "pair_walks", lambda which, strategy, n: (even,))
-    assert figures._gaps("strips", "random", "naive", 1)[1] == pytest.approx(np.full(11, 0.5))
-
-
 def test_the_command_prints_and_draws(tmp_path, capsys, monkeypatch):
     pytest.importorskip("matplotlib")
     put_made_up(monkeypatch, 0.0)
@@ -209,9 +122,3 @@ def test_the_command_prints_and_draws(tmp_path, capsys, monkeypatch):
     assert "learned + meec" in shown
     assert (tmp_path / "figure8-tags.png").stat().st_size > 10_000
     assert (tmp_path / "all.json").exists()
-
-
-def test_unknown_names_are_refused(capsys):
-    with pytest.raises(SystemExit):
-        command.main(["figure9"])
-    assert "figure8" in capsys.readouterr().err

@@ -16,8 +16,6 @@ from experiments.nguyen2018.segmentation_walks import (
     SHARES,
     STRATEGIES,
     SegmentationWalk,
-    _random_order,
-    object_changes,
     segmentation_walk,
     slopes_of_lists,
 )
@@ -100,23 +98,6 @@ def test_all_estimators_are_right_when_all_is_vetted(data):
     assert by_threshold(data, everything, rng) == pytest.approx(data.true)
 
 
-def test_before_anything_is_vetted_boxes_stand_in(scene, data):
-    systems, objects = scene
-    nothing = np.zeros(len(objects), dtype=bool)
-    said = data.learned("fill", nothing, np.random.default_rng(0))
-    tight = replace(systems["fine"], boxes=boxes_of_masks(systems["fine"].masks)).boxes_only()
-    assert said[0].mean() == pytest.approx(coco_scores(tight, objects.boxes_only()).ap(), abs=0.02)
-    assert np.isnan(data.vetted_only(data.systems["fine"], nothing)).all()
-
-
-def test_vetted_only_is_that_of_the_images_alone(scene, data):
-    systems, objects = scene
-    some = objects.image < 4
-    said = data.vetted_only(data.systems["coarse"], some)
-    part = coco_scores(systems["coarse"].select(systems["coarse"].image < 4), objects.select(some))
-    assert np.nanmean(said) == pytest.approx(part.ap())
-
-
 def test_learned_is_nearer_than_naive_and_the_masks_are_not_looked_at_before(data):
     walk = segmentation_walk(data, "random", seed=1, shares=(0.0, 0.4))
     assert walk.class_errors("learned")[1] < walk.class_errors("naive")[1] / 2
@@ -134,21 +115,6 @@ def test_slopes_are_those_of_the_session():
     ranked = RankedList.of(-np.arange(9.0))
     for row in range(3):
         np.testing.assert_allclose(slopes_of_lists(p)[row], precision_sum_slopes(p[row], ranked))
-
-
-def test_random_images_are_finished_one_after_another(data):
-    rng = np.random.default_rng(0)
-    order = _random_order(data, "random image", rng)
-    assert sorted(order) == data.askable.tolist()
-    assert np.count_nonzero(np.diff(data.objects.image[order])) == len(np.unique(data.objects.image)) - 1
-    assert sorted(_random_order(data, "random", rng)) == data.askable.tolist()
-
-
-def test_what_is_known_cannot_change_anything(data):
-    vetted = np.arange(len(data.objects)) % 2 == 0
-    changes = object_changes(data, data.drawn_outcomes("fill", vetted, np.random.default_rng(0)), vetted)
-    assert not changes[vetted].any()
-    assert changes[~vetted].max() > 0
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -175,15 +141,6 @@ def test_drawn_masks_fill_their_boxes_and_are_near_what_was_found(scene):
     data = make_segmentation(systems, drawn, stretched=False)
     near = data.systems["fine"].features.boxes > 0.7
     assert np.median(data.systems["fine"].true[near]) > 0.6
-
-
-def test_what_nobody_found_gets_the_shape_of_another_or_an_ellipse(scene):
-    systems, objects = scene
-    boxes = objects.boxes_only()
-    nobody = {name: one.select(one.category == 0) for name, one in systems.items()}  # no twig is found
-    drawn = draw_masks(shapes_in_boxes(nobody, boxes), np.random.default_rng(0))
-    fill = mask_areas(drawn.masks) / (objects.boxes[:, 2] * objects.boxes[:, 3])
-    assert 0.6 < fill[objects.category == 1].mean() < 0.9  # an ellipse has π / 4
 
 
 # ---------------------------------------------------------------------- figures
@@ -213,25 +170,8 @@ def test_everything_expected_is_measured_and_can_fail(monkeypatch):
     assert not verdicts["simulated masks: learned + meec, misranked at 50%"]
 
 
-def test_figures_are_drawn(monkeypatch, tmp_path):
-    pytest.importorskip("matplotlib")
-    monkeypatch.setattr(figures, "walks", lambda which, strategy, n: made_up(which, 0.0, n))
-    for name, figure in (("figure7", figures.figure7), ("figure8", figures.figure8)):
-        text, _ = figure(tmp_path, n_runs=4)
-        assert text.endswith(f"{name}.png")
-        assert (tmp_path / f"{name}.png").stat().st_size > 10_000
-
-
 @pytest.mark.data
 @pytest.mark.parametrize(("which", "ap"), [("coco-val2014-100", [0.3195]), ("seg-traffic51", [0.7324, 0.2581])])
 def test_real_sets_have_their_average_precision(which, ap, data_folder):
     data = figures.MAKERS[which](0)
     assert data.true.mean(axis=1) == pytest.approx(ap, abs=1e-4)
-
-
-@pytest.mark.data
-def test_a_third_of_the_masks_are_enough(data_folder):
-    walk = segmentation_walk(figures.MAKERS["coco-val2014-100"](0), "meec", seed=0, kinds=("fill",), shares=(0.3,))
-    assert abs(walk.errors("learned")[0]) < 0.01
-    assert walk.class_errors("learned")[0] < 0.01
-    assert walk.class_errors("naive")[0] > 0.03

@@ -6,10 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score
 
-import trueup as tu
 from benchmarks import _training_ionosphere as benchmark
 from experiments.su2024 import equivalence, training, training_figures
 from experiments.su2024.__main__ import main
@@ -51,18 +48,6 @@ def test_votes_err_as_often_as_difficulty_and_fallibility_say():
     assert abs((labeler == 1).mean() * len(item) / n - 0.5) < 0.02
 
 
-def test_a_split_is_stratified_and_panels_are_nested():
-    X, truth = gaussians(400)
-    split = training.split_of(X, truth, 3)
-    assert len(split.test) == 100
-    assert not set(split.train) & set(split.test)
-    assert abs(truth[split.test].mean() - truth.mean()) < 0.01
-    small, large = split.panel(5).labels, split.labels
-    assert small.n_labelers == 5
-    assert (small.votes != large.votes[:, : 5 * large.n_answers]).nnz == 0
-    assert (split.labels.select(labelers=[0]).votes_per_item == 1).all()
-
-
 def test_estimated_area_is_the_actual_one_where_labelers_never_err():
     X, truth = gaussians(400)
     split = training.split_of(X, truth, 0, fallibility=[0.0] * 3, difficulty=None, participation=(1.0, 1.0))
@@ -74,57 +59,12 @@ def test_estimated_area_is_the_actual_one_where_labelers_never_err():
     assert low <= training.actual_auc(split, scores) <= high + 1e-9
 
 
-def test_area_is_that_of_scikit_learn_on_actual_points():
-    X, truth = gaussians(200)
-    scores = X.sum(axis=1)
-    split = training.Split(X, truth, None, None, np.arange(0), np.arange(200))
-    assert training.area_under(training_figures.actual_roc(split, scores)) == pytest.approx(
-        roc_auc_score(truth, scores)
-    )
-
-
-def test_the_median_of_the_labelers_models_is_their_vote_at_every_threshold():
-    X, truth = gaussians(300)
-    split = training.split_of(X, truth, 1).panel(5)
-    scores = training.trained_scores("voting", split, 1.0, split.noise)
-    item, labeler, answer, _ = split.train_labels.vote_table()
-    each = [
-        LogisticRegression(C=1.0, max_iter=2000)
-        .fit(X[split.train][item[labeler == t]], answer[labeler == t])
-        .predict_proba(X[split.test])[:, 1]
-        for t in range(5)
-    ]
-    for threshold in (0.2, 0.5, 0.7):
-        assert ((scores > threshold) == ((np.array(each) > threshold).sum(axis=0) > 2)).all()
-
-
 def test_training_methods_are_one_where_votes_are_right():
     X, truth = gaussians(300)
     split = training.split_of(X, truth, 2, fallibility=[0.0] * 3, difficulty=None, participation=(1.0, 1.0))
     ideal = training.trained_scores("ideal", split, 1.0, split.noise)
     for name in training.CLASSIFIERS[1:]:
         assert np.abs(training.trained_scores(name, split, 1.0, split.noise) - ideal).max() < 1e-3, name
-
-
-def test_the_chosen_model_has_the_largest_estimate_and_its_regret_is_actual():
-    X, truth = gaussians(200)
-    split = training.split_of(X, truth, 5)
-    found = training.chosen_model("ml", split, split.noise, lambda scores: -abs(scores.std() - 0.25))
-    again = [training.trained_scores("ml", split, s, split.noise) for s in training.STRENGTHS]
-    k = int(np.argmin([abs(scores.std() - 0.25) for scores in again]))
-    assert found.strength == training.STRENGTHS[k]
-    actual = [training.actual_auc(split, scores) for scores in again]
-    assert found.regret == pytest.approx(max(actual) - actual[k])
-
-
-def test_panels_equal_the_expert_in_information():
-    panels = equivalence.panels_for((0.6, 0.4))
-    told = {panel.name: panel.bits((0.6, 0.4)) for panel in panels}
-    expert = told.pop("expert")
-    assert told["5 better, their equal"] == pytest.approx(expert)
-    assert told["12 mediocre, their equal"] >= expert
-    assert tu.labelers.mutual_information(error=0.3, n_labelers=11, prior=(0.6, 0.4)).bits < expert
-    assert told["24 mediocre"] > expert > told["6 mediocre"] > told["1 mediocre"]
 
 
 def test_mediocre_labelers_test_as_well_as_their_equal():
@@ -165,15 +105,6 @@ def test_every_figure_is_drawn_and_what_is_compared_is_measured(ionosphere, few_
         assert (tmp_path / f"{name}.png").stat().st_size > 20_000
         known = [label for label in expected()[name]["limits"] if "T = 5" not in label and "T = 9" not in label]
         assert set(known) <= set(ours), name
-
-
-@pytest.mark.slow
-@pytest.mark.data
-def test_noise_may_be_learned_from_the_votes(ionosphere, few_strengths):
-    run = training.panel_run(training.shown_split(1), learned=True)
-    for name in training.CLASSIFIERS[1:]:
-        assert abs(run.chosen[name].actual - run.chosen["ideal"].actual) < 0.05, name
-        assert abs(run.auc[name][0] - run.chosen[name].actual) < 0.05, name
 
 
 def test_a_penalty_is_chosen_without_truth():

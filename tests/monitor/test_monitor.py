@@ -248,25 +248,20 @@ def test_the_same_votes_are_no_other_batch(rng):
 # ------------------------------------------------------------------ in a storage
 
 
-def test_two_monitors_of_one_storage_see_the_same(rng, tmp_path):
+def test_a_monitor_in_a_storage_keeps_its_settings(rng, tmp_path):
     pytest.importorskip("sqlalchemy")
     url = f"sqlite:///{tmp_path}/watch.db"
     here, there = tu.Monitor(storage=url, baseline=4), tu.Monitor(storage=url)
     assert there.settings["baseline"] == 4
-    filled(here, rng, 6, names=NAMES)
-    filled(there, rng, 6, start=6, accuracy=0.3, names=NAMES)
-    assert there.alarm is not None
-    assert here.alarm is None
-    here.refresh()
-    assert here.alarms == there.alarms
+    filled(there, rng, 2, names=NAMES)
+    assert here.times == ()
     with pytest.raises(TrueupError, match="once"):
-        here.add(*draw(rng, names=NAMES), when=day(11))
+        here.add(*draw(rng, names=NAMES), when=day(1))
     with pytest.raises(TrueupError, match="of the monitor 'monitor' in sqlite"):
         tu.Monitor(storage=url, baseline=5)
-    copy = tu.Monitor.from_json(here.to_json(), storage=url, name="copy")
-    assert copy.alarms == here.alarms
+    tu.Monitor.from_json(there.to_json(), storage=url, name="copy")
     with pytest.raises(TrueupError, match="into a new monitor"):
-        tu.Monitor.from_json(here.to_json(), storage=url, name="copy")
+        tu.Monitor.from_json(there.to_json(), storage=url, name="copy")
 
 
 def test_another_session_of_that_name_is_refused(tmp_path):

@@ -1,7 +1,5 @@
 """Bounds hold for every joint distribution of truth, label and prediction, and are reached."""
 
-import itertools
-
 import numpy as np
 import pytest
 
@@ -59,27 +57,6 @@ def test_bounds_are_the_papers():
     assert rates.error_bounds(apparent=0.12, mislabeling=0.05, dependence="any") == pytest.approx((0.07, 0.17))
     assert rates.error_bounds(apparent=0.12, mislabeling=0.0) == pytest.approx((0.12, 0.12))
     assert rates.error_bounds(apparent=0.0, mislabeling=0.05) == pytest.approx((0.05, 0.05))
-
-
-def test_extreme_dependence_reaches_the_ends():
-    # All of the labels' errors are the classifier's too, then none of them is.
-    error, mislabeling = 0.2, 0.05
-    ends = rates.error_bounds(apparent=error - mislabeling, mislabeling=mislabeling, dependence="any")
-    assert ends[1] == pytest.approx(error)
-    ends = rates.error_bounds(apparent=error + mislabeling, mislabeling=mislabeling, dependence="any")
-    assert ends[0] == pytest.approx(error)
-
-
-def test_two_answers_out_of_three_agree():
-    for apparent, mislabeling in itertools.product([0.7, 0.9], [0.6, 0.8]):
-        _, high = rates.error_bounds(apparent=apparent, mislabeling=mislabeling, dependence="any")
-        assert high == pytest.approx(2 - apparent - mislabeling)
-
-
-def test_bounds_broadcast():
-    low, high = rates.error_bounds(apparent=[[0.1], [0.2]], mislabeling=[0.0, 0.05, 0.1])
-    assert low.shape == high.shape == (2, 3)
-    assert (low[1, 2], high[1, 2]) == pytest.approx(rates.error_bounds(apparent=0.2, mislabeling=0.1))
 
 
 def test_impossible_rates_are_refused():

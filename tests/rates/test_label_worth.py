@@ -33,13 +33,6 @@ def test_that_many_noisy_labels_give_the_same_standard_error():
     assert noisy.std == pytest.approx(perfect.std)
 
 
-def test_labels_as_wrong_as_the_classifier_are_worth_a_little_less_than_half():
-    # e = ε: 1 + 1/(1 − 2ε)², which is the paper's "surprisingly low".
-    for rate in (0.01, 0.05, 0.1):
-        ours = rates.noisy_labels_per_perfect(error=rate, mislabeling=rate)
-        assert ours == pytest.approx(1 + 1 / (1 - 2 * rate) ** 2)
-
-
 def test_worth_at_the_edges_and_over_arrays():
     worth = rates.noisy_labels_per_perfect(error=[[0.0], [0.1]], mislabeling=[0.0, 0.1])
     assert worth.shape == (2, 2)
@@ -93,12 +86,6 @@ def test_boundary_is_where_the_policies_are_equally_good(combine):
     assert (below[inside] == "same").all()
     assert (above[inside] == "different").all()
     assert (above[boundary == 0] == "different").all()
-
-
-def test_two_labelers_who_vote_gain_nothing():
-    # A tie is a coin flip, so two votes are as wrong as one.
-    assert rates.combined_mislabeling(mislabeling=0.2, n_labelers=2) == pytest.approx(0.2)
-    assert rates.policy_boundary(mislabeling=0.2, n_labelers=2) == 0
 
 
 def test_policies_are_checked():

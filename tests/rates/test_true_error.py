@@ -141,14 +141,6 @@ def test_counts_of_zero_leave_uncertainty(method):
     assert checked[0] < known[0] - 0.005
 
 
-def test_more_data_narrow_the_interval():
-    widths = [
-        np.subtract(*rates.true_error(apparent=0.2, mislabeling=0.1, n=n, n_checked=m).interval()[::-1])
-        for n, m in [(100, 50), (1000, 50), (1000, 500), (1000, None)]
-    ]
-    assert widths == sorted(widths, reverse=True)
-
-
 def test_a_negative_estimate_is_reported_with_its_truncation_and_its_probability():
     found = rates.true_error(apparent=0.03, mislabeling=0.05, n=200)
     assert found.raw == pytest.approx(-0.02 / 0.9)
@@ -171,12 +163,6 @@ def test_without_n_there_is_no_interval():
     assert np.isnan([*found.interval(), found.std, found.prob_negative]).all()
     assert "no interval" in repr(found)
     assert "no interval" in repr(found.estimate())
-
-
-def test_estimate_can_be_plotted_and_knows_its_probabilities():
-    found = rates.true_error(apparent=0.12, mislabeling=0.05, n=1000, n_checked=200).estimate()
-    assert found.prob_above(0.05) > 0.8
-    assert 0 <= found.interval()[0] < found.interval()[1] <= 1
 
 
 def test_guessing_labels_are_refused_and_named():

@@ -35,15 +35,6 @@ def test_each_event_does_its_part():
     assert state.n_tells == 2
 
 
-def test_an_answer_ends_a_pass_and_outlives_a_later_one():
-    answered = fold([Event("pass", "a"), Event("tell", "a", "yes")], NAMES)
-    assert not answered.cannot_tell.any()
-    assert answered.truth[0] == 1
-    doubted = fold([Event("tell", "a", "yes"), Event("pass", "a", who="bob")], NAMES)
-    assert not doubted.cannot_tell.any()
-    assert doubted.truth[0] == 1
-
-
 def test_a_log_of_answers_alone_keeps_the_chances():
     whole = [Event("ask", "b", propensity=0.4), Event("ask", "c", propensity=0.7)]
     answers = [Event("tell", "b", "yes", propensity=0.4), Event("tell", "c", "no", propensity=0.7)]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from trueup.simulate import URKULLU_CASES, Simulation, su, tars, urkullu, urkullu_scores
+from trueup.simulate import URKULLU_CASES, su, tars, urkullu, urkullu_scores
 from trueup.simulate.papers import _bernoulli_positions, _draw_participation
 
 
@@ -87,12 +87,6 @@ def test_su_participation_has_the_law_of_redrawing() -> None:
         assert near((pattern == code).sum(), n, np.prod(np.where(bits, eta, 1 - eta)) / somebody)
 
 
-def test_su_participation_that_almost_never_happens() -> None:
-    data = su(n_items=1000, participation=[1e-12, 0, 1e-12, 0, 0], random_state=0)
-    assert (data.labels.votes_per_item == 1).all()
-    assert near(data.labels.votes_per_labeler[0], 1000, 0.5)
-
-
 @pytest.mark.parametrize("case", URKULLU_CASES)
 def test_urkullu_labelers(case: str) -> None:
     data = urkullu(labels_per_item=45, labels_per_labeler=3, case=case, n_classifiers=1, random_state=0)
@@ -154,21 +148,6 @@ def test_bernoulli_positions(chance: float) -> None:
     assert where.min() >= 0
     assert where.max() < n
     assert near((where < n // 2).sum(), n // 2, chance)
-
-
-def swap_error(data: Simulation) -> float:
-    """Of the supervised ranking by AUC against the true one by agreement with p."""
-    assert data.scores is not None
-    p, positive = data.parameters["probability"], data.truth == 1
-    true = [stats.kendalltau(p, q).statistic for q in data.scores]
-    auc = stats.rankdata(data.scores, axis=1)[:, positive].sum(axis=1)  # up to a constant and a positive factor
-    return float((1 - stats.kendalltau(true, auc).statistic) / 2)
-
-
-def test_urkullu_supervised_reference() -> None:
-    # The paper: quartiles 0.0806, 0.0873, 0.0930 over 100 runs; this simulator: 0.0815, 0.0876, 0.0954 over 400.
-    errors = [swap_error(urkullu(random_state=seed)) for seed in range(15)]
-    assert np.median(errors) == pytest.approx(0.0873, abs=0.009)
 
 
 def test_tars_as_printed() -> None:

@@ -70,10 +70,6 @@ def test_rules_of_stopping_may_change(url):
     assert (join(url).budget, join(url).half_width, first.budget) == (30, 0.1, 20)
 
 
-def test_no_seed_is_the_seed_that_is_there(url):
-    assert join(url, random_state=None).seed == join(url, random_state=None).seed
-
-
 @pytest.mark.parametrize(("storage", "name"), [(None, "q3"), ("sqlite:///x.db", None), ("sqlite:///x.db", "")])
 def test_a_storage_needs_a_name_and_a_name_a_storage(storage, name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

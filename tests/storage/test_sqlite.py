@@ -98,18 +98,15 @@ def test_a_write_ahead_log_of_another_is_left_when_it_is_free(tmp_path):
     assert pragmas(path, "journal_mode") == ["delete"]
 
 
-@pytest.mark.parametrize("kind", ["nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "ceph", "lustre"])
-def test_network_file_systems_are_refused(tmp_path, monkeypatch, kind):
-    monkeypatch.setattr(sqlite, "file_system_of", lambda path: kind)
-    with pytest.raises(StorageError, match=f"not safe across a network, got .* on {kind}"):
-        open_storage(f"sqlite:///{tmp_path}/a.db")
-    assert not (tmp_path / "a.db").exists()
-
-
-@pytest.mark.parametrize("kind", [None, "ext4", "xfs", "btrfs", "tmpfs", "overlay", "apfs", "zfs"])
-def test_disks_of_the_machine_are_taken(tmp_path, monkeypatch, kind):
-    monkeypatch.setattr(sqlite, "file_system_of", lambda path: kind)
-    open_storage(f"sqlite:///{tmp_path}/a.db").close()
+def test_network_file_systems_are_refused_and_disks_taken(tmp_path, monkeypatch):
+    for kind in ("nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "ceph", "lustre"):
+        monkeypatch.setattr(sqlite, "file_system_of", lambda path, kind=kind: kind)
+        with pytest.raises(StorageError, match=f"not safe across a network, got .* on {kind}"):
+            open_storage(f"sqlite:///{tmp_path}/a.db")
+        assert not (tmp_path / "a.db").exists()
+    for kind in (None, "ext4", "xfs", "btrfs", "tmpfs", "overlay", "apfs", "zfs"):
+        monkeypatch.setattr(sqlite, "file_system_of", lambda path, kind=kind: kind)
+        open_storage(f"sqlite:///{tmp_path}/a.db").close()
     assert (tmp_path / "a.db").exists()
 
 
@@ -208,14 +205,6 @@ def test_a_job_that_fails_takes_no_other_with_it(tmp_path):
         assert len(storage.sessions()) == 1
 
 
-def test_a_closed_storage_says_so(tmp_path):
-    storage = open_storage(f"sqlite:///{tmp_path}/a.db")
-    storage.close()
-    storage.close()
-    with pytest.raises(StorageError, match="is closed"):
-        storage.create("q3", "active test", {})
-
-
 def _answer_in_child(storage, done):
     storage.answer("q3", 1, Event("tell", None, "yes", "ann", key="k"))
     done.put(len(storage.events("q3")))
@@ -235,15 +224,20 @@ def test_a_process_that_was_forked_opens_its_own(tmp_path):
         assert storage.claim("q3", "bob") is None
 
 
-def test_a_forgotten_name_is_not_in_the_file(tmp_path):
-    path = tmp_path / "a.db"
-    with closing(open_storage(f"sqlite:///{path}?journal=rollback")) as storage:
-        storage.create(
-            "q3", "active test", {}, events=[Event("ask", "a"), Event("tell", "a", "yes", "Rumpelstiltskin")]
-        )
-        assert b"Rumpelstiltskin" in path.read_bytes()
-        storage.forget("Rumpelstiltskin")
+def test_a_forgotten_name_is_not_in_the_file_nor_what_is_derived_from_it(tmp_path):
+    path, person = tmp_path / "a.db", Person("Rumpelstiltskin", "expert")
+    storage = open_storage(f"sqlite:///{path}?journal=rollback")
+    storage.create("q3", "active test", {}, events=[Event("ask", "a")])
+    storage.append("q3", [Event("tell", "a", "yes", person.name, key=request_key(person, "k1"))])
+    assert b"Rumpelstiltskin" in path.read_bytes()
+    storage.forget(person.name)
+    told = storage.events("q3")[-1]
+    assert (told.who, told.key) == ("forgotten person 1", None)
+    storage.close()
+    storage.close()
     assert b"Rumpelstiltskin" not in path.read_bytes()
+    with pytest.raises(StorageError, match="is closed"):
+        storage.create("q4", "active test", {})
 
 
 def test_an_answer_looks_at_few_rows_however_long_the_log_is(tmp_path):
@@ -272,16 +266,6 @@ def test_an_answer_looks_at_few_rows_however_long_the_log_is(tmp_path):
     long = [plan for plan in plans if plan.endswith("(session=?)") and "cards_open" not in plan]
     assert len(long) <= sum("julianday" in one[0] and "OFFSET" in one[0] for one in statements)
     assert not [plan for plan in plans if plan.startswith("SCAN") and "sessions" not in plan and "CONSTANT" not in plan]
-
-
-def test_nothing_that_is_derived_from_a_forgotten_name_stays(tmp_path):
-    with closing(open_storage(f"sqlite:///{tmp_path}/a.db")) as storage:
-        storage.create("q3", "active test", {}, events=[Event("ask", "a")])
-        person = Person("Rumpelstiltskin", "expert")
-        storage.append("q3", [Event("tell", "a", "yes", person.name, key=request_key(person, "k1"))])
-        storage.forget(person.name)
-        (told,) = [event for event in storage.events("q3") if event.kind == "tell"]
-    assert (told.who, told.key) == ("forgotten person 1", None)
 
 
 def test_a_folder_is_no_storage_and_a_copy_of_nothing_leaves_nothing(tmp_path):
