@@ -56,15 +56,6 @@ def shrunk_improvement(improvement: npt.ArrayLike, standard_error: npt.ArrayLike
     a fair guess of what the best is worth; the best of the raw ones is not. Improvements that are 0 without error stay
     as they are and tell nothing of the others.
 
-    Parameters
-    ----------
-    improvement, standard_error : arrays of shape (n,)
-
-    Returns
-    -------
-    two arrays of shape (n,)
-        Means and standard deviations.
-
     References
     ----------
     .. [1] C. N. Morris, "Parametric empirical Bayes inference: theory and applications", JASA 78 (1983).
@@ -104,11 +95,6 @@ def value_of_cleaning(
     ----------
     improvement, standard_error : arrays of shape (n,). Of all labels that could be cleaned.
     best : int, optional. The position of the one that would be cleaned; by default the largest.
-
-    Returns
-    -------
-    Estimate
-        Of the expected change of the metric, between −1 and 1.
 
     Examples
     --------
@@ -247,14 +233,10 @@ def clean_or_vote(
     choice = "clean" if clean / clean_cost >= vote / vote_cost else "vote"
     if max(clean, vote) <= 0:
         choice = "neither"
-    words = {
-        "clean": "the oracle buys more for its cost",
-        "vote": "a vote buys more for its cost",
-        "neither": "neither is expected to help",
-    }[choice]
+    words = {"clean": "the oracle buys more for its cost", "vote": "a vote buys more for its cost"}
     why = (
         f"The oracle is expected to improve the metric by {clean:.5f} at a cost of {clean_cost:g}, another vote by "
-        f"{vote:.5f} at {vote_cost:g}: {words}."
+        f"{vote:.5f} at {vote_cost:g}: {words.get(choice, 'neither is expected to help')}."
     )
     return CleanOrVote(item, clean, vote, clean_cost, vote_cost, choice, why)
 
@@ -363,25 +345,11 @@ class CleaningAdvisor(Session):
         self.noise, self.weigh, self.split, self.validation = noise, bool(weigh), bool(split), validation
         kept = None if storage is None and name is None else StoredLog(storage, name)
         self.seed = seed_of(random_state) if kept is None else kept.seed(random_state)
-        resources = Resources(
-            n_jobs,
-            check_integer(memory_limit, name="memory_limit", low=1),
-            check_integer(shortlist, name="shortlist", low=1),
-            progress,
-        )
-        self.problem = make_problem(
-            estimator,
-            X,
-            labels,
-            noise=noise,
-            metric=metric,
-            split=bool(split),
-            validation=validation,
-            costs=costs,
-            positive=positive,
-            seed=self.seed,
-            resources=resources,
-        )
+        memory_limit = check_integer(memory_limit, name="memory_limit", low=1)
+        shortlist = check_integer(shortlist, name="shortlist", low=1)
+        how: dict[str, Any] = {"split": bool(split), "validation": validation, "costs": costs, "positive": positive}
+        how["resources"] = Resources(n_jobs, memory_limit, shortlist, progress)
+        self.problem = make_problem(estimator, X, labels, noise=noise, metric=metric, seed=self.seed, **how)
         self._begin(labels, self._strategy, strategy, options)
         self._states: dict[bytes, CleaningState] = {}
         self._order = np.random.default_rng([self.seed, 1]).permutation(labels.n_items)
@@ -564,43 +532,22 @@ class CleaningAdvisor(Session):
             )
         position = int(state.open[place[0]])
         candidates = flip_candidates(state.y, state.chances, items=[position])
-        trained = retrained_scores(
-            self.problem.estimator,
-            state.features,
-            state.y,
-            state.validation_features,
-            state.scorer,
-            candidates,
-            model=state.model,
-        )
+        data = state.features, state.y, state.validation_features, state.scorer
+        trained = retrained_scores(self.problem.estimator, *data, candidates, model=state.model)
         gains = np.zeros(self.problem.n_classes)
         gains[candidates.to] = state.scorer.sign * (trained.scores - trained.base)
-        return clean_or_vote(
-            gains,
-            state.chances[position],
-            self._next_labeler(labeler, labeler_error),
-            clean_cost=float(self.problem.costs[at]),
-            vote_cost=vote_cost,
-            item=item,
-        )
+        matrix, cost = self._next_labeler(labeler, labeler_error), float(self.problem.costs[at])
+        return clean_or_vote(gains, state.chances[position], matrix, clean_cost=cost, vote_cost=vote_cost, item=item)
 
     def oracle_free(self, method: str = "noise-tolerant") -> Any:
         """A classifier from the labels as they are, without an oracle: "noise-removal" or "noise-tolerant"."""
-        state, problem = self.state, self.problem
+        state, problem, names = self.state, self.problem, self.problem.labels.classes
+        data = problem.estimator, state.features, state.y
         if method == "noise-tolerant":
-            matrices = problem.matrices[state.group[state.train]]
-            return noise_tolerant(problem.estimator, state.features, state.y, matrices, classes=problem.labels.classes)
+            return noise_tolerant(*data, problem.matrices[state.group[state.train]], classes=names)
         if method != "noise-removal":
             raise InvalidParameter(f"method must be 'noise-removal' or 'noise-tolerant', got {method!r}")
-        keep = state.clean[state.train]
-        return noise_removed(
-            problem.estimator,
-            state.features,
-            state.y,
-            classes=problem.labels.classes,
-            keep=keep,
-            random_state=self.seed,
-        )
+        return noise_removed(*data, classes=names, keep=state.clean[state.train], random_state=self.seed)
 
     def _next_labeler(self, labeler: Any, error: Any) -> Floats:
         """P(vote | truth) of a labeler who is asked once more."""
@@ -624,21 +571,15 @@ class CleaningAdvisor(Session):
         )
 
     def _settings(self) -> dict[str, Any]:
-        problem = self.problem
+        problem, named = self.problem, self.problem.labels.items[self.problem.validates]
+        as_they_are = ("split", "weigh", "prune", "budget", "min_improvement", "level")
         return {
+            **{name: getattr(self, name) for name in as_they_are},
             "noise": write_setting(self.noise),
             "metric": write_setting(self._metric, name=problem.metric.name),
-            "split": self.split,
-            "validation": self.validation
-            if isinstance(self.validation, float)
-            else problem.labels.items[problem.validates].tolist(),
-            "weigh": self.weigh,
-            "prune": self.prune,
+            "validation": self.validation if isinstance(self.validation, float) else named.tolist(),
             "shortlist": problem.resources.shortlist,
             "costs": None if (problem.costs == 1).all() else problem.costs.tolist(),
-            "budget": self.budget,
-            "min_improvement": self.min_improvement,
-            "level": self.level,
             "positive": self._names.classes[problem.positive],
             "random_state": self.seed,
         }

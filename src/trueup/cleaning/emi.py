@@ -307,16 +307,14 @@ class _Worth:
         """The most promising items by a model that has a fast path; their improvements are kept as a guess."""
         models, there = surrogate_problem(X, y, X_val, self.scorer.classes)
         if models is None:
-            return np.sort(self.items[np.lexsort((-self.unsure, -self._flip_chance()))[:n]])
+            chance = np.bincount(self.place, self.chance, len(self.items))
+            return np.sort(self.items[np.lexsort((-self.unsure, -chance))[:n]])
         own = copy(self)
         own.improvement, own.standard_error = np.zeros(len(self.items)), np.zeros(len(self.items))
         own.exact = self.exact.copy()
         own.take_fast(models, there, 0, memory_limit)
         self.improvement, self.standard_error = own.improvement, own.standard_error
         return np.sort(self.items[own.order()[:n]])
-
-    def _flip_chance(self) -> Floats:
-        return np.bincount(self.place, self.chance, len(self.items)).astype(float)
 
     def result(self, how: str, above: Codes | None = None) -> EMI:
         """The result; items in `above` rank before all others."""

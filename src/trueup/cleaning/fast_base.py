@@ -50,12 +50,7 @@ class FlipModels(ABC):
     ) -> Iterator[Block]:
         """Predictions of the retrained models where they may differ from the base model, in blocks.
 
-        Parameters
-        ----------
-        X_val : array or sparse matrix of shape (n_validation, n_features)
-        candidates : Candidates. Which label becomes which class, one for each model.
-        memory_limit : int. Bytes for temporary arrays.
-        exact : bool. Iterate to convergence, at a much higher price for each model.
+        There is one model for each of the candidates. If `exact`, steps go on to convergence, at a much higher price.
         """
 
     def decision_blocks(
@@ -149,8 +144,7 @@ class LinearFlips(FlipModels):
 
     @cached_property
     def _metric(self) -> _Metric:
-        p = self.theta.shape[1]
-        n = self.features_.shape[0]
+        p, n = self.theta.shape[1], self.features_.shape[0]
         some = self.features_[:: max(n // _METRIC_ROWS, 1)]
         if p > _FULL_METRIC:
             squares = some.multiply(some) if is_sparse(some) else some**2

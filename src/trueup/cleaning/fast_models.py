@@ -150,33 +150,19 @@ def _alpha(model: Any) -> float:
     return alpha if getattr(model, "force_alpha", True) is True else max(alpha, 1e-10)
 
 
-def gaussian_flips(model: Any, X: Any, y: Codes, codes: Codes) -> FlipModels | None:
-    """Flip models of a fitted ``GaussianNB``."""
-    return None if is_sparse(X) else GaussianFlips(model, X, y, codes)
-
-
-def multinomial_flips(model: Any, X: Any, y: Codes, codes: Codes) -> FlipModels | None:
-    """Flip models of a fitted ``MultinomialNB`` with some smoothing."""
-    return MultinomialFlips(model, X, y, codes) if _smoothed(model) else None
-
-
-def bernoulli_flips(model: Any, X: Any, y: Codes, codes: Codes) -> FlipModels | None:
-    """Flip models of a fitted ``BernoulliNB`` with some smoothing."""
-    return BernoulliFlips(model, X, y, codes) if _smoothed(model) else None
-
-
-def _smoothed(model: Any) -> npt.NDArray[np.bool_] | bool:
-    """Without smoothing scores are infinite, and with a number for each feature they are not as simple."""
-    return np.isscalar(model.alpha) and _alpha(model) > 0
+def naive_bayes_flips(model: Any, X: Any, y: Codes, codes: Codes) -> FlipModels | None:
+    """Flip models of fitted naive Bayes; None for sparse Gaussians, and for counts without smoothing."""
+    kind = {"GaussianNB": GaussianFlips, "MultinomialNB": MultinomialFlips}.get(type(model).__name__, BernoulliFlips)
+    if is_sparse(X) if kind is GaussianFlips else not np.isscalar(model.alpha) or _alpha(model) <= 0:
+        return None
+    return kind(model, X, y, codes)
 
 
 _FAMILIES = {
     "LogisticRegression": logistic_flips,
     "LinearSVC": squared_hinge_flips,
     "RidgeClassifier": ridge_flips,
-    "GaussianNB": gaussian_flips,
-    "MultinomialNB": multinomial_flips,
-    "BernoulliNB": bernoulli_flips,
+    **dict.fromkeys(("GaussianNB", "MultinomialNB", "BernoulliNB"), naive_bayes_flips),
 }
 # Transformers that do not look at labels, so that a change of a label leaves the features as they are.
 _BLIND = frozenset(
@@ -209,11 +195,6 @@ def flip_models(model: Any, X: Any, y: npt.ArrayLike, classes: npt.ArrayLike | N
     y : integer array of shape (n,). The labels, as codes.
     classes : array of shape (n_classes,), optional
         What the codes stand for; the model was fitted on ``classes[y]``. By default the codes themselves.
-
-    Returns
-    -------
-    FlipModels or None
-        None if there is no fast path for this estimator, its options or its size.
 
     References
     ----------

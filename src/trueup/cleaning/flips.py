@@ -37,11 +37,6 @@ def true_class_probabilities(codes: npt.ArrayLike, matrices: npt.ArrayLike, prio
         P(y' | truth), rows the truth; the identity for items known to be clean. One matrix is that of all items.
     prior : array of shape (n_classes,). The share of each class.
 
-    Returns
-    -------
-    array of shape (n_items, n_classes)
-        Rows sum to 1. A label that no class could have given is taken for the truth.
-
     References
     ----------
     .. [1] M. Dolatshah, M. Teoh, J. Wang, J. Pei, "Cleaning Crowdsourced Labels Using Oracles for Statistical

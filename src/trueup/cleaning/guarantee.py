@@ -45,11 +45,6 @@ def check_until(
         How many items are drawn at random and checked first; by default as many as afford the wrong
         labels that votes let expect among them.
 
-    Returns
-    -------
-    CheckUntil
-        With ``ask``, ``tell``, ``finished``, ``labels`` and ``bound``.
-
     Examples
     --------
     >>> import trueup as tu

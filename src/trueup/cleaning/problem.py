@@ -263,30 +263,17 @@ class CleaningState:
     @cached_property
     def model_chances(self) -> Floats:
         """P(class | features) of the model in the training part; shape (n_train, n_classes)."""
-        return aligned_columns(
-            self.model.predict_proba(self.features), np.asarray(self.model.classes_), self.problem.labels.classes
-        )
+        chances, names = self.model.predict_proba(self.features), self.problem.labels.classes
+        return aligned_columns(chances, np.asarray(self.model.classes_), names)
 
     def improvement(
         self, scorer: UnbiasedScorer, chances: Floats, *, items: Codes | None = None, **options: Any
     ) -> EMI:
         """The improvement by each label that may be wrong, as `expected_improvement` gives it with these options."""
-        problem, use = self.problem, self.problem.resources
-        return expected_improvement(
-            problem.estimator,
-            self.features,
-            self.y,
-            self.validation_features,
-            scorer,
-            chances,
-            items=self.open if items is None else items,
-            shortlist=use.shortlist,
-            model=self.model,
-            n_jobs=use.n_jobs,
-            memory_limit=use.memory_limit,
-            progress=use.progress,
-            **options,
-        )
+        items = self.open if items is None else items
+        data = self.features, self.y, self.validation_features, scorer, chances
+        options |= vars(self.problem.resources)
+        return expected_improvement(self.problem.estimator, *data, items=items, model=self.model, **options)
 
     @cached_property
     def open(self) -> Codes:
@@ -353,10 +340,7 @@ def make_problem(
         X=rows,
         labels=labels,
         noise=model,
-        codes=known.codes,
-        group=known.group,
-        matrices=known.matrices,
-        prior=known.prior,
+        **vars(known),
         trains=~validates if split else validates,
         validates=validates,
         costs=_costs(costs, labels),

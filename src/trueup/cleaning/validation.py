@@ -102,16 +102,9 @@ class UnbiasedScorer:
         return -1.0 if self.metric.higher_is_better is False else 1.0
 
     def shares(self, predictions: npt.ArrayLike) -> Floats:
-        """The unbiased shares of the confusion cells of each model.
+        """The unbiased shares of the confusion cells of each model, shape (..., n_classes, n_classes), rows the truth.
 
-        Parameters
-        ----------
-        predictions : integer array of shape (..., n_items). Codes of the predicted classes.
-
-        Returns
-        -------
-        array of shape (..., n_classes, n_classes)
-            Rows the truth; each sums to 1 and may have negative entries.
+        `predictions` are codes of shape (..., n_items). Shares sum to 1 and may be negative.
         """
         codes = self._predictions(predictions)
         flat = codes.reshape(-1, self.n_items)
@@ -152,14 +145,6 @@ class UnbiasedScorer:
         ``gains[j, t]`` = :math:`\langle G, w_j (e_t - e_{\hat y_j})^\top\rangle` with the gradient G at the shares of
         these predictions. The mean over items of the gains of a model's predictions is the change of the metric
         (exact for the accuracy), and their spread gives its standard error.
-
-        Parameters
-        ----------
-        predictions : integer array of shape (n_items,). Of the model that others are compared with.
-
-        Returns
-        -------
-        array of shape (n_items, n_classes)
         """
         codes = self._predictions(predictions)
         per_class = self.weights @ self.gradient(self.shares(codes))
@@ -174,18 +159,10 @@ class UnbiasedScorer:
         return math.sqrt(max(spread, 0.0) / (n * max(n - 1, 1)))
 
     def changed_shares(self, base: Floats, before: Codes, columns: Codes, predictions: npt.NDArray[Any]) -> Floats:
-        """Shares of models that differ from a base model on a few items only.
+        """Shares (n_models, n_classes, n_classes) of models that differ from one on a few items only.
 
-        Parameters
-        ----------
-        base : array of shape (n_classes, n_classes). The shares of the base model.
-        before : integer array of shape (n_columns,). The base model's predictions for the items `columns`.
-        columns : integer array of shape (n_columns,). The items on which models may differ.
-        predictions : integer array of shape (n_models, n_columns). Their predictions there.
-
-        Returns
-        -------
-        array of shape (n_models, n_classes, n_classes)
+        `base` has the shares of that one and `before` its predictions for the items `columns`; `predictions`, shape
+        (n_models, n_columns), are those of the others there.
         """
         weights = self.weights[columns] / self.n_used
         shares = np.repeat(base[None], len(predictions), axis=0)

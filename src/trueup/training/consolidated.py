@@ -24,7 +24,7 @@ def check_matrices(codes: npt.ArrayLike, matrices: npt.ArrayLike) -> tuple[Posit
     """Labels as integers and a matrix for each; one sentence if they do not fit."""
     table = np.asarray(matrices, dtype=float)
     if table.ndim not in (2, 3) or table.shape[-1] != table.shape[-2]:
-        raise InvalidParameter(f"matrices must be n_items × n_classes × n_classes, rows the truth, got {table.shape}")
+        raise InvalidParameter(f"matrices must have the shape (n_items, n_classes, n_classes), got {table.shape}")
     labels = check_codes(codes, table.shape[-1])
     if table.ndim == 3 and len(table) != len(labels):
         raise InvalidParameter(f"matrices must be one for each of the {len(labels)} labels, got {len(table)}")
