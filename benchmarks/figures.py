@@ -188,6 +188,7 @@ FIGURES: dict[str, Figure] = {
         _module("agreement-speed", "benchmarks.agreement", _SPEED, "speed"),
         _module("structure", "benchmarks.structure", _STRUCTURE, quick=None),
         _module("command-line", "benchmarks.command_line", _SPEED),
+        _module("integrations-pytest", "benchmarks.integrations", _SPEED, "pytest"),
         _module("lamstork2003", "experiments.lamstork2003", _PAPERS),
         _module("nguyen2018", "experiments.nguyen2018", _PAPERS, "figure5", "figure6"),
         _module("nguyen2018-tags", "experiments.nguyen2018", _PAPERS, "figure8-tags"),

@@ -43,6 +43,7 @@ LEVELS = {
     "testing": 10,
     "serve": 11,
     "checks": 11,
+    "integrations": 11,
     "cli": 12,
     "__main__": 13,
     "__init__": 14,
@@ -75,6 +76,7 @@ ALLOWED_IN = {
     "report/": {"jinja2"},
     "detection/writing.py": {"jinja2"},
     "serve/": {"jinja2", "fastapi", "starlette", "pydantic", "uvicorn"},
+    "integrations/pytest_plugin.py": {"pytest"},
     "cli/": {"typer", "rich"},
     "cli/demo.py": {"sklearn"},
 }

@@ -1,0 +1,1 @@
+"""Where evaluations run: pytest, Inspect, MLflow and promptfoo, each a module that only its users load."""
