@@ -80,17 +80,6 @@ def test_intervals_hold_though_the_crowd_errs_together(estimator, strategy):
     assert held >= stats.binom.ppf(0.002, n, 0.93)
 
 
-def test_a_useful_model_narrows_ppi_and_leaves_lure():
-    widths = {"ppi++": [], "lure": []}
-    for estimator, found in widths.items():
-        for seed in range(10):
-            truth, labels, predictions = world(seed, n=600)
-            test = tu.ActiveTest(predictions, labels, estimator=estimator, strategy="random", random_state=seed)
-            low, high = vetted(test, truth, 60).estimate().interval(0.95)
-            found.append(high - low)
-    assert np.mean(widths["ppi++"]) < 0.9 * np.mean(widths["lure"])
-
-
 def test_too_few_answers_are_one_sentence():
     truth, labels, predictions = world(0)
     test = vetted(tu.ActiveTest(predictions, labels, estimator="lure", strategy="random"), truth, 1)

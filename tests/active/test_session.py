@@ -423,22 +423,6 @@ def test_every_strategy_with_every_estimator(world, strategy, estimator):
     assert unwarranted == (not test._strategy.is_random)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("metric", [*COUNTED, *SCORED, "log_loss"])
-def test_every_metric_runs_or_is_refused_in_one_sentence(world, metric):
-    refused = []
-    for strategy in sorted(STRATEGIES):
-        for estimator in sorted(ESTIMATORS):
-            try:
-                test = world.test(metric=metric, n_systems=2, strategy=strategy, estimator=estimator)
-                world.answer(test, 20)
-                test.difference("s0", "s1").interval(0.95)
-            except InvalidParameter as error:
-                refused.append((strategy, estimator, str(error)))
-    assert all({"meec-paper", "learned", *DESIGN_BASED} & set(case) for case in refused)
-    assert all("use " in sentence and "\n" not in sentence for *_, sentence in refused)
-
-
 # ---------------------------------------------------------------------- gold
 
 

@@ -229,37 +229,6 @@ def test_an_item_without_a_prediction_moves_nothing():
 
 # ---------------------------------------------------------------------------------------------------- strategies
 
-CASES = [
-    (strategy, metric)
-    for strategy in STRATEGIES.names()
-    for metric in ("accuracy", "f1", "precision@5", "average_precision", "auc")
-    if strategy != "meec-paper" or metric in ("precision@5", "average_precision")
-]
-
-
-@pytest.mark.parametrize(("name", "metric"), CASES)
-def test_scores_are_finite_and_nothing_unavailable_is_offered(name, metric):
-    state = some_state(metric, seed=7, n_systems=2, categories=np.arange(N) % 3)
-    strategy = get_strategy(name)
-    scores = strategy.scores(state)
-    assert scores.shape == (N,)
-    assert np.isfinite(scores).all()
-    assert (scores >= 0).all()
-    assert not scores[~state.available].any()
-    assert scores[state.available].any()
-    closed = replace(state, available=np.zeros(N, dtype=bool))
-    assert not strategy.scores(closed).any()
-
-
-@pytest.mark.parametrize("metric", ["accuracy", "f1", "precision@5", "average_precision", "auc", "brier"])
-@pytest.mark.parametrize("name", RANDOM)
-def test_propensities_sum_to_one(name, metric):
-    state = some_state(metric, seed=8, n_systems=2, categories=np.arange(N) % 3)
-    chances = get_strategy(name).propensities(state)
-    assert chances.sum() == pytest.approx(1.0, abs=1e-12)
-    assert not chances[~state.available].any()
-    assert (chances[state.available] > 0).all()
-
 
 @pytest.mark.parametrize("floor", [0.1, 0.5, 1.0])
 @pytest.mark.parametrize("name", ["propensity", "separate"])
@@ -383,17 +352,6 @@ def test_most_confident_mistake_of_classes():
     assert np.argsort(-found)[: wrong.sum()].tolist() == sorted(np.flatnonzero(wrong), key=lambda j: -doubted[j])
 
 
-def test_most_confident_mistake_of_scores_is_sure_at_both_ends():
-    state = some_state("accuracy", seed=16)
-    aligned = replace(state.pool.aligned, probabilities=None)
-    scores = get_strategy("most-confident-mistake").scores(replace(state, pool=replace(state.pool, aligned=aligned)))
-    said = aligned.codes[0]
-    wrong = (said != state.probabilities.argmax(axis=1)) & state.available
-    for c, sign in ((1, 1), (0, -1)):
-        group = np.flatnonzero(wrong & (said == c))
-        assert np.argsort(scores[group]).tolist() == np.argsort(sign * aligned.scores[0, group]).tolist()
-
-
 def test_uncertainty_is_the_entropy():
     state = some_state("accuracy", n_classes=3)
     p = state.probabilities
@@ -419,37 +377,6 @@ def test_separate_takes_the_two_best(metric, sign):
     first, second = np.argsort(values)[::-1][:2]
     named = get_strategy("separate", systems=(f"system {first}", f"system {second}"))
     assert get_strategy("separate").propensities(state) == pytest.approx(named.propensities(state))
-
-
-@pytest.mark.parametrize(("name", "metric"), CASES)
-def test_order_and_names_do_not_matter(name, metric):
-    state = some_state(metric, seed=19, n_systems=2, tied=True, categories=np.arange(N) % 3)
-    move = np.random.default_rng(0).permutation(N)
-    rename = np.array([2, 0, 1])
-    pool, aligned = state.pool, state.pool.aligned
-    labels = tu.Labels.from_matrix(np.full((N, 1), "no"), classes=["no", "yes"], items=[f"x{j}" for j in move])
-    moved = State(
-        Pool(
-            labels,
-            replace(
-                aligned,
-                systems=np.array(["p", "q"]),
-                codes=aligned.codes[:, move],
-                scores=aligned.scores[:, move],
-                probabilities=aligned.probabilities[:, move],
-            ),
-            pool.metric,
-            pool.positive,
-            pool.prior[move],
-            pool.noisy[move],
-            rename[pool.categories[move]],
-        ),
-        state.probabilities[move],
-        state.vetted[move],
-        state.available[move],
-    )
-    strategy = get_strategy(name)
-    assert strategy.scores(moved) == pytest.approx(strategy.scores(state)[move], rel=1e-6, abs=1e-12)
 
 
 def test_strategies_are_values():

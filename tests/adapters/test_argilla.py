@@ -111,31 +111,16 @@ def test_spans_and_rankings_are_no_votes(tmp_path):
     assert "rank or mark parts" in export.notes[0]
 
 
-def test_vetting_goes_there_and_back(tmp_path):
-    """Export, ask, records, answers of an expert in the tool, tell."""
-    about = {"value": "good", "score": 0.5, "agent": "judge"}
-    records = [nested(k, ["good" if k % 2 else "bad"] * 3, suggestion=about) for k in range(1, 13)]
-    export = read(tmp_path, records)
-    labels = export.labels()
-    test = tu.ActiveTest(export.predictions(), labels, noise="majority", random_state=0)
-    batch = list(test.ask(3))
-    path = tmp_path / "out.json"
-    tu.adapters.write_tasks(labels, path, file_format="argilla", items=batch, like=export)
-    records = json.loads(path.read_text(encoding="utf-8"))
-    assert [one["id"] for one in records] == batch
-    assert records[0]["fields"]["prompt"].startswith("prompt")
-    assert not records[0]["suggestions"]
-    for one in records:
-        one["responses"] = {"label": [{"value": "bad", "user_id": USERS[0]}]}
-    test.tell(read(tmp_path, records).vetted())
-    assert test.n_vetted == 3
-
-
-def test_suggestions_are_written(tmp_path):
-    labels = read(tmp_path, [nested(1, ["good", "bad"]), nested(2, ["bad"])]).labels()
-    path = tmp_path / "out.json"
+def test_tasks_are_written_with_their_text_and_with_or_without_suggestions(tmp_path):
+    export = read(tmp_path, [nested(1, ["good", "bad"]), nested(2, ["bad"])])
+    labels, path = export.labels(), tmp_path / "out.json"
     tu.adapters.write_tasks(labels, path, file_format="argilla", posterior=[[0.4, 0.6], [0.9, 0.1]], question="label")
     back = tu.read_export(path)
     assert back.answers.predictions["prediction"] == ["good", "bad"]
     assert back.answers.predictions["confidence"] == [0.6, 0.9]
     assert back.answers.predictions["system"] == ["trueup", "trueup"]
+    tu.adapters.write_tasks(labels, path, file_format="argilla", items=["r2"], like=export)
+    (record,) = json.loads(path.read_text(encoding="utf-8"))
+    assert (record["id"], record["fields"]["prompt"], record["suggestions"]) == ("r2", "prompt 2", {})
+    record["responses"] = {"label": [{"value": "bad", "user_id": USERS[0]}]}
+    assert read(tmp_path, [record]).vetted() == {"r2": "bad"}

@@ -47,26 +47,46 @@ def ground_truth_files():
     return files
 
 
-def test_worker_responses_are_votes_and_the_manifest_predicts(tmp_path):
-    for name, text in ground_truth_files().items():
-        path = tmp_path / name.replace("00:00:00", "000000")
+def unpacked(folder, job="job", change=lambda name, text: (name, text)):
+    for name, text in (change(*one) for one in ground_truth_files().items()):
+        path = folder / name.replace("00:00:00", "000000").replace("job/", f"{job}/")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+    return folder / job
+
+
+def test_worker_responses_are_votes_and_the_manifest_predicts(tmp_path):
     packed = tmp_path / "job.tar.gz"
     with tarfile.open(packed, "w:gz") as archive:
         for name, text in ground_truth_files().items():
             info = tarfile.TarInfo(name)
             info.size = len(text)
             archive.addfile(info, io.BytesIO(text.encode()))
-    for source in (tmp_path / "job", packed):
+    for source in (unpacked(tmp_path), packed):
         export = tu.read_export(source)
-        assert export.tool == "ground-truth"
-        assert export.questions == ("birds",)
+        assert (export.tool, export.questions) == ("ground-truth", ("birds",))
         assert len(export.votes["item"]) == 6
         assert export.votes["item"].count("s3://b/0.jpg") == 3
         assert max(export.votes["run"]) == 2
         assert export.answers.predictions["prediction"] == ["Duck", "Swan"]
         assert "a@b.org" not in repr(export.by_question)
+
+
+def test_answers_of_two_jobs_are_not_taken_for_those_of_one(tmp_path):
+    for job in ("job", "other"):
+        unpacked(tmp_path, job)
+    with pytest.raises(InvalidFile):
+        tu.read_export(tmp_path)
+
+
+def test_a_line_of_the_manifest_that_is_no_object_keeps_its_number(tmp_path):
+    def change(name, text):
+        text = text.replace("\n", "\n7\n", 1) if name.endswith(".manifest") else text
+        return name.replace("response/iteration-1/1", "response/iteration-1/2"), text
+
+    votes = tu.read_export(unpacked(tmp_path, change=change)).votes
+    swans = {item for item, label in zip(votes["item"], votes["label"], strict=True) if label == "Swan"}
+    assert swans == {"s3://b/0.jpg", "s3://b/1.jpg"}
 
 
 def test_a_manifest_alone_holds_no_votes(tmp_path):
@@ -190,6 +210,9 @@ def test_mechanical_turk_with_answers_as_json(tmp_path):
     export = table(tmp_path, f"HITId,AssignmentId,WorkerId,Answer.taskAnswers\nh1,a1,W1,{cell}\nh2,a2,W1,{cell}\n")
     assert export.votes["label"] == ["good", "good"]
     assert "Items are HITs" in export.notes[0]
+    rows = "h1,a1,w1,x@y.org,t1,yes\nh2,a2,w1,z@y.org,t2,no\n"  # items are not named by people
+    export = table(tmp_path, f"HITId,AssignmentId,WorkerId,Input.who,Input.text,Answer.q\n{rows}")
+    assert (export.votes["item"], "who" in export.items) == (["t1", "t2"], False)
 
 
 def test_appen_never_keeps_addresses(tmp_path):
@@ -286,38 +309,9 @@ def test_ragas(tmp_path):
     assert list(export.gold.values()) == [1, 0, 1]
 
 
-def test_items_of_mechanical_turk_are_not_named_by_people(tmp_path):
-    text = (
-        "HITId,AssignmentId,WorkerId,Input.who,Input.text,Answer.q\nh1,a1,w1,x@y.org,t1,yes\nh2,a2,w1,z@y.org,t2,no\n"
-    )
-    export = table(tmp_path, text)
-    assert export.votes["item"] == ["t1", "t2"]
-    assert "who" not in export.items
-
-
 def test_a_key_in_words_is_not_held_against_numbers_of_choices(tmp_path):
     row = {"doc": {}, "target": "A", "filtered_resps": [[-1.0, False], [-2.0, False]], "metrics": ["acc"], "acc": 1.0}
     path = write_lines(tmp_path / "samples.jsonl", [{**row, "doc_id": k} for k in range(2)])
     export = tu.read_export(path)
     assert export.questions == ("acc",)
     assert export.votes["label"] == [1.0, 1.0]
-
-
-def test_answers_of_two_jobs_are_not_taken_for_those_of_one(tmp_path):
-    for job in ("job", "other"):
-        for name, text in ground_truth_files().items():
-            path = tmp_path / name.replace("00:00:00", "000000").replace("job/", f"{job}/")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-    with pytest.raises(InvalidFile):
-        tu.read_export(tmp_path)
-
-
-def test_a_line_of_the_manifest_that_is_no_object_keeps_its_number(tmp_path):
-    for name, text in ground_truth_files().items():
-        path = tmp_path / name.replace("00:00:00", "000000").replace("response/iteration-1/1", "response/iteration-1/2")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text.replace("\n", "\n7\n", 1) if name.endswith(".manifest") else text, encoding="utf-8")
-    votes = tu.read_export(tmp_path / "job").votes
-    swans = {item for item, label in zip(votes["item"], votes["label"], strict=True) if label == "Swan"}
-    assert swans == {"s3://b/0.jpg", "s3://b/1.jpg"}

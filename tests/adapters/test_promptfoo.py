@@ -26,17 +26,13 @@ def test_each_assertion_votes_and_failed_graders_abstain(tmp_path):
     assert labels.item_column("system").tolist() == ["lab:student"] * 2
 
 
-def test_thumbs_are_gold_of_the_one_question(tmp_path):
-    rows = [promptfoo_row(0, asserted(True, metric="polite"), asserted(False, "human"))]
-    export = read(tmp_path, rows)
+def test_thumbs_are_gold_of_the_one_question_and_metrics_are_questions(tmp_path):
+    polite, true = asserted(True, metric="polite"), asserted(True, metric="true")
+    export = read(tmp_path, [promptfoo_row(0, polite, asserted(False, "human"))])
     assert export.questions == ("polite",)
     assert export.gold == {"0/0/lab:student": "fail"}
     assert [label for _, _, label in votes_of(export)] == ["pass"]
-
-
-def test_metrics_are_questions(tmp_path):
-    rows = [promptfoo_row(0, asserted(True, metric="polite"), asserted(True, metric="true"), asserted(True, "human"))]
-    export = read(tmp_path, rows)
+    export = read(tmp_path, [promptfoo_row(0, polite, true, asserted(True, "human"))])
     assert export.questions == ("polite", "true", "pass")
     assert export.of("pass").gold == {"0/0/lab:student": "pass"}
 

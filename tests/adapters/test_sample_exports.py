@@ -4,12 +4,9 @@ The expected numbers come from the files themselves by a few lines of plain Pyth
 descriptions; none is what a reader printed.
 """
 
-import csv
 import json
-import math
 import tarfile
 import warnings
-import zipfile
 from collections import Counter
 from pathlib import Path
 
@@ -131,85 +128,25 @@ def test_every_sample_is_in_a_table(exports_folder):
 # The same counts, from the files by plain means.
 
 
-def rows_of(path):
-    with path.open(encoding="utf-8", newline="") as stream:
-        return list(csv.DictReader(stream))
-
-
 def lines_of(path):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def test_label_studio_by_plain_means(exports_folder):
-    tasks = json.loads((exports_folder / "label_studio/generated_3_annotators.json").read_text(encoding="utf-8"))
-    answers = [one for task in tasks for one in task["annotations"]]
-    skipped = sum(one["was_cancelled"] for one in answers)
-    truths = sum(one["ground_truth"] for one in answers)
-    people = {one["completed_by"] for one in answers if not one["ground_truth"]}
-    expected = (len(answers) - skipped - truths, len(people), truths, skipped, 1)
-    assert COUNTS["label_studio/generated_3_annotators.json"] == expected
-    rows = json.loads((exports_folder / "label_studio/generated_3_annotators_min.json").read_text(encoding="utf-8"))
-    assert COUNTS["label_studio/generated_3_annotators_min.json"][:2] == (
-        len(rows),
-        len({r["annotator"] for r in rows}),
-    )
-
-
-def test_inspect_by_plain_means(exports_folder):
-    panel = json.loads((exports_folder / "inspect_ai/generated_panel_of_three.json").read_text(encoding="utf-8"))
-    votes = [
-        vote for one in panel["samples"] for vote in one["scores"]["model_graded_qa"]["metadata"]["panel"]["votes"]
-    ]
-    assert COUNTS["inspect_ai/generated_panel_of_three.json"][0] == sum(vote is not None for vote in votes)
-    log = json.loads((exports_folder / "inspect_ai/generated_three_graders_2_epochs.json").read_text(encoding="utf-8"))
-    values = [score["value"] for one in log["samples"] for score in one["scores"].values()]
-    n_unparsed = sum(isinstance(value, float) and math.isnan(value) for value in values)
-    expected = (len(values) - n_unparsed, n_unparsed, len({one["epoch"] for one in log["samples"]}))
-    counted = COUNTS["inspect_ai/generated_three_graders_2_epochs.json"]
-    assert (counted[0], counted[3], counted[4]) == expected
-    for name in ("log_streaming.eval", "popularity_scored.eval"):
-        with zipfile.ZipFile(exports_folder / "inspect_ai" / name) as archive:
-            samples = json.loads(archive.read("summaries.json"))
-        assert COUNTS[f"inspect_ai/{name}"][0] == sum(len(one["scores"]) for one in samples)
-
-
-def test_judges_by_plain_means(exports_folder):
+def test_verdicts_of_a_file_keep_their_sides_and_truths(exports_folder):
+    """Every verdict of the file, with the systems in the order of their names."""
     pairs = lines_of(exports_folder / "mt_bench/gpt-4_pair.jsonl")
-    verdicts = [row[key] for row in pairs for key in ("g1_winner", "g2_winner")]
-    counted = COUNTS["mt_bench/gpt-4_pair.jsonl"]
-    assert (counted[0], counted[3]) == (len(verdicts) - verdicts.count("error"), verdicts.count("error"))
-    flips = sum({row["g1_winner"], row["g2_winner"]} == {"model_1", "model_2"} for row in pairs)
     export = tu.read_export(exports_folder / "mt_bench/gpt-4_pair.jsonl")
+    flips = sum({row["g1_winner"], row["g2_winner"]} == {"model_1", "model_2"} for row in pairs)
     assert f"in {flips} of " in export.notes[-1]
-    # every verdict of the file, with the systems in the order of their names
     said = Counter(zip(export.votes["label"], export.votes["run"], strict=True))
     order = {"model_1": "first", "model_2": "second", "tie": "tie", "error": None}
     assert all(row["model_1"] < row["model_2"] for row in pairs)
     assert said == Counter((order[row[key]], run) for row in pairs for run, key in ((1, "g1_winner"), (2, "g2_winner")))
-    for name in ("gpt-4_single", "gpt-4_single_5_systems"):
-        rows = lines_of(exports_folder / f"mt_bench/{name}.jsonl")
-        assert COUNTS[f"mt_bench/{name}.jsonl"][0] == sum(row["score"] != -1 for row in rows)
     for name, metric in (("annotated_data", "helpfulness"), ("sample_annotated_summary", "summary_accuracy")):
         rows = json.loads((exports_folder / f"ragas/{name}.json").read_text(encoding="utf-8"))[metric]
-        texts = {json.dumps(row["metric_input"], sort_keys=True) for row in rows}
-        assert COUNTS[f"ragas/{name}.json"][::2][:2] == (len(rows), len(texts))
         gold = tu.read_export(exports_folder / f"ragas/{name}.json").gold
         truths = {json.dumps(r["metric_input"]): r["metric_output"] ^ (not r["is_accepted"]) for r in rows}
         assert sum(gold.values()) == sum(truths.values())
-
-
-def test_crowds_by_plain_means(exports_folder):
-    for tool, who in (("mturk", "WorkerId"), ("appen", "_worker_id")):
-        for path in sorted((exports_folder / tool).glob("*.csv")):
-            rows = rows_of(path)
-            assert COUNTS[f"{tool}/{path.name}"][:2] == (len(rows), len({row[who] for row in rows}))
-    answers = Counter(row["answer"] for row in lines_of(next((exports_folder / "prodigy").glob("*.jsonl"))))
-    counted = COUNTS["prodigy/annotated_github-issues-DOCUMENTATION-textcat.jsonl"]
-    assert (counted[0], counted[3]) == (answers["accept"] + answers["reject"], answers["ignore"])
-    records = json.loads((exports_folder / "argilla/argilla_flat.json").read_text(encoding="utf-8"))
-    statuses = Counter(status for one in records for status in one["label.responses.status"])
-    counted = COUNTS["argilla/argilla_flat.json"]
-    assert (counted[0], counted[3]) == (statuses["submitted"], statuses["discarded"])
 
 
 def test_ground_truth_beside_its_own_truth(exports_folder):

@@ -57,17 +57,14 @@ def test_damage_is_one_sentence(text, word):
     assert word in str(caught.value)
 
 
-def test_the_line_of_the_damage_is_named(monkeypatch):
-    monkeypatch.setattr(content, "_BLOCK", 5)
-    with pytest.raises(InvalidFile, match="line 3"):
-        list(stream_of("[1,\n2,\n x]").elements())
-
-
-def test_a_syntax_error_is_told_before_the_whole_text_is_read():
+def test_damage_is_told_with_its_line_before_the_whole_text_is_read(monkeypatch):
     text = io.StringIO("[1, x " + "2, " * 2_000_000)
     with pytest.raises(InvalidFile):
         list(JsonStream(text, "it").elements())
     assert text.tell() <= 2 * content._BLOCK
+    monkeypatch.setattr(content, "_BLOCK", 5)
+    with pytest.raises(InvalidFile, match="line 3"):
+        list(stream_of("[1,\n2,\n x]").elements())
 
 
 @pytest.mark.parametrize("cut", [2, 20, 45, 60, 100])

@@ -263,19 +263,6 @@ def test_pruning_keeps_the_scores_of_an_earlier_answer():
     assert asked == order  # scores of the very first state, in their order
 
 
-@pytest.mark.parametrize(("prune", "expected"), [(0.5, 6), (0.9, 2), (0.0, 11), (0.8, 3)])
-def test_pruning_leaves_out_its_share_of_the_answers(prune, expected):
-    sim = simulation(100)
-    session = advisor(sim, prune=prune, strategy="noise-rate")
-    after = set()
-    for k in range(11):
-        after.add(sum(event.kind == "tell" for event in session.log[: session._scored_after()]))
-        (item,) = session.ask()
-        session.tell({item: int(sim.truth[item])})
-        assert session.n_cleaned == k + 1
-    assert len(after) == expected
-
-
 def test_dear_items_rank_by_value_for_money():
     sim = simulation(200)
     (first,) = advisor(sim).ask()
@@ -400,55 +387,45 @@ def sentence(error) -> str:
     return text
 
 
-def test_an_estimator_without_probabilities():
-    sim = simulation(60)
-    for estimator in (LinearSVC(), OnlyFit()):
-        with pytest.raises(InvalidParameter, match="must have predict_proba") as error:
-            advisor(sim, estimator)
-        assert type(estimator).__name__ in sentence(error)
+def of_codes(is_validation):
+    return advisor(SMALL, validation=is_validation(advisor(SMALL).problem.codes))
 
 
-@pytest.mark.parametrize("estimator", [None, "logistic", LogisticRegression], ids=["none", "name", "class"])
-def test_what_is_no_estimator(estimator):
-    sim = simulation(60)
-    with pytest.raises(InvalidParameter, match="estimator must") as error:
-        CleaningAdvisor(estimator, sim.features, sim.labels, noise=tu.noise.Confusion(MATRIX), strategy="random")
-    sentence(error)
+SMALL = simulation(60)
+TRUTH = {k: int(v) for k, v in enumerate(SMALL.truth)}
+ROWS = {k: row for k, row in enumerate(SMALL.features) if k != 7}
 
 
-def test_features_and_labels_of_different_items():
-    sim = simulation(60)
-    with pytest.raises(InvalidParameter, match="same items") as error:
-        CleaningAdvisor(LogisticRegression(), sim.features[:50], sim.labels)
-    assert "got 50 rows for 60 items" in sentence(error)
-    rows = {k: row for k, row in enumerate(sim.features) if k != 7}
-    with pytest.raises(InvalidParameter, match="a row for each item") as error:
-        CleaningAdvisor(LogisticRegression(), rows, sim.labels)
-    assert "[7]" in sentence(error)
-    with pytest.raises(InvalidParameter, match="same items"):
-        CleaningAdvisor(LogisticRegression(), 3.0, sim.labels)
-    with pytest.raises(InvalidLabels, match="must be Labels"):
-        CleaningAdvisor(LogisticRegression(), sim.features, sim.truth)
+def of(features, labels=SMALL.labels):
+    return CleaningAdvisor(LogisticRegression(), features, labels, noise=tu.noise.Confusion(MATRIX))
 
 
-def test_a_part_without_a_class():
-    sim = simulation(60)
-    codes = advisor(sim).problem.codes
-    with pytest.raises(InvalidLabels, match="the validation part must have labels of every class") as error:
-        advisor(sim, validation=codes == 1)
-    assert "none of [0]" in sentence(error)
-    with pytest.raises(InvalidLabels, match="the training part must have labels of every class"):
-        advisor(sim, validation=(codes == 0) | (np.arange(60) == np.flatnonzero(codes == 1)[0]))
-
-
-def test_all_labels_are_clean_already():
-    sim = simulation(60)
-    gold = sim.labels.with_gold({k: int(v) for k, v in enumerate(sim.truth)})
-    with pytest.raises(InvalidLabels, match="already clean") as error:
-        CleaningAdvisor(LogisticRegression(), sim.features, gold, noise=tu.noise.Confusion(MATRIX))
-    assert "60 gold items" in sentence(error)
-    with pytest.raises(InvalidLabels, match="already clean"):
-        advisor(sim, noise=tu.noise.Confusion(np.eye(2)))
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: advisor(SMALL, LinearSVC()), "must have predict_proba.*LinearSVC"),
+        (lambda: advisor(SMALL, OnlyFit()), "must have predict_proba.*OnlyFit"),
+        *(
+            (lambda e=e: CleaningAdvisor(e, SMALL.features, SMALL.labels, strategy="random"), "estimator must.*got")
+            for e in (None, "logistic", LogisticRegression)
+        ),
+        (lambda: of(SMALL.features[:50]), "same items.*got 50 rows for 60 items"),
+        (lambda: of(ROWS), r"a row for each item.*got.*\[7\]"),
+        (lambda: of(3.0), "same items.*got"),
+        (lambda: of(SMALL.features, SMALL.truth), "must be Labels.*got"),
+        (lambda: of_codes(lambda codes: codes == 1), r"the validation part must .* every class.*got none of \[0\]"),
+        (
+            lambda: of_codes(lambda codes: (codes == 0) | (np.arange(60) == np.flatnonzero(codes == 1)[0])),
+            "the training part must have labels of every class.*got",
+        ),
+        (lambda: of(SMALL.features, SMALL.labels.with_gold(TRUTH)), "already clean.*got 60 gold items"),
+        (lambda: advisor(SMALL, noise=tu.noise.Confusion(np.eye(2))), "already clean"),
+    ],
+)
+def test_what_cannot_be_cleaned_is_one_sentence(call, words):
+    with pytest.raises((InvalidParameter, InvalidLabels), match=words) as error:
+        call()
+    assert ". " not in str(error.value).replace("e.g. ", "")
 
 
 def test_an_answer_outside_the_classes():
@@ -478,6 +455,7 @@ def test_an_answer_outside_the_classes():
         ({"shortlist": 0}, "`shortlist` must be"),
         ({"level": 1.0}, "`level` must be"),
         ({"random_state": "x"}, "random_state must be"),
+        ({"positive": "maybe"}, r"`positive` must be one of the classes .* got 'maybe'"),
         ({"noise": tu.noise.Difficulty()}, "confusion matrix for each labeler"),
     ],
     ids=lambda value: None if isinstance(value, dict) else str(value).split()[0],
@@ -488,27 +466,17 @@ def test_settings_that_make_no_sense(options, words):
     sentence(error)
 
 
-def test_pruned_scores_outlive_looks_at_the_model(monkeypatch):
-    """Scores are worked out once in five answers at prune=0.8, whether or not the model is looked at in between."""
-    from trueup.cleaning.strategies import NoiseRate
-
-    counted = []
-    scored = NoiseRate.scores
-
-    def count(self, state):
-        counted.append(1)
-        return scored(self, state)
-
-    monkeypatch.setattr(NoiseRate, "scores", count)
-    sim = tu.simulate.tars(n_items=120, noise_rates=(0.3, 0.2), random_state=0)
-    noise = tu.noise.Confusion([[0.7, 0.3], [0.2, 0.8]])
-    advisor = tu.CleaningAdvisor(
-        LogisticRegression(), sim.features, sim.labels, noise=noise, strategy="noise-rate", prune=0.8
-    )
-    for _ in range(20):
-        advisor.tell({item: int(sim.truth[item]) for item in advisor.ask()})
-        assert advisor.model_ is not None
-    assert len(counted) <= 5
+@pytest.mark.parametrize(("prune", "n_scored"), [(0.5, 6), (0.9, 2), (0.0, 11), (0.8, 3)])
+def test_pruning_leaves_out_its_share_of_the_answers(monkeypatch, prune, n_scored):
+    """Whether or not the model is looked at in between."""
+    counted, scored = [], STRATEGIES["noise-rate"].scores
+    monkeypatch.setattr(STRATEGIES["noise-rate"], "scores", lambda *given: counted.append(1) or scored(*given))
+    sim = simulation(100)
+    session = advisor(sim, prune=prune, strategy="noise-rate")
+    for _ in range(11):
+        session.tell({item: int(sim.truth[item]) for item in session.ask()})
+        assert session.model_ is not None
+    assert len(counted) == n_scored
 
 
 @pytest.mark.parametrize(
@@ -535,9 +503,3 @@ def test_the_positive_class_is_the_last_whatever_its_name(metric):
             session.to_json(), LogisticRegression(), sim.features, labels, noise=settings["noise"]
         )
         assert again.score_.mean == session.score_.mean
-
-
-def test_an_unknown_positive_class_is_refused():
-    sim = simulation(60)
-    with pytest.raises(InvalidParameter, match=r"`positive` must be one of the classes .* got 'maybe'"):
-        CleaningAdvisor(LogisticRegression(), sim.features, sim.labels, positive="maybe")

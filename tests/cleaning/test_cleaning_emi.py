@@ -102,15 +102,6 @@ def test_the_chance_of_a_wrong_label_says_what_is_trained_and_ranks(estimator):
     assert done[-1] == (24, 24)  # two classes for each of the twelve
 
 
-def test_the_fast_path_does_not_depend_on_the_memory_limit():
-    task = problem(c=3, metric="macro_f1")
-    plain, small = (
-        expected_improvement(LogisticRegression(), *task, memory_limit=limit) for limit in (1 << 30, 1 << 15)
-    )
-    assert small.improvement == pytest.approx(plain.improvement, abs=1e-11)
-    assert small.standard_error == pytest.approx(plain.standard_error, abs=1e-11)
-
-
 def test_the_standard_error_is_the_spread_over_validation_parts():
     """The same training part, many validation parts: improvements differ as the standard error says."""
     rng = np.random.default_rng(3)
@@ -141,15 +132,6 @@ def test_only_the_items_asked_for_and_never_clean_ones():
     assert some.improvement[1:] == pytest.approx(found.improvement[[10, 30]])
 
 
-def test_order_of_items_does_not_matter():
-    X, y, X_val, scorer, chances = problem()
-    order = np.random.default_rng(1).permutation(60)
-    plain = expected_improvement(RidgeClassifier(), X, y, X_val, scorer, chances)
-    shuffled = expected_improvement(RidgeClassifier(), X[order], y[order], X_val, scorer, chances[order])
-    assert shuffled.improvement == pytest.approx(plain.improvement[order], abs=1e-11)
-    assert order[shuffled.best(10)].tolist() == plain.best(10).tolist()
-
-
 def test_ties_go_to_the_less_certain_item():
     X, y, X_val, scorer, chances = problem()
     found = expected_improvement(RidgeClassifier(), X, y, X_val, scorer, chances, weigh=False)
@@ -174,14 +156,6 @@ class TestShortlist:
         assert found.exact[found.order[:12]].all()
         best = found.best()[0]
         assert full.score[best] == full.score[found.exact].max()
-
-    def test_a_shortlist_of_all_is_exact(self):
-        task = problem()
-        estimator = DecisionTreeClassifier(max_depth=2, random_state=0)
-        found = expected_improvement(estimator, *task, shortlist=60)
-        full = expected_improvement(estimator, *task, how="exact")
-        assert found.improvement == pytest.approx(full.improvement)
-        assert found.best(60).tolist() == full.best(60).tolist()
 
     def test_the_surrogate_finds_what_matters_to_a_model_like_it(self):
         task = problem(n=100, n_val=300, seed=2)

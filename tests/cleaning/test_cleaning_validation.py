@@ -118,11 +118,6 @@ def test_an_undefined_metric_counts_as_nothing_and_quotients_stay_in_bounds():
     assert noisy_scorer.scores([1, 0, 0]) == 1
 
 
-def test_which_way_is_good():
-    assert UnbiasedScorer([0, 1], np.eye(2)).sign == 1
-    assert UnbiasedScorer([0, 1], np.eye(2), metric="error_rate").sign == -1
-
-
 def test_bad_input():
     with pytest.raises(InvalidLabels, match="must have items"):
         UnbiasedScorer(np.empty(0, dtype=int), np.eye(2))

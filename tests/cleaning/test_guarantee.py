@@ -81,19 +81,12 @@ def test_an_error_that_cannot_be_exceeded_needs_no_check():
     assert tu.cleaning.check_until(labels, error=0.5, n_sample=1, random_state=0)._n_unchecked() == 2
 
 
-@pytest.mark.parametrize(
-    ("options", "parameter"),
-    [({"error": 0}, "error"), ({"confidence": 1}, "confidence"), ({"n_sample": 0}, "n_sample")],
-)
-def test_bad_options(options, parameter):
-    labels = tu.simulate.dawid_skene(n_items=50, n_labelers=3, random_state=2).labels
-    with pytest.raises(InvalidParameter) as caught:
-        tu.cleaning.check_until(labels, **options)
-    assert caught.value.parameter == parameter
-
-
-def test_bad_answers():
+def test_bad_options_and_answers():
     sim = tu.simulate.dawid_skene(n_items=50, n_labelers=3, random_state=2)
+    for options in ({"error": 0}, {"confidence": 1}, {"n_sample": 0}):
+        with pytest.raises(InvalidParameter) as caught:
+            tu.cleaning.check_until(sim.labels, **options)
+        assert caught.value.parameter in options
     with pytest.raises(InvalidLabels):
         tu.cleaning.check_until(sim.truth)
     check = tu.cleaning.check_until(sim.labels, random_state=0)

@@ -127,11 +127,14 @@ def test_results(tmp_path, rows, sentence):
         read_results(saved(tmp_path / "det.json", rows), objects)
 
 
-def test_dropping_everything_is_no_way_to_read_a_file(tmp_path):
+def test_results_of_other_images_can_be_left_out_but_not_all(tmp_path):
     objects = read_coco(saved(tmp_path / "ann.json", INSTANCES))
-    path = saved(tmp_path / "det.json", [{**row, "image_id": 100} for row in RESULTS])
+    elsewhere = [{**row, "image_id": 100} for row in RESULTS]
+    with pytest.warns(DataWarning, match="6 of 12 detections"):
+        kept = read_results(saved(tmp_path / "both.json", [*RESULTS, *elsewhere]), objects, unknown="drop")
+    assert len(kept) == 6
     with pytest.raises(TrueupError, match="all of 6 detections are in images or of classes"):
-        read_results(path, objects, unknown="drop")
+        read_results(saved(tmp_path / "det.json", elsewhere), objects, unknown="drop")
 
 
 def test_a_field_of_annotators_must_be_everywhere(tmp_path):

@@ -38,10 +38,6 @@ def held(n_runs, monkeypatch):
     return {name: float(np.mean(hit)) for name, hit in hits.items()}
 
 
-def test_the_plain_answer_holds(monkeypatch):
-    assert min(held(2, monkeypatch).values()) == 1.0
-
-
 @pytest.mark.slow
 def test_the_plain_answer_holds_often(monkeypatch):
     shares = held(30, monkeypatch)

@@ -79,23 +79,46 @@ def test_precision_recall_and_f1_count_duplicates_and_missed_objects():
     assert values == pytest.approx({"precision": 1 / 3, "recall": 1 / 4, "f1": 2 / 7})
 
 
-def test_missed_objects_hold_their_number():
+@pytest.mark.parametrize(
+    ("counts_of", "n_searched", "n_runs", "least"),
+    [
+        # Intervals 20% too narrow would hold some 88%.
+        (lambda rng: rng.negative_binomial(0.8, 0.8 / (0.8 + 0.3), size=80), 20, 200, 0.91),
+        *(
+            (lambda rng, n=n, mean=mean: rng.poisson(mean * rng.gamma(20, 1 / 20, n)), searched, 40, 0.85)
+            for searched, n, mean in ((20, 80, 0.3), (400, 1600, 5.0), (20, 200, 250.0))
+        ),
+    ],
+)
+def test_missed_objects_hold_their_number(counts_of, n_searched, n_runs, least):
     rng = np.random.default_rng(0)
     inside = []
-    for seed in range(200):
-        counts = rng.negative_binomial(0.8, 0.8 / (0.8 + 0.3), size=80)
-        chosen = rng.choice(80, 20, replace=False)
-        low, high = missed_objects(counts[chosen], 80, random_state=seed).total.interval(0.95)
+    for seed in range(n_runs):
+        counts = counts_of(rng)
+        searched = rng.choice(counts, n_searched, replace=False)
+        low, high = missed_objects(searched, len(counts), n_draws=500, random_state=seed).total.interval(0.95)
         inside.append(low <= counts.sum() <= high)
-    # Intervals 20% too narrow would hold some 88%.
-    assert np.mean(inside) > 0.91
+    assert np.mean(inside) > least
 
 
 def test_all_tiles_leave_nothing_unknown():
     assert missed_objects([1, 0, 2], 3).total.interval(0.95) == (3.0, 3.0)
-    for counts, n in (([-1], 3), ([0.5], 3), ([], 3), ([1, 1], 1)):
-        with pytest.raises(TrueupError):
-            missed_objects(counts, n)
+
+
+def test_bad_calls_get_one_sentence():
+    data = simulate_boxes(n_images=5, n_systems=2, random_state=0)
+    pool = match(data.found, data.objects)
+    image = detection.Images(np.array([1]), np.array([[640.0, 640.0]]))
+    others = pool.labels.select(items=pool.items[:3])
+    for call, sentence in (
+        (lambda: detection.evaluate(pool), "system must be one of system 1, system 2"),
+        (lambda: detection.evaluate(pool, "system 1", metrics=["map"]), "metric must be one of precision"),
+        (lambda: detection.compare(pool, labels=others), "labels must be those of the pool"),
+        (lambda: detection.make_tiles(image, 1000), "at most 50, got 1000"),
+        *((lambda c=c: missed_objects(*c), "must be|tiles") for c in (([-1], 3), ([0.5], 3), ([], 3), ([1, 1], 1))),
+    ):
+        with pytest.raises(TrueupError, match=sentence):
+            call()
 
 
 @pytest.mark.filterwarnings("ignore::trueup.exceptions.TrueupWarning")
@@ -133,17 +156,6 @@ def test_vetted_candidates_come_first():
     assert low <= true <= high
 
 
-def test_bad_calls_get_one_sentence():
-    data = simulate_boxes(n_images=5, n_systems=2, random_state=0)
-    pool = match(data.found, data.objects)
-    with pytest.raises(TrueupError, match="system must be one of system 1, system 2"):
-        detection.evaluate(pool)
-    with pytest.raises(TrueupError, match="metric must be one of precision"):
-        detection.evaluate(pool, "system 1", metrics=["map"])
-    with pytest.raises(TrueupError, match="labels must be those of the pool"):
-        detection.compare(pool, labels=pool.labels.select(items=pool.items[:3]))
-
-
 @pytest.mark.parametrize("area", ["small", "medium"])
 def test_small_and_medium_are_told_by_the_area_of_the_object_as_coco_does(area):
     """An object that fills a third of its box is small where its box is not."""
@@ -168,19 +180,3 @@ def test_answers_by_area_say_that_missed_objects_are_left_out():
     assert not [sentence for sentence in both.warnings if sentence.startswith("ap,")]
     without = evaluate(pool, metrics=["ap_large"], **quick)
     assert both["ap_large"].mean == pytest.approx(without["ap_large"].mean)
-
-
-@pytest.mark.parametrize(("n_searched", "n_tiles", "mean"), [(20, 80, 0.3), (400, 1600, 5.0), (20, 200, 250.0)])
-def test_missed_objects_hold_for_few_and_for_many(n_searched, n_tiles, mean):
-    rng = np.random.default_rng(0)
-    is_held = []
-    for seed in range(40):
-        counts = rng.poisson(mean * rng.gamma(20, 1 / 20, n_tiles))
-        low, high = missed_objects(counts[:n_searched], n_tiles, n_draws=500, random_state=seed).total.interval(0.95)
-        is_held.append(low <= counts.sum() <= high)
-    assert np.mean(is_held) >= 0.85
-
-
-def test_tiles_that_nobody_could_search_are_refused():
-    with pytest.raises(TrueupError, match="at most 50, got 1000"):
-        detection.make_tiles(detection.Images(np.array([1]), np.array([[640.0, 640.0]])), 1000)

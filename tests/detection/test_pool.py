@@ -102,14 +102,6 @@ def test_predictions_say_where_they_leave_detections_out():
         match(other_class, objects, same_class=False).predictions()
 
 
-def test_every_detection_has_a_candidate():
-    data = simulate_boxes(n_images=15, n_annotators=3, n_systems=3, blur=0.15, random_state=2)
-    pool = match(data.found, data.objects)
-    for of in pool.found.values():
-        assert (of.candidate >= 0).all()
-        assert len(np.unique(of.candidate[of.is_first])) == of.is_first.sum()
-
-
 def test_small_things_are_joined_by_their_centres():
     objects = drawn([[0, 0, 6, 6], [2, 2, 6, 6]], ["ann", "bob"])
     assert len(match(None, objects)) == 2
@@ -144,10 +136,7 @@ def test_of_classes_that_tie_names_and_rows_do_not_decide(first, second):
     ("change", "sentence"),
     [
         ({"boxes": [[0, 0, 0, 5]]}, "1 with a box without width or height"),
-        ({"boxes": [[0, 0, np.nan, 5]]}, "1 with a box with numbers missing"),
-        ({"boxes": [[500, 0, 5, 5]]}, "1 with a box outside its image"),
         ({"image": ["b"]}, "1 with an image that is not in the set"),
-        ({"scores": [1.5]}, "1 with a score outside 0 to 1"),
         ({"scores": [np.nan]}, "1 with no score"),
     ],
 )

@@ -6,9 +6,9 @@ import json
 import numpy as np
 import pytest
 
-from trueup.detection import match, read_boxes, read_coco, read_results, read_voc, read_yolo, write_coco
+from trueup.detection import match, read_boxes, read_coco, read_voc, read_yolo, write_coco
 from trueup.detection.reading import read_annotations, read_detections, with_seen
-from trueup.exceptions import DataWarning, TrueupError
+from trueup.exceptions import TrueupError
 
 TABLE = "image,labeler,class,x1,y1,x2,y2\na.png,ann,cat,0,0,10,10\na.png,bob,cat,1,0,11,10\nb.png,bob,dog,5,5,9,9\n"
 VOC = """<annotation><size><width>100</width><height>80</height></size>
@@ -70,27 +70,9 @@ def test_candidates_are_written_and_read_again(tmp_path):
     assert read_coco(tmp_path / "all.json").boxes.tolist() == pool.boxes.tolist()
 
 
-def test_results_of_other_images_can_be_left_out(tmp_path):
-    objects = read_coco(written(tmp_path, truth()))
-    rows = [{"image_id": k, "category_id": 3, "bbox": [0, 0, 5, 5], "score": 0.5} for k in (7, 8)]
-    with pytest.warns(DataWarning, match="1 of 2 detections"):
-        assert len(read_results(written(tmp_path, rows, "results.json"), objects, unknown="drop")) == 1
-
-
-@pytest.mark.parametrize(
-    ("read", "content", "sentence"),
-    [
-        (read_coco, "[]", "must hold images, annotations and categories"),
-        (read_coco, "{", "is no JSON"),
-        (read_results, "{}", "must hold a list of detections"),
-        (read_boxes, "image,x\na,1\n", "has no columns of boxes"),
-        (read_boxes, "image,x,y,w,h\na,1,1,b,1\n", "must be numbers"),
-    ],
-)
-def test_other_files_get_one_sentence(read, content, sentence, tmp_path):
-    name = "file.csv" if read is read_boxes else "file.json"
-    with pytest.raises(TrueupError, match=sentence):
-        read(written(tmp_path, content, name))
+def test_what_is_no_json_is_told(tmp_path):
+    with pytest.raises(TrueupError, match="is no JSON"):
+        read_coco(written(tmp_path, "{"))
 
 
 def test_folders_without_files(tmp_path):

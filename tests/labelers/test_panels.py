@@ -119,26 +119,22 @@ def test_no_copy_of_a_labeler_is_worth_anything():
 
 
 class TestFromVotes:
-    def test_it_says_so(self, from_votes):
-        assert "not counted" in from_votes.basis
-        assert from_votes.warnings
-
     def test_two_families_of_three_are_worth_three(self, from_votes, counted):
         low, high = from_votes.effective.interval(0.95)
         assert low < 3 < high
         assert from_votes.effective.mean == pytest.approx(3, rel=0.15)
         assert from_votes.effective.std > counted.effective.std
         assert from_votes.tree.groups() == [("a", "b", "c"), ("d", "e", "f")]
+        assert from_votes.warnings
+        truth, votes = draw(np.random.default_rng(6))
+        without_gold = tu.labelers.panel(labels_of(votes, truth, 400), truth="votes")
+        assert "not counted" in from_votes.basis
+        assert "not counted" in without_gold.basis
 
     def test_independent_labelers_are_all_worth_something(self):
         panel = tu.labelers.panel(labels_of(draw(np.random.default_rng(4), families=())[1]))
         assert panel.effective.mean == pytest.approx(6, rel=0.15)
         assert panel.effective.interval(0.95)[1] == 6
-
-    def test_gold_can_be_left_aside(self, from_votes):
-        truth, votes = draw(np.random.default_rng(6))
-        panel = tu.labelers.panel(labels_of(votes, truth, 400), truth="votes")
-        assert "not counted" in panel.basis
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.4])
@@ -207,20 +203,16 @@ class TestHardPairs:
 
 
 class TestWhatWasChecked:
-    def test_drawn_items_alone_count(self):
+    def test_drawn_items_alone_count_and_chosen_ones_with_a_note(self):
         truth, votes = draw(np.random.default_rng(6))
         drawn = labels_of(votes, truth, 300)
-        chosen = {k: 1 - int(truth[k]) for k in range(300, 600)}
-        both = tu.labelers.panel(drawn.with_gold(chosen))
+        both = tu.labelers.panel(drawn.with_gold({k: 1 - int(truth[k]) for k in range(300, 600)}))
         assert both.effective.mean == tu.labelers.panel(drawn).effective.mean
-        assert "300 checked items" in both.basis
         assert not both.warnings
-
-    def test_chosen_items_count_with_a_note(self):
-        truth, votes = draw(np.random.default_rng(6))
-        panel = tu.labelers.panel(labels_of(votes).with_gold(dict(enumerate(truth[:300].tolist()))))
-        assert "300 checked items" in panel.basis
-        assert any("chosen" in note for note in panel.warnings)
+        chosen = tu.labelers.panel(labels_of(votes).with_gold(dict(enumerate(truth[:300].tolist()))))
+        assert any("chosen" in note for note in chosen.warnings)
+        assert "300 checked items" in both.basis
+        assert "300 checked items" in chosen.basis
 
     def test_an_item_counts_by_the_inverse_of_its_chance(self):
         truth, votes = draw(np.random.default_rng(2), n_items=90, missing=0.3)
@@ -240,37 +232,25 @@ class TestWhatWasChecked:
 
 
 class TestWrong:
-    def test_one_labeler(self):
+    @pytest.mark.parametrize("votes", [[[0], [1]], [[0, -1], [-1, 1]]], ids=["one labeler", "nothing shared"])
+    def test_labels(self, votes):
         with pytest.raises(InvalidLabels):
-            tu.labelers.panel(tu.Labels.from_matrix([[0], [1]]))
+            tu.labelers.panel(tu.Labels.from_matrix(votes, missing=-1))
 
-    def test_nothing_shared(self):
-        with pytest.raises(InvalidLabels):
-            tu.labelers.panel(tu.Labels.from_matrix([[0, -1], [-1, 1]], missing=-1))
-
-    @pytest.mark.parametrize(
-        ("changed", "parameter"), [({"truth": "gold"}, "truth"), ({"of": 7}, "of"), ({"truth": "x"}, "truth")]
-    )
-    def test_parameters(self, changed, parameter):
-        labels = labels_of(draw(np.random.default_rng(0), n_items=40)[1])
+    @pytest.mark.parametrize(("parameter", "value"), [("truth", "gold"), ("of", 7), ("truth", "x")])
+    def test_parameters(self, parameter, value):
         with pytest.raises(InvalidParameter) as raised:
-            tu.labelers.panel(labels, **changed)
+            tu.labelers.panel(labels_of(draw(np.random.default_rng(0), n_items=40)[1]), **{parameter: value})
         assert raised.value.parameter == parameter
 
-    def test_unknown_labelers(self, counted):
+    @pytest.mark.parametrize("what", [("a", "z"), ("a", "a"), 0, ("a",), "ab"])
+    def test_unknown_labelers(self, counted, what):
         with pytest.raises(InvalidParameter):
-            counted.correlations["a", "z"]
-        with pytest.raises(InvalidParameter):
-            counted.correlations["a", "a"]
-        for what in (0, ("a",), "ab"):
-            with pytest.raises(InvalidParameter) as raised:
-                counted.correlations[what]
-            assert raised.value.parameter == "labeler"
+            counted.correlations[what]
 
     def test_labelers_who_never_err(self):
-        truth, votes = draw(np.random.default_rng(0), n_items=60)
-        votes[:] = truth[:, None]
-        panel = tu.labelers.panel(labels_of(votes, truth))
+        truth = draw(np.random.default_rng(0), n_items=60)[0]
+        panel = tu.labelers.panel(labels_of(np.tile(truth[:, None], 6).astype(np.int32), truth))
         low, high = panel.effective.interval(0.95)
         assert low < 2
         assert high > 5

@@ -183,20 +183,6 @@ def test_repeated_votes_and_abstentions():
     np.testing.assert_allclose(found, -np.log(np.array(said).mean(axis=1)), rtol=1e-5)
 
 
-def test_names_and_orders_do_not_matter(three_classes):
-    X, labels, _ = three_classes
-    frame = labels.to_frame(backend="pandas")
-    frame["labeler"] = frame["labeler"].map(lambda name: f"labeler {9 - name}")  # the order turns round
-    other = tu.Labels.from_frame(frame)
-    logits = torch.randn(labels.n_items, 3, generator=torch.Generator().manual_seed(0))
-    everything = list(range(labels.n_items))
-    values = []
-    for those in (labels, other):
-        noise = tu.noise.DawidSkene().fit(those)
-        values.append(NoisyLikelihoodLoss(noise)(logits, VoteDataset(X, those)[everything][1]).item())
-    assert values[0] == pytest.approx(values[1], rel=1e-5)
-
-
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [

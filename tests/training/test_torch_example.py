@@ -7,8 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import trueup as tu
-
 EXAMPLE = Path(__file__).parents[2] / "examples" / "train_network.py"
 
 
@@ -49,12 +47,3 @@ def test_missing_data_are_said(example, folder, sentence, tmp_path, monkeypatch)
     monkeypatch.setattr(sys, "argv", ["train_network.py"])
     with pytest.raises(SystemExit, match=sentence):
         example.main()
-
-
-def test_ties_are_broken_at_random_and_majorities_are_kept(example):
-    labels = tu.Labels.from_matrix([[0, 1, -1], [1, 1, 0]] * 200)
-    first, second = (example.majority_vote(labels, np.random.default_rng(seed)) for seed in (0, 1))
-    assert (first[1::2] == 1).all()
-    assert 70 < first[::2].sum() < 130
-    assert (first != second).any()
-    assert (first == example.majority_vote(labels, np.random.default_rng(0))).all()

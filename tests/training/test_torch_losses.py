@@ -130,16 +130,6 @@ def test_votes_that_say_nothing_give_the_prior():
     torch.testing.assert_close(*slopes)
 
 
-def test_the_likelihood_has_the_slope_of_the_derivation():
-    # By the logits: p − r with r ∝ p(y|x) p(z|y).
-    matrices, _, logits, votes = drawn()
-    loss = NoisyLikelihoodLoss(matrices, reduction="sum").double()
-    (slope,) = torch.autograd.grad(loss(logits, votes), logits)
-    p = torch.softmax(logits, 1).detach()
-    r = p * torch.tensor(likelihoods(matrices, votes))
-    torch.testing.assert_close(slope, p - r / r.sum(1, keepdim=True), rtol=1e-6, atol=1e-7)
-
-
 def test_fitted_models_and_orders_of_labelers(three_classes):
     _, labels, _ = three_classes
     noise = tu.noise.DawidSkene().fit(labels)
@@ -156,18 +146,6 @@ def test_fitted_models_and_orders_of_labelers(three_classes):
     named = tu.noise.Confusion(dict(zip(labels.labelers.tolist(), noise.confusion_, strict=True)), prior=noise.prior_)
     found = MMSELoss(named, labels=part).beliefs(logits, votes).numpy()
     np.testing.assert_allclose(found, beliefs, atol=1e-6)
-
-
-def test_the_oracle_overrules_everybody():
-    matrices = np.full((20, 2, 2), 1e-12)
-    matrices[:, :, 0] = 1 - 1e-12  # everyone always says 0 …
-    matrices[:, 1, :] = [1e-12, 1 - 1e-12]  # … unless it is a 1
-    votes = Votes(torch.tensor([[*range(20), -2]]), torch.tensor([[0] * 20 + [1]]))
-    logits = torch.tensor([[3.0, 0.0]])
-    for kind in LOSSES:
-        found = kind(matrices, reduction="none")(logits, votes)
-        assert torch.isfinite(found).all()
-    np.testing.assert_allclose(MMSELoss(matrices).beliefs(logits, votes), [[0.0, 1.0]], atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", LOSSES)
@@ -250,16 +228,6 @@ def test_thousands_of_labelers_cost_only_their_tables():
     logits = torch.randn(64, 2, generator=generator)
     few = NoisyLikelihoodLoss(matrices[:1])(logits, Votes(torch.zeros_like(labelers), answers))
     torch.testing.assert_close(NoisyLikelihoodLoss(matrices)(logits, Votes(labelers, answers)), few)
-
-
-def test_state_and_device_follow_the_module():
-    loss = MMSELoss([[[0.9, 0.1], [0.2, 0.8]]])
-    other = MMSELoss([[[0.6, 0.4], [0.4, 0.6]]])
-    other.load_state_dict(loss.state_dict())
-    logits = torch.tensor([[1.0, 0.0]])
-    assert other(logits, torch.tensor([1])) == loss(logits, torch.tensor([1]))
-    assert "n_labelers=1" in repr(loss)
-    assert not list(loss.parameters())
 
 
 MATRICES = np.full((2, 3, 3), 1 / 3)

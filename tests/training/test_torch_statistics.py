@@ -149,22 +149,6 @@ def test_more_data_lead_to_the_right_probabilities(name):
     assert np.abs(found - CHANCES).max() > 0.2
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["mmse", "likelihood", "proxy", "weak", "sets"])
-def test_the_error_falls_with_the_root_of_the_number(name):
-    sizes, errors = (1500, 6000, 24_000), []
-    for n in sizes:
-        squares = []
-        for seed in range(30):
-            cell, truth, votes, rng = cells(n, seed=seed)
-            loss, goal = losses(votes, truth, rng)[name]
-            squares.append(((learned(cell, loss) - goal) ** 2).mean())
-        errors.append(np.sqrt(np.mean(squares)))
-    # Each step has four times the items, so half the error; 30 runs of 4 cells leave about 10% of chance.
-    assert 1.4 < errors[0] / errors[1] < 2.8
-    assert 1.4 < errors[1] / errors[2] < 2.8
-
-
 def test_networks_on_a_crowd_that_leans_to_one_side():
     # The example of the guide: two good labelers, two who call nearly everything a 0, three who guess.
     crowd = [[[0.9, 0.1], [0.1, 0.9]]] * 2 + [[[0.5, 0.5], [0.95, 0.05]]] * 2 + [[[0.5, 0.5], [0.5, 0.5]]] * 3

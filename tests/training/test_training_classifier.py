@@ -125,24 +125,6 @@ def test_every_strategy_learns(strategy, crowd):
     assert model.posterior_.shape == (600, 2)
 
 
-@pytest.mark.parametrize("strategy", sorted(set(TRAINING_STRATEGIES) - {"alternation"}))
-def test_order_of_items_and_labelers_does_not_matter(strategy, crowd):
-    X, labels, X_test, *_ = crowd
-    votes = np.full((600, 7), -1)
-    item, labeler, answer, _ = labels.vote_table()
-    votes[item, labeler] = answer
-    rng = np.random.default_rng(0)
-    rows, columns = rng.permutation(600), rng.permutation(7)
-    shuffled = tu.Labels.from_matrix(votes[rows][:, columns])
-    first, second = (
-        NoisyLabelClassifier(logistic(), strategy=strategy, noise=tu.noise.DawidSkene(tol=1e-9, max_iter=1000)).fit(
-            x, y
-        )
-        for x, y in ((X, labels), (X[rows], shuffled))
-    )
-    np.testing.assert_allclose(first.predict_proba(X_test), second.predict_proba(X_test), atol=1e-3)
-
-
 def test_order_of_classes_does_not_matter(crowd):
     X, labels, X_test, *_ = crowd
     frame = {"item": [], "labeler": [], "label": []}
@@ -313,14 +295,6 @@ def test_clones_share_the_votes(crowd):
     model = clone(NoisyLabelClassifier(LogisticRegression(C=3.0), labels=labels, strategy="majority"))
     assert model.labels is labels
     assert (model.estimator.C, model.strategy) == (3.0, "majority")
-
-
-def test_the_noise_model_passed_is_not_changed(crowd):
-    X, labels, *_ = crowd
-    noise = tu.noise.OneCoin()
-    model = NoisyLabelClassifier(LogisticRegression(), noise=noise).fit(X, labels)
-    assert not hasattr(noise, "prior_")
-    assert isinstance(model.noise_, tu.noise.OneCoin)
 
 
 # ------------------------------------------------------------------ bad input

@@ -130,19 +130,6 @@ def test_joint_learns_labelers_of_one_vote_an_item():
     assert (model.posterior_.argmax(axis=1) == sim.truth).mean() > 0.96 > (said == sim.truth).mean()
 
 
-@pytest.mark.parametrize("joint", [False, True], ids=["known", "joint"])
-def test_order_does_not_matter(joint, crowd):
-    X, labels, *_ = crowd
-    votes = np.full((600, 7), -1)
-    item, labeler, answer, _ = labels.vote_table()
-    votes[item, labeler] = answer
-    rng = np.random.default_rng(0)
-    rows, columns = rng.permutation(600), rng.permutation(7)
-    first = NoisyLogisticRegression(joint=joint).fit(X, labels)
-    second = NoisyLogisticRegression(joint=joint).fit(X[rows], tu.Labels.from_matrix(votes[rows][:, columns]))
-    np.testing.assert_allclose(first.coef_, second.coef_, atol=1e-3)
-
-
 def test_warm_start_goes_on_from_the_last(crowd):
     X, labels, *_ = crowd
     model = NoisyLogisticRegression(warm_start=True).fit(X, labels)

@@ -98,13 +98,6 @@ def test_items_without_votes_teach_a_generative_model():
     assert np.abs(all_items - [0, 4]).max() < 0.15 < np.abs(few - [0, 4]).max()
 
 
-def test_uninformative_votes_on_features_that_say_nothing_give_the_prior():
-    labels = tu.Labels.from_matrix([[0], [1]] * 10)
-    noise = tu.noise.Confusion([[0.5, 0.5], [0.5, 0.5]], prior=[0.7, 0.3])
-    model = NoisyGaussianNB(noise=noise).fit(np.tile([[0.0], [1.0], [2.0], [3.0]], (5, 1)), labels)
-    np.testing.assert_allclose(model.predict_proba([[0.0], [2.5]])[:, 1], 0.3, atol=1e-6)
-
-
 def test_bad_input(crowd):
     X, labels, *_ = crowd
     with pytest.raises(InvalidParameter, match="needs counts"):

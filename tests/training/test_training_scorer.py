@@ -81,13 +81,6 @@ def test_less_of_a_loss_is_better(fitted):
     assert judge(model, sim.features[test], test) == -judge.estimate(model, sim.features[test], test).mean < 0
 
 
-def test_order_of_rows_does_not_matter(fitted):
-    model, sim, test = fitted
-    judge = scorer("auc", sim.labels, n_draws=50)
-    shuffled = np.random.default_rng(0).permutation(test)
-    assert judge(model, sim.features[test], test) == judge(model, sim.features[shuffled], shuffled)
-
-
 def test_the_positive_class_can_be_chosen(fitted):
     model, sim, test = fitted
     first, second = (
