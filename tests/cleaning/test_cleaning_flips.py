@@ -51,7 +51,7 @@ def test_candidates_by_enumeration():
         ([0, 2], np.eye(2), InvalidLabels, "from 0 to 1, got 2"),
         ([-1], np.eye(2), InvalidLabels, "got -1"),
         ([0.5], np.eye(2), InvalidLabels, "integers"),
-        ([0], np.ones((2, 3)), InvalidParameter, "matrices must be"),
+        ([0], np.ones((2, 3)), InvalidParameter, "shape"),
         ([0], np.ones((2, 2, 2)), InvalidParameter, "one for each of the 1 labels, got 2"),
     ],
     ids=["above", "missing", "floats", "sides", "number"],
