@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from scipy.special import expit
 
 import trueup as tu
 from trueup.answers.build_answers import evaluate_again
@@ -40,6 +43,39 @@ def test_the_width_that_is_said_is_about_the_one_that_comes(world, target):
     for n in (20, 50):
         came = np.mean([width_of(evaluate_again(ev, with_checks(sim, n, seed))) for seed in range(4)])
         assert 0.5 * ev.vettings[n] < came < 1.15 * ev.vettings[n]
+
+
+def outputs_of_prompts(seed):
+    """Verdicts on three systems' outputs for each prompt; judges are misled together, on all outputs of a prompt."""
+    rng = np.random.default_rng(seed)
+    prompt, system = np.repeat(np.arange(150), 3), np.tile(np.arange(3), 150)
+    hard, misled = rng.normal(0, 1.5, 150)[prompt], np.where(rng.random(150) < 0.1, 0.6, 0.05)[prompt]
+    truth = (rng.random(450) < expit(np.array([1.4, 1.0, 0.6])[system] + hard)).astype(int)
+    wrong = (rng.random(450) < misled)[:, None] | (rng.random((450, 4)) < 0.12)
+    labels = tu.Labels.from_matrix(np.where(wrong, 1 - truth[:, None], truth[:, None]), classes=[0, 1])
+    items = {"item": labels.items.tolist(), "prompt": prompt.tolist(), "system": system.tolist()}
+    return labels.with_items(items), truth, system, rng
+
+
+@pytest.mark.parametrize("n_runs", [12, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("cluster", [None, "prompt"])
+@pytest.mark.parametrize("by", [None, "system"])
+def test_the_number_that_is_advised_brings_the_width_in_the_mean(by, cluster, n_runs):
+    """Of the interval that is shown: with clusters that of the population, and then as narrow as these items can."""
+    relative = []
+    for seed in range(n_runs):
+        labels, truth, system, rng = outputs_of_prompts(seed)
+        shares = tu.share(labels, of=1, by=by, cluster=cluster, check_dependence=False, n_draws=512)
+        groups = [(n, np.flatnonzero((by is None) | (system == name))) for name, n in shares.vettings.items()]
+        drawn = np.concatenate([rng.permutation(members)[:n] for n, members in groups])
+        checked = labels.with_gold({int(i): int(truth[i]) for i in drawn}, drawn="random")
+        again = replace(shares, evaluation=evaluate_again(shares.evaluation, checked))
+        widths = [np.diff(estimate.interval(0.95)) for estimate in again.values()]
+        relative.append(np.mean(widths) / shares.vetting_width)
+        assert (shares.vetting_width > 0.1) == (cluster is not None)
+        words = "on these items." if cluster is None else "on further items of the same kind; ±0.05 takes more items."
+        assert shares.next_steps()[0].endswith(words)
+    assert 0.85 < np.mean(relative) < 1.15
 
 
 def test_nothing_is_advised_that_is_no_narrower_than_now():

@@ -79,3 +79,18 @@ def test_check_and_share_recommend_the_same_and_checked_items_end_it(run_main, d
         assert said == f"{checked['sentence']} {checked['advice']}"
         assert ("40 were drawn" in said) == bool(more)
         assert ("draw_sample" in said or "plan draw" in said) == (not more)
+
+
+def test_without_groups_there_is_a_next_step_too(run_main, tmp_path):
+    rows = [
+        (f"o{k}", judge, "yes" if (k + j) % 3 else "no", "ab"[k % 2])
+        for k in range(60)
+        for j, judge in enumerate("xyz")
+    ]
+    votes = write_csv(tmp_path / "votes.csv", ("item", "labeler", "label", "system"), rows)
+    ran = run_main("share", votes, "--of", "yes")
+    assert ran.code == 0, ran.err
+    words = " ".join(ran.out.split())
+    assert "more items drawn at random: about ±0.05 on these items." in words
+    assert "--by system" in words
+    assert "--by system" not in run_main("share", votes, "--of", "yes", "--by", "system").out

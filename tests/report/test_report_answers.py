@@ -109,6 +109,6 @@ def test_average_precision_is_the_headline_of_detection():
     low, high = evaluation["ap"].interval(0.95)
     assert system["answer"]["claim"].split()[0] == "AP"
     assert system["answer"]["value"] == interval(low, high, least=2, joint=" and ")
-    assert "know the ap better" in system["next_step"]
+    assert "know the ap on these items better" in system["next_step"]
     assert data["vet_next"]["about"].startswith("AP")
     assert "AP is between" in render_html(data)

@@ -15,7 +15,7 @@ FORMS = pytest.mark.parametrize("render", [render_html, render_markdown], ids=["
 
 @FORMS
 def test_the_page_says_which_class_is_positive(plain_report, render):
-    assert "Precision, recall and F1 are about the positive class, “ham”." in render(plain_report)
+    assert "Precision, recall and F1 are about the positive class “ham”." in render(plain_report)
 
 
 def test_no_positive_class_where_none_matters(named_classes, two_systems):
@@ -28,7 +28,7 @@ def test_no_positive_class_where_none_matters(named_classes, two_systems):
 
 
 def test_scores_and_curves_are_about_the_positive_class(two_classes):
-    assert two_classes.data["about"]["positive"] == ["Recall and AUC are about the positive class, “1”."]
+    assert two_classes.data["about"]["positive"] == ["Recall and AUC are about the positive class “1”."]
     assert "<b>ROC</b> of the class “1”" in render_html(two_classes.data)
 
 
@@ -41,8 +41,8 @@ def test_systems_with_other_positive_classes_are_named(named_classes):
         for name, positive in (("new", "ham"), ("old", "spam"))
     }
     assert build_report(evaluations)["about"]["positive"] == [
-        "Recall of “new” is about the positive class, “ham”.",
-        "Recall of “old” is about the positive class, “spam”.",
+        "Recall of “new” is about the positive class “ham”.",
+        "Recall of “old” is about the positive class “spam”.",
     ]
 
 
@@ -52,7 +52,7 @@ def test_the_items_to_vet_are_about_the_comparisons_positive_class(recalls, targ
     comparison = recalls[target, positive]
     assert comparison.labels.classes[positive_of(comparison)] == positive
     data = build_report({}, comparison=comparison)
-    assert data["about"]["positive"] == [f"Recall is about the positive class, “{positive}”."]
+    assert data["about"]["positive"] == [f"Recall is about the positive class “{positive}”."]
     other = recalls[target, "spam" if positive == "ham" else "ham"]
     moves = [row["moves"] for row in data["vet_next"]["rows"]]
     assert moves != [row["moves"] for row in build_report({}, comparison=other)["vet_next"]["rows"]]

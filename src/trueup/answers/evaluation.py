@@ -19,7 +19,7 @@ from trueup._base.validation import check_choice, check_level
 from trueup._base.wording import number
 from trueup.answers.answer import Answer
 from trueup.answers.comparison import Comparison, plot_intervals
-from trueup.answers.next_checks import NextChecks, next_checks
+from trueup.answers.next_checks import NextChecks, next_checks, on_which
 from trueup.answers.prepare import FUNCTION_DRAWS, Task, solution_on, values_on
 from trueup.answers.slices import Slices
 from trueup.core.truth import TruthModel
@@ -199,13 +199,13 @@ class Evaluation(Answer, Mapping[str, Estimate]):
         checks = self.next_checks()
         if checks is None:
             return {}
-        if self.target == "population":
-            checks = checks.of_population(high - low, self.level)
         return {n: width for n, width in checks.widths(self.level).items() if width < high - low}
 
     def next_checks(self, members: Booleans | None = None, values: Floats | None = None) -> NextChecks | None:
         """What the next checks tell of the accuracy, or of what true classes count for; see `NextChecks`."""
-        return None if self.core is None else next_checks(self.core, self.task.codes, members, values)
+        return (
+            None if self.core is None else next_checks(self.core, self.task.codes, members, values, target=self.target)
+        )
 
     def next_step(self) -> str | None:
         """How many more checked items bring the first metric to which width; None where nothing can be said.
@@ -222,7 +222,8 @@ class Evaluation(Answer, Mapping[str, Estimate]):
         second = max(n for n in widths if n <= max(_SHOWN[1], 2 * first))
         more = " more" if self.n_drawn else ""
         parts = [f"{n - self.n_drawn:,}{more} for about ±{_half(widths[n] * scale)}" for n in sorted({first, second})]
-        return f"To know the {name.replace('_', ' ')} better, check items drawn at random: {', '.join(parts)}"
+        what = f"{name.replace('_', ' ')} {on_which(self.target)}"
+        return f"To know the {what} better, check items drawn at random: {', '.join(parts)}"
 
     @property
     def gold_alone(self) -> dict[str, Estimate]:

@@ -149,9 +149,6 @@ class Preferences(DerivedAnswer):
         checks = self.evaluation.next_checks(members, worth) if members.any() else None
         if checks is None or core is None:
             return Separation(a, b, int(members.sum()), None, None)
-        if self.evaluation.target == "population":
-            low, high = replace(self, ties="half").win_rate(a, b).interval(self.level)
-            checks = checks.of_population(high - low, self.level)
         gap = 2 * abs(checks.mean - 0.5)
         n = checks.number_for(gap, self.level)
         if checks.width(n, self.level) <= gap:

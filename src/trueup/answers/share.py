@@ -20,6 +20,7 @@ from trueup._base.wording import listed, number, some
 from trueup.answers.build_answers import build_evaluation, build_named_evaluation
 from trueup.answers.comparison import Comparison
 from trueup.answers.evaluation import Evaluation
+from trueup.answers.next_checks import ASKED, Goal, on_which
 from trueup.answers.prepare import Settings, prepare, settle_target
 from trueup.answers.slices import Slices
 from trueup.core.prior import CrowdPrior
@@ -35,7 +36,6 @@ from trueup.posteriors import DrawnEstimate, Estimate
 
 _ALL = "all"
 _MOST_NAMED = 6  # groups that advice names
-_WIDTH = 0.1  # of the interval that the advice on vetting is about, as a part of what the number can be
 
 
 RankCorrelation = Literal["kendall", "spearman"]
@@ -222,22 +222,23 @@ class Shares(DerivedAnswer, Mapping[Any, Estimate]):
     def vettings(self) -> dict[Any, int]:
         """About how many items of each group must be checked in all for an interval `vetting_width` wide.
 
-        Of the rate of these items, drawn at random: how far they are from the population is another matter, which more
-        items tell. Empty where a noise model was named, which checked items do not correct.
+        Of items drawn at random. Empty where a noise model was named, which checked items do not correct.
         """
-        if self.evaluation.core is None:
-            return {}
-        low, high = self.evaluation.metric(self.name).bounds
-        scores = (self._scores - low) / (high - low)
-        members = {group: self.slicing.members(group) for group in self.slicing.names.tolist()}
-        checks = {group: self.evaluation.next_checks(inside, scores) for group, inside in members.items()}
-        return {group: 0 if one is None else one.number_for(_WIDTH, self.level) for group, one in checks.items()}
+        return self._goal.numbers
 
     @property
     def vetting_width(self) -> float:
-        """The width of an interval that `vettings` is about: a tenth of what the number can be."""
+        """The width of an interval that `vettings` is about: a tenth of what the number can be, if items are enough."""
         low, high = self.evaluation.metric(self.name).bounds
-        return _WIDTH * (high - low)
+        return self._goal.width * (high - low)
+
+    @cached_property
+    def _goal(self) -> Goal:
+        low, high = self.evaluation.metric(self.name).bounds
+        scores = (self._scores - low) / (high - low)
+        groups = [] if self.evaluation.core is None else self.slicing.names.tolist()
+        members = {group: self.slicing.members(group) for group in groups}
+        return Goal.of({name: self.evaluation.next_checks(some, scores) for name, some in members.items()}, self.level)
 
     def next_steps(self) -> list[str]:
         """How many more items of which groups must be checked for intervals `vetting_width` wide, in words."""
@@ -248,14 +249,18 @@ class Shares(DerivedAnswer, Mapping[Any, Estimate]):
             more |= {group: n - n_drawn} if n > n_drawn else {}
         if not more:
             return []
+        low, high = self.evaluation.metric(self.name).bounds
+        where = on_which(self.evaluation.target)
+        if self._goal.width > ASKED:
+            where += f"; ±{number(ASKED * (high - low) / 2, 2)} takes more items"
         if len(self) == 1:
-            return [f"Check {some(max(more.values()), 'more item')} drawn at random: about ±{half}."]
+            return [f"Check {some(max(more.values()), 'more item')} drawn at random: about ±{half} {where}."]
         of_groups = [f"{n:,} of {group!r}" for group, n in more.items()]
         shown = [
             *of_groups[:_MOST_NAMED],
             *([f"some of {len(of_groups) - _MOST_NAMED} others"][: len(of_groups) > _MOST_NAMED]),
         ]
-        return [f"Check more items drawn at random, {listed(shown)}: about ±{half} for each."]
+        return [f"Check more items drawn at random, {listed(shown)}: about ±{half} for each {where}."]
 
     # ------------------------------------------------------------------ out
 

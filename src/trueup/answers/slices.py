@@ -14,7 +14,7 @@ from trueup._base.types import Booleans, Floats
 from trueup._base.validation import check_number
 from trueup.answers.answer import BySlice, Part
 from trueup.answers.comparison import Comparison
-from trueup.answers.next_checks import NextChecks
+from trueup.answers.next_checks import Goal, NextChecks
 from trueup.answers.prepare import Task
 from trueup.data.aligned import AlignedPredictions
 from trueup.data.frames import make_frame
@@ -22,7 +22,6 @@ from trueup.data.slices import Slicing
 from trueup.posteriors import Estimate
 
 _FALSE_DISCOVERIES = 0.05
-_WIDTH = 0.1  # of the interval that the advice for small slices is about
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,11 +77,13 @@ class Slices(BySlice[Part]):
 
     @property
     def vettings(self) -> dict[Any, int]:
-        """About how many items of each slice must be checked in all, drawn at random, for an interval .1 wide."""
-        checks = {name: self.next_checks(self.slicing.members(name)) for name in self}
-        return {
-            name: 0 if found is None else found.number_for(_WIDTH, self.task.level) for name, found in checks.items()
-        }
+        """About how many items of each slice must be checked in all, drawn at random, for intervals as `goal` has."""
+        return self.goal.numbers
+
+    @cached_property
+    def goal(self) -> Goal:
+        """The width that `vettings` is about, a tenth or what the items can give, and the numbers."""
+        return Goal.of({name: self.next_checks(self.slicing.members(name)) for name in self}, self.task.level)
 
     def to_frame(self, *, backend: str | None = None) -> Any:
         """One row a slice and metric: slice, n_items, metric, mean, low, high, prob_worse."""
@@ -98,6 +99,7 @@ class Slices(BySlice[Part]):
             "slices": [dict(zip(keys, (str(row[0]), *row[1:]), strict=True)) for row in self._rows()],
             "worse": {metric: [str(name) for name in self.worse(metric)] for metric in self.task.metrics},
             "vettings": {str(name): n for name, n in self.vettings.items()},
+            "vetting_width": self.goal.width,
         }
 
     def _rows(self) -> list[tuple[Any, ...]]:

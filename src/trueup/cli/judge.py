@@ -31,6 +31,7 @@ from trueup.cli._gates import GateOptions, Gates, PairGateOptions
 from trueup.exceptions import InvalidPredictions
 
 if TYPE_CHECKING:
+    from trueup._base.types import Target
     from trueup.answers.comparison import Comparison
     from trueup.answers.evaluation import Evaluation
     from trueup.answers.share import DerivedAnswer
@@ -219,16 +220,19 @@ def show_evaluation(result: Mapping[str, Any], evaluation: Evaluation, labels: L
         f"{evaluation.method}, noise {evaluation.noise}, target {evaluation.target}{positive}."
     )
     if "by" in result:
-        _show_slices(result["by"], ends)
+        _show_slices(result["by"], ends, evaluation.target)
 
 
-def _show_slices(slices: Mapping[str, Any], ends: str) -> None:
+def _show_slices(slices: Mapping[str, Any], ends: str, target: Target) -> None:
     """The metrics of each slice, and which are worse than the rest."""
+    from trueup.answers.next_checks import on_which
+
     for metric, worse in slices["worse"].items():
         columns: dict[Any, Any] = {f"{metric} by {slices['column']}": "slice", "items": "n_items", "estimate": "mean"}
         columns |= {ends: "interval", "worse than the rest": "prob_worse"}
         if metric == "accuracy":  # how many items to check is known of the accuracy alone
-            columns["to check for ±.05"] = lambda row: slices["vettings"][row["slice"]]
+            half = number(slices["vetting_width"] / 2, 3)
+            columns[f"to check for ±{half} {on_which(target)}"] = lambda row: slices["vettings"][row["slice"]]
         print_records(columns, [row for row in slices["slices"] if row["metric"] == metric])
         if worse:
             say(f"Worse than the rest by {metric}: {', '.join(map(shown, worse))}.")

@@ -119,18 +119,20 @@ def _answer(
 
 def _show(shares: Shares, body: Mapping[str, Any]) -> None:
     """The rates for people."""
+    from trueup.answers.next_checks import on_which
+
     ends, is_sample = interval_head(shares.level), shares.evaluation.target == "sample"
     bounds = interval(body["overall"]["low"], body["overall"]["high"], joint=" to ")
     where = "of these items" if is_sample else "of items like these"
     rests = f"{level_words(shares.level)} interval; rests on {shares.evaluation.answer_in_words()}"
     say(f"{shown(shares.name)} {where}: {bounds} ({rests}).")
     if len(shares) < 2:
+        _show_next(shares)
         return
     columns: dict[Any, Any] = {body["by"]: "group", "items": "n_items"}
     columns |= {"mean" if shares.name == "mean score" else "rate": "mean", ends: "interval", "highest": "prob_best"}
     if shares.vettings:
-        here = "" if is_sample else " on these items"  # more of them is another matter
-        columns[f"to check for ±{number(shares.vetting_width / 2, 3)}{here}"] = "vettings"
+        columns[f"to check for ±{number(shares.vetting_width / 2, 3)} {on_which(body['target'])}"] = "vettings"
     print_records(columns, body["groups"])
     beside = [
         {
@@ -141,7 +143,13 @@ def _show(shares: Shares, body: Mapping[str, Any]) -> None:
         for a, b in pairwise(shares.ranking)
     ]
     print_records({"difference": "pair", "mean": "mean", ends: "interval", "first is higher": "prob"}, beside)
-    for sentence in shares.next_steps() if len(shares) > 1 else ():
-        say(shown(sentence))
+    _show_next(shares)
     if body["lower"]:
         say(f"Lower than the rest: {', '.join(map(shown, body['lower']))}.")
+
+
+def _show_next(shares: Shares) -> None:
+    for sentence in shares.next_steps():
+        say(shown(sentence))
+    if shares.evaluation.settings.arguments["by"] is None and "system" in shares.evaluation.labels.item_columns:
+        say("For each system by itself: --by system.")

@@ -61,16 +61,25 @@ def design_effect(base: Floats, codes: Codes, truth: Codes, clusters: Codes) -> 
     codes : integer array of shape (n_systems, n_checks)
     truth, clusters : integer arrays of shape (n_checks,)
     """
+    return 1 + mean_others(clusters) * shared_errors(base, codes, truth, clusters)
+
+
+def mean_others(clusters: Codes) -> float:
+    """How many others are in the cluster of an item, on average over the items."""
+    sizes = np.bincount(np.unique(clusters, return_inverse=True)[1]).astype(float)
+    return float((sizes**2).sum() / max(sizes.sum(), 1.0) - 1)
+
+
+def shared_errors(base: Floats, codes: Codes, truth: Codes, clusters: Codes) -> float:
+    """The correlation r of `design_effect`."""
+    n_pairs = mean_others(clusters) * len(clusters)
+    if n_pairs < 1:
+        return 0.0
     _, group = np.unique(clusters, return_inverse=True)
-    sizes = np.bincount(group).astype(float)
-    n_pairs = float((sizes * (sizes - 1)).sum())
-    if n_pairs == 0:
-        return 1.0
     item = np.arange(len(truth))
     kinds = [np.eye(base.shape[1])[truth] - base]
     kinds += [np.where(row >= 0, (row == truth) - base[item, row], 0.0)[:, None] for row in codes]
-    correlation = max(_common_share(errors - errors.mean(axis=0), group, n_pairs) for errors in kinds)
-    return float(1 + ((sizes**2).sum() / sizes.sum() - 1) * correlation)
+    return max(_common_share(errors - errors.mean(axis=0), group, n_pairs) for errors in kinds)
 
 
 def _common_share(errors: Floats, group: Codes, n_pairs: float) -> float:

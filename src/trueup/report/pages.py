@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from trueup._base.wording import chance, decimals, interval, level_words, listed, number, percent, signed, some
+from trueup.answers.next_checks import on_which
 from trueup.report.figures import course_figure, interval_figure, judge_figure
 from trueup.report.sentences import plain, quoted, shorten
 from trueup.report.summary import FORMAT, arguments, plain_data, reproduction_data
@@ -183,9 +184,9 @@ def rates(report: Row) -> dict[str, Any]:
         cells = [shorten(row["group"]), f"{row['n_items']:,}", number(row["mean"], places)]
         cells += [interval(row["low"], row["high"], places), percent(row["prob_best"])]
         rows.append([*cells, "–" if row["vettings"] is None else f"{row['vettings']:,}"])
-    half = number(report["vetting_width"] / 2, 2)
+    goal = f"±{number(report['vetting_width'] / 2, 2)} {on_which(report['target'])}"
     column = "Group" if report["by"] is None else shorten(report["by"])
-    head = (column, "Items", "Mean", f"{level} interval", "Highest", f"To check in all for ±{half}")
+    head = (column, "Items", "Mean", f"{level} interval", "Highest", f"To check in all for {goal}")
     pairs = [
         (shorten(row["a"], 40), shorten(row["b"], 40), number(row["mean"]), interval(row["low"], row["high"]))
         for row in report["differences"][:_MOST_ROWS]
