@@ -9,9 +9,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from trueup.detection import Shapes
-from trueup.detection.coco_matching import THRESHOLDS, Pairs, fill_scores, outcomes_of, overlaps_of, pair_up
-from trueup.detection.learned_overlap import (
+from experiments.nguyen2018.learned_overlap import (
     FEATURES,
     LearnedOverlap,
     PairFeatures,
@@ -19,6 +17,8 @@ from trueup.detection.learned_overlap import (
     fit_overlap,
     pair_features,
 )
+from trueup.detection import Shapes
+from trueup.detection.coco_matching import THRESHOLDS, Pairs, fill_scores, outcomes_of, overlaps_of, pair_up
 from trueup.detection.shapes import align, boxes_of_masks
 
 __all__ = [

@@ -34,6 +34,7 @@ __all__ = [
 ]
 
 
+_LEADING = re.compile(r"`(\w+)")  # the parameter that a sentence begins with
 _BOXED = re.compile(r"\bnp\.(?:u?int|float|str|bool)_?\d*\((\w+|-?[\d.e+-]+|'[^']*'|\"[^\"]*\")\)")
 
 
@@ -43,13 +44,14 @@ class TrueupError(Exception):
     Parameters
     ----------
     sentence : str. What was wrong, what was got and what to do.
-    parameter : str, optional. The parameter whose value was refused.
+    parameter : str, optional. The parameter whose value was refused; by default the one that the sentence begins with.
     """
 
     def __init__(self, sentence: str = "", *, parameter: str | None = None) -> None:
         # A reader is shown 1 and "a", not numpy's np.int64(1) and np.str_("a").
         super().__init__(_BOXED.sub(r"\1", sentence))
-        self.parameter = parameter
+        named = _LEADING.match(sentence)
+        self.parameter = named[1] if parameter is None and named is not None else parameter
 
     @property
     def sentence(self) -> str:

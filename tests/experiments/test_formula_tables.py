@@ -121,8 +121,8 @@ def parents(name: str) -> list[str]:
 
 
 def is_module(name: str) -> bool:
-    path = SOURCE.joinpath(*name.split("."))
-    return path.with_suffix(".py").is_file() or (path / "__init__.py").is_file()
+    paths = [root.joinpath(*name.split(".")) for root in (SOURCE, ROOT)]  # the latter for experiments
+    return any(path.with_suffix(".py").is_file() or (path / "__init__.py").is_file() for path in paths)
 
 
 @cache

@@ -31,7 +31,6 @@ def open_client() -> Any:
     if client is None:
         raise InvalidParameter(
             "`engine='dask'` needs a cluster, got no open client; open one with dask.distributed.Client(…)",
-            parameter="engine",
         )
     return client
 

@@ -83,9 +83,7 @@ def choose_engine(
         name = _checked_name(engine)
         if name not in offers:
             listed = ", ".join(repr(offer) for offer in offers)
-            raise InvalidParameter(
-                f"`engine` of {purpose} must be one of {listed}, got {engine!r}; leave it out", parameter="engine"
-            )
+            raise InvalidParameter(f"`engine` of {purpose} must be one of {listed}, got {engine!r}; leave it out")
         require(_MODULE_OF[name], purpose=f"`engine={name!r}`")
         return name
     for choice in (named_engine(), _from_environment()):

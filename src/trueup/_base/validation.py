@@ -163,7 +163,6 @@ def check_prior(
     if array.ndim != 1 or len(array) < 2:
         raise InvalidParameter(
             f"`prior` must be a probability for each of at least two classes, got {prior!r:.60}; pass e.g. [0.6, 0.4]",
-            parameter="prior",
         )
     return check_distribution(array, name="prior", n=n_classes, positive=positive)
 

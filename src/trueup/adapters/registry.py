@@ -157,7 +157,6 @@ def _answers(
             raise InvalidParameter(
                 f"`posterior` must be items × classes of the labels, got shape {table.shape} for {labels.n_items} "
                 f"items and {labels.n_classes} classes; pass noise.posterior(labels)",
-                parameter="posterior",
             )
         classes = labels.classes.tolist()
         best = [(classes[k], float(p)) for k, p in zip(table.argmax(axis=1), table.max(axis=1), strict=True)]

@@ -324,7 +324,6 @@ def make_problem(
         raise InvalidLabels(
             f"`labels` must be Labels, got {type(labels).__name__}; make them with Labels.from_frame or from_matrix, "
             "or read a scan with scan.read(); a first list from votes alone is cleaning.likely_wrong",
-            parameter="labels",
         )
     rows = _rows(X, labels)
     with silenced_warnings():
@@ -447,6 +446,5 @@ def _costs(costs: Any, labels: Labels) -> Floats:
     if prices.shape != (labels.n_items,) or not np.isfinite(prices).all() or not (prices > 0).all():
         raise InvalidParameter(
             f"`costs` must be a positive number for each of {labels.n_items} items, got {preview(prices.ravel())}",
-            parameter="costs",
         )
     return prices

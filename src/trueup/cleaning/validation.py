@@ -24,7 +24,6 @@ def count_metric(metric: str | Metric, classes: list[Any], positive: Any) -> Met
     if measured.needs != "counts":
         raise InvalidParameter(
             f'`metric` must be one of the confusion counts, got {measured.name!r}; pass e.g. "accuracy" or "f1"',
-            parameter="metric",
         )
     return measured
 

@@ -76,7 +76,6 @@ def slices_of(labels: Labels, by: str | Mapping[Hashable, Hashable]) -> Slicing:
     if len(places) > _MOST_SLICES:
         raise InvalidParameter(
             f"`by` must make at most {_MOST_SLICES:,} slices, got {len(places):,} from {column!r}; join some",
-            parameter="by",
         )
     return Slicing(column, vocabulary_from(list(places)), codes.astype(np.int32))
 
@@ -95,15 +94,12 @@ def weights_of(labels: Labels, weights: str | Mapping[Hashable, float]) -> Float
     try:
         numbers = np.array([np.nan if is_null(value) else float(value) for value in values])
     except (TypeError, ValueError) as error:
-        raise InvalidParameter(
-            f"`weights` must be numbers, got {column!r} ({error}); name others", parameter="weights"
-        ) from error
+        raise InvalidParameter(f"`weights` must be numbers, got {column!r} ({error}); name others") from error
     bad = ~(np.isfinite(numbers) & (numbers > 0))
     if bad.any():
         raise InvalidParameter(
             f"`weights` must be above 0 for every item, got {int(bad.sum())} that are not, first of item "
             f"{labels.items[bad][:1].tolist()[0]!r}; correct them",
-            parameter="weights",
         )
     return numbers
 

@@ -350,7 +350,6 @@ def instant_of(when: object) -> str:
         raise InvalidParameter(
             "`when` must be a date, a time, a week, a quarter, a month or a whole number, such as '2026-11-15', "
             f"'2026-11-15T08:00', '2026-W47', '2026-Q4', '2026-11', 12 or 'week 12', got {when!r}; write it so",
-            parameter="when",
         ) from None
     return text
 

@@ -254,7 +254,6 @@ class Monitor:
         if batch.prediction is not None and of is not None:
             raise InvalidParameter(
                 f"`of` is for batches without predictions, got both; leave out `of={of!r}` or the predictions",
-                parameter="of",
             )
         if batch.prediction is None and of not in batch.classes:
             got = "neither" if of is None else repr(of)
@@ -269,7 +268,6 @@ class Monitor:
                 raise InvalidParameter(
                     f"`positive` must be one of the classes {preview(batch.classes, most=10)}, got {positive!r}; "
                     "name one of them",
-                    parameter="positive",
                 )
             _check_metric(self.settings["metric"], batch.classes, positive)
 
@@ -482,7 +480,6 @@ def _check_metric(name: str, classes: Sequence[Hashable], positive: Hashable | N
         raise InvalidParameter(
             f"`metric` must be one of hard classes, got {name!r}, which needs {metric.looks_at}; take e.g. "
             "`metric='accuracy'`",
-            parameter="metric",
         )
 
 

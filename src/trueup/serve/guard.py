@@ -182,7 +182,6 @@ class Address:
             raise InvalidParameter(
                 f"`public_url` must be the address that people open, such as https://example.org/vetting, got "
                 f"{public_url!r}",
-                parameter="public_url",
             )
         hosts = frozenset((*LOOPBACK, parts.hostname.lower()))
         return cls(hosts, parts.path.rstrip("/"), parts.scheme == "https")

@@ -175,7 +175,6 @@ def check_binding(host: str, public_url: str | None) -> None:
     raise InvalidParameter(
         f"`host` {host!r} opens the server to other machines, got no public address; put a proxy with https in front, "
         "let it speak to 127.0.0.1, and pass the address that people open with `public_url=https://…`",
-        parameter="host",
     )
 
 
@@ -207,7 +206,6 @@ def check_estimator(estimator: str | MetricEstimator) -> None:
     raise InvalidParameter(
         f'`estimator` of a session that is served must hold whatever the votes are, got "{made.name}", which believes '
         f"them and was measured to hold too rarely where people err together; use one of {others}",
-        parameter="estimator",
     )
 
 

@@ -107,7 +107,7 @@ class DatabaseStorage:
         events: Sequence[Event] = (),
     ) -> SessionRecord:
         if not isinstance(name, str) or not name:
-            raise InvalidParameter(f"`name` must be text, got {name!r}; pass the name of a session", parameter="name")
+            raise InvalidParameter(f"`name` must be text, got {name!r}; pass the name of a session")
         row: dict[str, Any] = {"name": name, "kind": kind, "settings": dict(settings), "options": dict(options or {})}
         row |= {"fingerprints": dict(fingerprints or {}), "source": dict(source or {})}
         row |= {"created": DatabaseNow(), "paused": False, "n_events": 0, "n_draws": 0}

@@ -7,10 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments.nguyen2018.segmentation import by_class, outcomes_by_draw
-from trueup.detection import Images, Shapes, boxes_from_arrays, coco_scores
-from trueup.detection.coco_matching import THRESHOLDS, overlaps_of, pair_up
-from trueup.detection.learned_overlap import (
+from experiments.nguyen2018.learned_overlap import (
     FEATURES,
     LEAST_OVERLAP,
     design_matrix,
@@ -18,6 +15,9 @@ from trueup.detection.learned_overlap import (
     pair_features,
     with_box_masks,
 )
+from experiments.nguyen2018.segmentation import by_class, outcomes_by_draw
+from trueup.detection import Images, Shapes, boxes_from_arrays, coco_scores
+from trueup.detection.coco_matching import THRESHOLDS, overlaps_of, pair_up
 from trueup.detection.shapes import bitmap, boxes_of_masks, mask_areas, mask_of_bitmap, mask_of_box
 from trueup.exceptions import InvalidParameter, InvalidShapes
 
