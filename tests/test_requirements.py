@@ -51,12 +51,6 @@ def test_without_the_folder_tests_are_skipped_with_a_reason(run_cases):
     ran.stdout.fnmatch_lines(["SKIPPED*TRUEUP_DATA is not set; it names the folder that this test reads"])
 
 
-def test_a_folder_that_does_not_exist_is_named(run_cases):
-    ran = run_cases(TRUEUP_DATA="nowhere")
-    ran.assert_outcomes(skipped=4)
-    ran.stdout.fnmatch_lines(["SKIPPED*TRUEUP_DATA names 'nowhere', which is no folder"])
-
-
 def test_with_the_folder_tests_run(run_cases, pytester):
     ran = run_cases(TRUEUP_DATA=str(pytester.path))
     ran.assert_outcomes(passed=1, xfailed=1, skipped=2)
@@ -71,11 +65,6 @@ def test_what_is_required_must_not_be_skipped(run_cases, pytester):
             "*TRUEUP_REQUIRE asks for browser, but this test was skipped: *nothing starts here",
         ]
     )
-
-
-def test_what_is_required_and_there_passes(run_cases, pytester):
-    ran = run_cases(TRUEUP_REQUIRE="data", TRUEUP_DATA=str(pytester.path))
-    ran.assert_outcomes(passed=1, xfailed=1, skipped=2)
 
 
 def test_a_misspelled_requirement_is_an_error(run_cases):

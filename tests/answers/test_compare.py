@@ -74,13 +74,6 @@ def test_where_two_systems_differ(three):
     assert "differ on" in repr(found)
 
 
-def test_the_same_seed_gives_the_same_answer():
-    labels, truth, rng = crowd(100)
-    systems = {"a": system(truth, 0.9, rng), "b": system(truth, 0.8, rng)}
-    draws = [tu.compare(systems, labels, random_state=3, **FAST).draws for _ in range(2)]
-    np.testing.assert_array_equal(*draws)
-
-
 def test_equal_systems_share_everything():
     labels, truth, rng = crowd(100)
     a = system(truth, 0.9, rng)
@@ -89,15 +82,6 @@ def test_equal_systems_share_everything():
     assert cmp.prob_better("a", "b") == 0.5
     assert not cmp.is_significant("a", "b")
     assert cmp.groups == [("a", "b")]
-
-
-def test_groups_are_runs_that_are_not_significantly_apart():
-    labels, truth, rng = crowd(400)
-    good, poor = system(truth, 0.95, rng), system(truth, 0.6, rng)
-    near = good.copy()
-    near[:2] = 1 - near[:2]
-    cmp = tu.compare({"poor": poor, "good": good, "near": near}, labels, noise="dawid-skene", **FAST)
-    assert [set(group) for group in cmp.groups] == [{"good", "near"}, {"poor"}]
 
 
 def test_lower_is_better_for_errors_and_losses():
@@ -170,42 +154,6 @@ def test_systems_with_different_items_are_aligned_and_it_is_said():
     assert own.n_items == 100
     assert "judged on different items" in " ".join(own.warnings)
     assert (own.draws[:, 0] != own.draws[:, 1]).any()
-
-
-def test_items_unknown_to_the_labels_are_left_out_and_it_is_said():
-    labels, truth, rng = crowd(50)
-    items = [*labels.items.tolist(), 1000, 1001]
-    both = {
-        name: tu.Predictions.from_classes([*system(truth, 0.9, rng).tolist(), 1, 1], items=items) for name in ("a", "b")
-    }
-    cmp = tu.compare(both, labels, noise="dawid-skene", **FAST)
-    assert "Predictions for items without labels were left out: 2 of system 'a', 4 in all." in cmp.warnings
-
-
-def test_known_noise_and_fitted_models():
-    sim = tu.simulate.dawid_skene(n_items=300, n_labelers=5, random_state=1)
-    rng = np.random.default_rng(1)
-    systems = {"a": system(sim.truth, 0.95, rng), "b": system(sim.truth, 0.7, rng)}
-    known = tu.noise.Confusion(sim.parameters["confusion"], prior=sim.parameters["prior"])
-    exact = tu.compare(systems, sim.labels, noise=known, target="sample", **FAST)
-    low, high = exact["a"].interval(0.999)
-    assert low <= (systems["a"] == sim.truth).mean() <= high
-    assert not any("taken as known" in sentence for sentence in exact.warnings)
-    fitted = tu.compare(systems, sim.labels, noise="glad", **FAST)
-    assert any("taken as known" in sentence for sentence in fitted.warnings)
-    drawn = tu.compare(systems, sim.labels, noise=tu.noise.DawidSkene(), **FAST)
-    assert drawn.noise == "dawid-skene"
-
-
-def test_many_systems_at_once():
-    labels, truth, rng = crowd(300)
-    accuracies = np.linspace(0.6, 0.95, 120)
-    systems = {f"s{k:03d}": system(truth, a, rng) for k, a in enumerate(accuracies)}
-    cmp = tu.compare(systems, labels, noise="dawid-skene", target="sample", **FAST)
-    true = np.array([(codes == truth).mean() for codes in systems.values()])
-    assert np.corrcoef(cmp.means, true)[0, 1] > 0.97
-    assert len(cmp.groups) > 3
-    assert "… and 110 more" in repr(cmp)
 
 
 def test_what_comes_out(three):

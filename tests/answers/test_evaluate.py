@@ -43,16 +43,6 @@ def known(binary):
 # ---------------------------------------------------------------------- what goes in
 
 
-def test_the_parameters_of_a_model_that_is_passed_count(binary):
-    few = binary.labels.select(items=binary.labels.items[:60])
-    models = noise.DawidSkene(), noise.DawidSkene(pooling=50.0)
-    plain, other = (
-        tu.evaluate(binary.predictions[:60], few, noise=model, random_state=0, **FAST, n_warmup=100) for model in models
-    )
-    assert plain["accuracy"].mean != other["accuracy"].mean
-    assert other.noise == repr(models[1])
-
-
 def test_an_evaluation_is_a_mapping_of_estimates(binary):
     ev = tu.evaluate(binary.predictions, binary.labels, **FAST)
     assert isinstance(ev, tu.Evaluation)
@@ -80,17 +70,6 @@ def test_all_forms_of_predictions_are_one(binary, known):
     }
     means = {name: tu.evaluate(form, binary.labels, noise=known)["f1"].mean for name, form in forms.items()}
     assert len(set(means.values())) == 1, means
-
-
-def test_positive_names_the_class_of_precision_and_recall(binary, known):
-    second = tu.evaluate(binary.predictions, binary.labels, noise=known)
-    first = tu.evaluate(binary.predictions, binary.labels, noise=known, positive=0)
-    assert second["recall"].mean == pytest.approx(second["recall:1"].mean)
-    assert first["recall"].mean == pytest.approx(second["recall:0"].mean)
-    assert first["specificity"].mean == pytest.approx(second["recall"].mean)
-    assert first["accuracy"].mean == pytest.approx(second["accuracy"].mean)
-    spoken = Predictions.from_scores(np.where(binary.predictions == 0, 0.9, 0.1), positive=0)
-    assert tu.evaluate(spoken, binary.labels, noise=known)["recall"].mean == pytest.approx(first["recall"].mean)
 
 
 def test_items_without_prediction_do_not_count(binary, known):
@@ -144,19 +123,6 @@ def test_ideal_is_scikit_learn(which, request):
         assert ev[name].mean == pytest.approx(value, rel=1e-12), name
         assert ev[name].interval() == pytest.approx((value, value)), name
     np.testing.assert_array_equal(ev.confusion.mean, sk.confusion_matrix(y, p))
-
-
-@pytest.mark.parametrize("method", ["bayes", "mmse"])
-@pytest.mark.parametrize("how", ["known", "dawid-skene", None])
-def test_nothing_is_open_where_all_truths_are_known(binary, known, method, how):
-    labels = binary.labels.with_gold({i: int(y) for i, y in enumerate(binary.truth)})
-    options = FAST if method == "bayes" and how != "known" else {"check_dependence": False}
-    ev = tu.evaluate(binary.predictions, labels, noise=known if how == "known" else how, method=method, **options)
-    for name in DEFAULT:
-        value = float(get_metric(name, [0, 1])(sk.confusion_matrix(binary.truth, binary.predictions)))
-        low, high = ev[name].interval()
-        assert ev[name].mean == pytest.approx(value, abs=1e-9), name
-        assert high - low < 1e-9, name
 
 
 @pytest.mark.parametrize("how", ["known", "dawid-skene"])

@@ -67,13 +67,6 @@ def test_few_votes_are_said(data):
     assert has(ev, "votes an item on average")
 
 
-def test_known_noise_is_not_doubted(data):
-    two = data.labels.select(labelers=[0, 1])
-    ev = tu.evaluate(data.predictions, two, noise=noise.Confusion(data.parameters["confusion"][:2]))
-    assert ev.warnings == ()
-    assert ev.independence is None
-
-
 def test_a_classifier_that_is_a_labeler_is_recognised(data):
     item, labeler, answer, _ = data.labels.vote_table()
     copy = np.empty(200, dtype=int)
@@ -202,14 +195,6 @@ def test_numbers_that_are_codes_are_not_taken_for_ratings():
     ratings = Labels.from_matrix(near, classes=range(24))
     assert has(tu.evaluate(truth, ratings, metrics=["accuracy"], **how), "look like ratings")
     assert has(tu.evaluate(truth, codes, metrics=["mae"], **how), "look like ratings"), "an order was asked for"
-
-
-def test_rare_classes_are_told_where_a_metric_looks_at_classes():
-    rng = np.random.default_rng(0)
-    votes = (rng.random((2000, 3)) < 0.001).astype(int)
-    model = noise.Confusion([[0.999, 0.001], [0.001, 0.999]], prior=[0.999, 0.001])
-    ev = tu.evaluate(votes[:, 0], Labels.from_matrix(votes), noise=model, metrics=["accuracy"])
-    assert not has(ev, "hardly occurs")
 
 
 def test_votes_that_never_differ_are_told(data):

@@ -83,17 +83,6 @@ def test_joint_region_holds_the_truth(data, evaluation, how):
     assert joint.region(0.5).area < region.area
 
 
-def test_a_function_has_no_joint_distribution(data):
-    model = noise.Confusion(data.parameters["confusion"])
-
-    def odd(y_true, y_pred):
-        return 0.5
-
-    ev = tu.evaluate(data.predictions, data.labels, noise=model, metrics=[odd])
-    with pytest.raises(InvalidParameter):
-        ev.joint("odd", "accuracy")
-
-
 # ---------------------------------------------------------------------- undefined metrics
 
 
@@ -150,11 +139,6 @@ def test_frames_of_every_library(evaluation, backend):
     cells = evaluation.confusion.to_frame(backend=backend)
     assert len(cells) == 4
     assert list(cells.column_names if backend == "pyarrow" else cells.columns)[:2] == ["truth", "prediction"]
-
-
-def test_an_unknown_library_gets_a_hint(evaluation):
-    with pytest.raises(InvalidParameter, match="did you mean 'pandas'"):
-        evaluation.to_frame(backend="panda")
 
 
 def test_repr_shows_numbers_and_warnings(data):

@@ -46,13 +46,6 @@ def test_a_table_with_a_bar_in_each_row(answers, name):
     assert "np." not in page + repr(answer)
 
 
-def test_a_bar_is_the_interval(answers):
-    estimate = answers["estimate"][0]
-    low, high = estimate.interval()
-    left, wide = re.findall(r"left:([\d.]+)%;width:([\d.]+)%", estimate._repr_html_())[0]
-    assert (float(left) / 100, float(wide) / 100) == (pytest.approx(low, abs=1e-3), pytest.approx(high - low, abs=1e-3))
-
-
 def test_no_type_of_numpy_where_a_person_reads(answers):
     labels = answers["labels"][0]
     for asked in (np.int64(7), np.str_("maybe"), np.float64(1.5)):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from crowds import FAST
-from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
+from sklearn.metrics import average_precision_score, roc_auc_score
 
 import trueup as tu
 from trueup.exceptions import InvalidPredictions
@@ -31,14 +31,6 @@ def test_arrays_of_scores_speak_for_the_positive_class(vetted, view):
     assert tu.auc(scores["a"], labels, view=view, positive="cat", **options).mean == pytest.approx(expected, abs=1e-9)
     turned = tu.Predictions.from_scores(scores["a"], positive="dog")
     assert tu.auc(turned, labels, view=view, positive="cat", **options).mean == pytest.approx(1 - expected, abs=1e-9)
-
-
-def test_the_class_of_the_scores_is_the_positive_one_of_counts_too(vetted):
-    labels, truth, scores = vetted
-    systems = {k: tu.Predictions.from_scores(1 - s, positive="cat") for k, s in scores.items()}
-    cmp = tu.compare(systems, labels, metric="f1", target="sample", **FAST)
-    for name, s in scores.items():
-        assert cmp[name].mean == pytest.approx(f1_score(truth == 0, 1 - s >= 0.5))
 
 
 def test_one_of_many_classes_is_ranked_by_its_probability():

@@ -8,7 +8,7 @@ import pytest
 from scipy.special import expit
 
 import trueup as tu
-from trueup.estimators.bradley_terry import leverages_of, strengths_of
+from trueup.estimators.bradley_terry import strengths_of
 from trueup.exceptions import InvalidParameter
 from trueup.noise import sample
 from trueup.noise.mirrored import MirroredConfusion
@@ -131,30 +131,6 @@ def test_order_of_sides_does_not_matter(biased):
         assert turned.strength(renamed[name]).mean == pytest.approx(answer.strength(name).mean, abs=0.06)
 
 
-def test_both_orders_count_as_one_witness():
-    one = tu.simulate.pairs(n_contests=150, n_systems=2, n_judges=3, position_bias=0.0, random_state=1)
-    pairs = one.pairs
-    rows = list(
-        zip(
-            [pairs.contests[c] for c in pairs.contest],
-            pairs.judges[pairs.judge].tolist(),
-            pairs.shown.tolist(),
-            pairs.verdict.tolist(),
-            strict=True,
-        )
-    )
-    copied = tu.Pairs.from_rows(
-        (contest[0], judge, *contest[1:], order, verdict)
-        for contest, judge, shown, verdict in rows
-        for order in (shown, 1 - shown)
-    )
-    alone = tu.Pairs.from_rows((contest[0], judge, *contest[1:], 2, verdict) for contest, judge, _, verdict in rows)
-    answers = [tu.preferences(p, **FEW) for p in (alone, copied)]
-    width = [np.diff(answer.win_rate("system-1", "system-2").interval(0.95))[0] for answer in answers]
-    assert width[1] == pytest.approx(width[0], rel=0.15)
-    assert answers[1].consistency == {f"judge-{k}": 1.0 for k in (1, 2, 3)}
-
-
 @pytest.mark.parametrize("ties", ["half", "class"])
 def test_ties(ties):
     sim = tu.simulate.pairs(
@@ -249,17 +225,6 @@ def test_strengths_and_win_rates_of_two_systems_say_the_same(target, n_ties):
     rate = answer.win_rate("a", "b").prob_above(0.5)
     assert answer.difference("a", "b").prob_above(0) == rate
     assert (rate > 0.95) == (target == "sample")
-
-
-def test_unseen_wins_of_a_pair_are_as_many_as_its_contests_decide_alone():
-    """Half a win for each side of a pair on which a strength hangs; fewer where other pairs tell of it, too."""
-    chain = np.array([[0.0, 9.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]])
-    np.testing.assert_allclose(leverages_of(chain), [[0, 1, 0], [1, 0, 1], [0, 1, 0]], atol=1e-12)
-    all_met = np.triu(np.full((6, 6), 4.0), k=1)
-    np.testing.assert_allclose(leverages_of(all_met), (1 - np.eye(6)) / 3, atol=1e-12)
-    apart = np.zeros((4, 4))
-    apart[0, 1] = apart[2, 3] = 3.0
-    np.testing.assert_allclose(leverages_of(apart), apart / 3 + apart.T / 3, atol=1e-12)
 
 
 def test_strengths_of_many_systems_are_not_drawn_together():

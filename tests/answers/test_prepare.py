@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import trueup as tu
-from trueup.answers.prepare import Settings
 from trueup.exceptions import InvalidLabels, InvalidParameter
 
 FAST = {"n_draws": 200}
@@ -75,16 +74,6 @@ def test_one_default_answer_and_target_for_every_function(scored):
     assert low - 0.05 < ev.curve("roc", n_thresholds=11).area < high + 0.05
 
 
-def test_settings_tell_defaults_from_choices():
-    def door(data, *, level=0.95, weights=None, progress=None, **options):
-        return Settings.of_call(door, locals())
-
-    settings = door([1], weights=np.ones(2), progress=print, n_draws=10)
-    assert settings.entry_point == "door"
-    assert settings.arguments.keys() == {"level", "weights", "n_draws"}
-    assert settings.changed().keys() == {"weights", "n_draws"}
-
-
 def test_sensitivity_looks_at_labels_that_do_not_know_the_predictions(scored):
     """The apparent error is the disagreement with what the votes say; the drawn truth knows the classifier."""
     labels, scores = scored
@@ -117,22 +106,6 @@ def test_the_call_is_kept_as_it_was(scored):
     ev = tu.evaluate(scores, labels, metrics=metrics, check_dependence=False, **FAST)
     metrics.append("f1")
     assert ev.settings.arguments["metrics"] == ["accuracy"]
-
-
-@pytest.mark.parametrize(
-    ("truth", "sentence"),
-    [([0, 1], "`truth` cannot be read as classes of the items"), ({0: 1}, "`truth` must name the class of every item")],
-)
-def test_a_truth_that_does_not_fit_is_called_so(scored, truth, sentence):
-    labels, scores = scored
-    with pytest.raises(InvalidParameter, match=sentence):
-        tu.evaluate(scores, labels, method="ideal", truth=truth)
-
-
-def test_a_noise_without_a_name_is_an_error(scored):
-    labels, scores = scored
-    with pytest.raises(InvalidParameter, match="`noise` must be one of"):
-        tu.evaluate(scores, labels, noise="")
 
 
 def test_a_class_that_only_gold_has_is_told(scored):

@@ -63,16 +63,6 @@ def test_errors_in_steps_keep_their_promise_for_a_system_that_errs_by_one_step(n
     assert np.sqrt(np.mean(np.square(away))) < furthest
 
 
-def test_a_named_model_gives_its_own_answer_alone(rated, mean_scores):
-    (sim, _, systems), scores = rated, mean_scores
-    assert scores.evaluation.noise == "ordinal"
-    assert scores.basis == "votes alone"
-    assert "noise model ordinal" in repr(scores)
-    assert scores.vettings == {}
-    for name in "abcd":
-        assert abs(scores[name].mean - sim.truth[systems == name].mean()) < 4 * scores[name].std + 0.02
-
-
 def test_drawn_gold_corrects_the_plain_answer(rated):
     sim, labels, _ = rated
     drawn = np.random.default_rng(0).choice(240, 60, replace=False)

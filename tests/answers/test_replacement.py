@@ -151,14 +151,6 @@ def test_labels_that_cannot_answer():
     assert refused.value.parameter == "scale"
 
 
-def test_three_people_must_be_left_in():
-    votes = crowd(own=3).to_frame(backend="pandas")
-    few = votes[(votes["labeler"] != "h3") | (votes["item"] < 20)]
-    with pytest.raises(InvalidLabels) as raised:
-        tu.may_replace(tu.Labels.from_frame(few), judges=["gpt"])
-    assert raised.value.parameter == "humans"
-
-
 def test_who_is_left_out_is_no_part_of_the_mean_person():
     votes = crowd().to_frame(backend="pandas")
     wrong = votes["labeler"] == "h4"

@@ -5,8 +5,6 @@ import pytest
 
 import trueup as tu
 from trueup.answers.slices import Slices
-from trueup.data.slices import clusters_of, slices_of, weights_of
-from trueup.estimators.system_values import Population
 from trueup.exceptions import InvalidLabels, InvalidParameter
 
 QUICK = {"check_dependence": False, "random_state": 2}
@@ -143,13 +141,6 @@ def test_slices_of_an_evaluation_and_a_comparison(judged, vetted):
     assert abs(cmp.by["alpha"].difference("a", "b").mean) < 0.02
 
 
-def test_masses_are_equal_within_a_cluster():
-    masses = Population(np.array([0, 0, 1]), np.array([1.0, 2.0, 1.0])).masses((500, 3), np.random.default_rng(0))
-    np.testing.assert_allclose(masses[:, 1], 2 * masses[:, 0], rtol=1e-6)
-    assert abs(masses[:, 2].mean() - 1) < 0.2
-    assert abs(np.corrcoef(masses[:, 0], masses[:, 2])[0, 1]) < 0.15
-
-
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
@@ -170,15 +161,6 @@ def test_masses_are_equal_within_a_cluster():
 def test_bad_input_gets_a_sentence(judged, call, error, words):
     with pytest.raises(error, match=words):
         call(judged[0])
-
-
-def test_slices_clusters_and_weights_are_read_from_columns_and_mappings(judged):
-    labels, _ = judged
-    assert slices_of(labels, "system").sizes.tolist() == [80, 80, 80]
-    assert slices_of(labels, {0: "x", 1: "y"}).codes[:3].tolist() == [0, 1, -1]
-    assert "238 items" in str(slices_of(labels, {0: "x", 1: "y"}).notes()[0])
-    assert clusters_of(labels, {0: "x", 1: "x"})[:4].tolist() == [0, 0, 1, 2]
-    assert weights_of(labels, "weight")[:3].tolist() == [3.0, 1.0, 1.0]
 
 
 def test_vetted_items_in_whole_clusters_are_told(judged, vetted):

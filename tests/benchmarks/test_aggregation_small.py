@@ -14,8 +14,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.aggregation import SetResult, as_json, measure, report
-
 ROOT = Path(__file__).parents[2]
 SET = "crowd-bluebird"
 
@@ -60,17 +58,3 @@ def test_every_number_is_finite(run):
 
 def test_majority_is_counted_as_numpy_counts_it(run, data_folder):
     assert run[1]["accuracy"]["Majority"] == pytest.approx(majority_accuracy(data_folder / SET), abs=1e-12)
-
-
-def test_the_tables_name_every_model_and_say_why_peers_are_absent(run):
-    text, numbers = run
-    assert "set TRUEUP_PEERS" in text
-    for model in numbers["accuracy"]:
-        assert f"\n{model} " in text
-
-
-def test_a_set_that_was_kept_is_reported_as_when_it_was_measured(data_folder):
-    result = measure(SET, peers=None, seeds=0, limit=1)
-    kept = SetResult.of_row(json.loads(json.dumps(result.as_row())))
-    assert report([kept], "", 0) == report([result], "", 0)
-    assert as_json([kept]) == as_json([result])

@@ -4,29 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from joblib import parallel_config
 
 from benchmarks import _runs as runs
-from benchmarks._answers import coverage_table, draw_gold, interval_row, width_over
 from benchmarks._coverage_tally import Section
 from benchmarks._vetting_crowd import run_crowd
 from benchmarks._vetting_rivals import Sample, ppi_of_pool, ppi_plus_plus, ppi_ratio_of_pool
 from benchmarks._worlds import WORLDS, make
-from benchmarks.core import FIGURES, N_CHECKED, N_CLOSE, OURS, RIVAL
 
 
 def rows_for(case: runs.Case) -> list[runs.Row]:
     return [{"value": case.seed * 10}]
-
-
-def on_a_worker(case: runs.Case) -> list[runs.Row]:
-    from distributed import get_worker
-
-    return [{"on_a_worker": get_worker() is not None}]
 
 
 def as_section(rows: Sequence[runs.Row]) -> Section:
@@ -34,11 +24,6 @@ def as_section(rows: Sequence[runs.Row]) -> Section:
 
 
 FIGURE = runs.Figure(("x", "y"), rows_for, as_section, n_runs=3, n_quick=1, first_seed=5, quick_worlds=("y",))
-
-
-def test_cases_take_turns_and_a_quick_run_has_few_worlds() -> None:
-    assert FIGURE.cases(2) == [runs.Case("x", 5), runs.Case("y", 5), runs.Case("x", 6), runs.Case("y", 6)]
-    assert FIGURE.cases(1, quick=True) == [runs.Case("y", 5)]
 
 
 def test_kept_runs_are_not_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,19 +57,6 @@ def test_runs_are_known_by_all_code_of_benchmarks_that_they_rest_on(monkeypatch)
         assert runs.fingerprint(run_crowd) == known
 
 
-def test_a_cluster_that_joblib_was_told_of_gives_them_too(tmp_path: Path) -> None:
-    distributed = pytest.importorskip("distributed", reason="needs dask: pip install 'trueup[dask]'")
-    place: dict[str, Any] = {"processes": False, "dashboard_address": "127.0.0.1:0", "silence_logs": 50}
-    with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, **place) as cluster,
-        distributed.Client(cluster) as client,
-        parallel_config(backend="dask", client=client),
-    ):
-        rows = runs.run_cases("a", on_a_worker, FIGURE.cases(3), processes=2, folder=tmp_path)
-    assert [(row["world"], row["seed"]) for row in rows] == [(case.world, case.seed) for case in FIGURE.cases(3)]
-    assert all(row["on_a_worker"] for row in rows)
-
-
 @pytest.mark.parametrize("name", [name for name in WORLDS if name != "independent"])
 def test_the_classifier_errs_with_the_crowd_where_it_should(name: str) -> None:
     def joint(world_name: str) -> float:
@@ -95,13 +67,6 @@ def test_the_classifier_errs_with_the_crowd_where_it_should(name: str) -> None:
 
     assert joint(name) > 1.3
     assert 0.7 < joint("independent") < 1.3
-
-
-def test_random_gold_is_the_truth_of_so_many_items() -> None:
-    world = make("families", 200, 4)
-    labels, at = draw_gold(world.labels, world.truth, 20, np.random.default_rng(0))
-    assert labels.gold == {int(k): int(world.truth[k]) for k in at}
-    assert len(labels.drawn_gold) == 20
 
 
 def test_prediction_powered_intervals_hold() -> None:
@@ -135,47 +100,4 @@ def test_prediction_powered_ratios_hold() -> None:
     assert ppi_ratio_of_pool(nothing, nothing) is None
 
 
-def test_a_table_of_coverage_has_the_widths_relative_to_another_answer() -> None:
-    rows = [{"world": "w", **interval_row("wide", 0.5, 0.6, (0.4, 0.8))}]
-    rows += [{"world": "w", **interval_row("narrow", 0.5, 0.6, (0.55, 0.65))}]
-    groups = [("w", {"world": "w"})]
-    text, numbers = coverage_table(rows, groups, ("wide", "narrow"), ratios={"×": width_over("narrow")})
-    assert numbers["w, wide"]["×"] == pytest.approx(4)
-    assert numbers["w, wide"]["coverage"] == 1
-    assert numbers["w, narrow"]["coverage"] == 0
-    assert "mean |error|" in text
-
-
 # ------------------------------------------------------------------ tables
-
-
-def answered(seed: int, **more: Any) -> runs.Row:
-    """An interval about a truth of .02 that lies between −.1 and −.03 once, and then between 0 and .06."""
-    interval = (-0.1, -0.03) if seed == 0 else (0.0, 0.06)
-    answer = more.pop("answer", OURS)
-    return {"seed": seed, **interval_row(answer, 0.02, float(np.mean(interval)), interval), **more}
-
-
-def test_pairs_say_how_often_the_wrong_side_is_claimed() -> None:
-    rows = [
-        answered(seed, world="families", pair=pair, n=n)
-        for seed in range(4)
-        for pair in ("better", "equal")
-        for n in (0, N_CLOSE)
-    ]
-    section = FIGURES["pairs"].summarise(rows)
-    numbers = section.numbers["families, better, 0 checked"]
-    assert (numbers["wrong side"], numbers["called different"], numbers["coverage"]) == (0.25, 0.25, 0.75)
-    first = section.text.split("\n\n")[1].splitlines()[2]
-    assert " ".join(first.split()) == "families, better, 0 checked 75.0 ± 22.9 25.0 25.0 -0.0138 0.062 4"
-
-
-def test_checks_are_compared_with_the_rival_on_the_same_items() -> None:
-    rows = [answered(k, world="independent", n=n) for k in range(3) for n in N_CHECKED]
-    rows += [answered(1, world="independent", n=n, answer=RIVAL) for n in N_CHECKED]
-    numbers = FIGURES["checks"].summarise(rows).numbers
-    assert numbers[f"independent, 40 checked, {OURS}"]["× PPI++"] == pytest.approx((0.07 + 2 * 0.06) / 3 / 0.06)
-
-
-def test_every_section_has_runs_and_quick_ones() -> None:
-    assert all(figure.n_quick < figure.n_runs for figure in FIGURES.values())

@@ -1,14 +1,10 @@
 """The pages of figures hold what is stored and nothing else, and every command that measures is listed."""
 
-import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-import trueup
 from benchmarks import _figure_pages, figures
 from benchmarks._results import Result, code_in, hashes_of, repetitions_in, tables_in
 
@@ -37,11 +33,6 @@ def test_every_page_lists_its_outputs_once():
         if kind == "begin"
     ]
     assert sorted(blocks) == sorted((page, page) for page in figures.PAGES.values())
-
-
-def test_every_table_of_what_is_asked_stands_on_a_page_once():
-    tables = [name for text in PAGES.values() for _, kind, name, _ in figures.BLOCK.findall(text) if kind == "table"]
-    assert sorted(tables) == sorted(_figure_pages.asked_rows())
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -110,12 +101,6 @@ def test_a_stored_output_has_its_command_and_nothing_of_the_machine(name):
     assert "```" not in text
 
 
-def test_seconds_of_sections_and_paths_are_taken_off():
-    printed = "\n=== real (53 s) ===\na  1.2 s  \n/somewhere/data/x.csv\n\ntable10  (7 s)\n\n"
-    expected = "=== real ===\na  1.2 s\n$DATA/x.csv\n\ntable10\n"
-    assert figures.clean(printed, folders=[("/somewhere/data", "$DATA")]) == expected
-
-
 TABLE = """
 === speed (3 s) ===
 100 runs of each
@@ -134,17 +119,6 @@ def test_tables_of_a_text_are_read():
     with pytest.raises(KeyError, match="no row is 'third'"):
         table.cell("third", "1")
     assert repetitions_in(TABLE) == ["100 runs"]
-
-
-def test_references_are_filled_from_the_result_and_the_text():
-    text = figures.clean(TABLE) + "3 of 4 agree.\n5 of 5 agree.\n"
-    result = Result("command", {"trueup": "0"}, "here", tables=tables_in(text))
-    assert (
-        _figure_pages.filled("{1 > second > width} and {~first +(\\S+)}, {agreed}", text, result)
-        == "0.200 and 95.0, 8 of 9"
-    )
-    with pytest.raises(KeyError, match="has no"):
-        _figure_pages.filled("{~nothing (here)}", text, result)
 
 
 @pytest.mark.parametrize(
@@ -168,36 +142,6 @@ def test_what_misses_a_limit_is_set_in_bold(cell, limit, missed):
     result = Result("command", {"trueup": "0"}, "here")
     shown = _figure_pages.filled(f"{{~value (.+) :: {limit}}} as asked", f"value {cell}", result)
     assert shown == (f"**{cell}** as asked" if missed else f"{cell} as asked")
-
-
-def test_a_number_and_its_standard_error_may_stand_in_two_columns():
-    text = "=== a ===\n\nset    holds  s.e.\n----------------\nfirst   92.1   1.0\n"
-    result = Result("command", {"trueup": "0"}, "here", tables=tables_in(text))
-    assert _figure_pages.filled("{1 > first > 1 ± 2 :: at least 94}", text, result) == "92.1 ± 1.0"
-    with pytest.raises(ValueError, match="a limit is 'at least x'"):
-        _figure_pages.filled("{1 > first > 1 :: below 3}", text, result)
-
-
-def test_an_older_result_is_marked():
-    row = _figure_pages.Row("small", "what", "asked", "{~value (.+)}")
-    commands = {"small": "command"}
-    for version, mark in ((trueup.__version__, ""), ("0.0.1", " (version 0.0.1)")):
-        result = Result("command", {"trueup": version}, "here", modules={"benchmarks.rates": "other"})
-        made = _figure_pages.table_of([row], {"small": "value 7"}, {"small": result}, commands)
-        assert f"| 7{mark} |" in made
-        output = _figure_pages.output_of("command", "small.txt", result, "")
-        assert ("older" in output) == bool(mark)
-        assert "benchmarks/results/small.txt" in output
-        assert "Since then 1 of 1 modules have changed: `benchmarks.rates`." in output
-        assert "Since then" not in _figure_pages.without_marks(output)
-
-
-def test_a_picture_shows_what_was_asked_and_measured():
-    headline = _figure_pages.Headline("f", "What", "at most 5 & less", "", " s", (0, 10), (0, 5), "page")
-    drawn = _figure_pages.picture(headline, "2.5 ± 0.5", 2.5, 0.5)
-    assert "<title>What: 2.5 ± 0.5 s; asked: at most 5 &amp; less</title>" in drawn
-    assert 'cx="140.0"' in drawn  # a quarter of the scale
-    assert "M92.0 30H188.0" in drawn  # two standard errors either way
 
 
 @pytest.fixture
@@ -251,24 +195,6 @@ def test_words_about_code_are_not_code():
     )
     assert code_in(told) == code_in(bare)
     assert code_in(told.replace("+ x", "+ x + x")) != code_in(bare)
-
-
-def test_what_a_command_loads_is_recorded(tmp_path):
-    record = tmp_path / "record.json"
-    script = tmp_path / "measure.py"
-    script.write_text("import trueup.rates, benchmarks._coverage_tally", encoding="utf-8")
-    subprocess.run([sys.executable, "-m", "benchmarks._record", record, script], cwd=ROOT, check=True)
-    used = json.loads(record.read_text(encoding="utf-8"))
-    assert {"trueup", "trueup.rates", "benchmarks._coverage_tally"} <= set(used["modules"])
-    assert "numpy" not in used["modules"]
-    assert used["modules"] == hashes_of(used["modules"])
-    assert used["seeds"] is None
-
-
-def test_a_quick_run_stores_nothing(sandbox, capsys):
-    assert figures.main(["--quick"]) == 0
-    assert capsys.readouterr().out == "--quick\n"
-    assert not (sandbox / "results").exists()
 
 
 @pytest.mark.parametrize(

@@ -6,17 +6,11 @@ import numpy as np
 import pytest
 
 from benchmarks._coverage_tally import error_over_runs
-from benchmarks._judges_rate import GOLD, gate_errors, summarise_rate
+from benchmarks._judges_rate import gate_errors
 from benchmarks._judges_slices import (
-    REFITTED,
-    TOGETHER,
-    TOGETHER_SAMPLE,
-    WORLDS,
     false_discoveries,
-    summarise_slices,
     worst_by_size,
 )
-from benchmarks.judges import FIGURES
 
 
 def test_errors_of_gates_and_false_discoveries_are_counted() -> None:
@@ -45,32 +39,3 @@ def test_cases_of_one_run_are_one_for_the_standard_error() -> None:
     assert error_over_runs(held, [1, 1, 2, 2]) == pytest.approx(0.5)  # shares of 1 and 0
     assert error_over_runs(held, [1, 2, 1, 2]) == 0.0
     assert np.isnan(error_over_runs(held, [1, 1, 1, 1]))
-
-
-def test_tables_have_a_row_for_each_answer() -> None:
-    ends = {"true": 0.5, "mean": 0.5, "low": 0.4, "high": 0.6, "equal_low": 0.4, "equal_high": 0.6}
-    rows = [
-        {"world": "1 judge", "seed": 1, "answer": answer, "n_gold": n, "met": 0.5, "missed": 0.5, **ends}
-        for answer in ("trueup", "PPI++")
-        for n in GOLD
-    ]
-    assert summarise_rate(rows * 3).numbers["1 judge, 40 vetted, trueup"]["× PPI++"] == 1.0
-    world = next(iter(WORLDS))
-    about = {"world": world, "lower": True, "named": True, **ends}
-    rows = [
-        {"seed": k, "slice": k, "n_items": k, "favoured": False, "answer": answer, **about}
-        for k in range(6)
-        for answer in (TOGETHER, TOGETHER_SAMPLE, REFITTED)
-    ]
-    numbers = summarise_slices(rows).numbers
-    assert numbers[f"{world}, {TOGETHER_SAMPLE}"]["ratio"] == 1.0
-    assert "ratio" not in numbers[f"{world}, {TOGETHER}"]
-    assert numbers[f"{world}, {TOGETHER}, named"]["false_discoveries"] == 0.0
-    assert "favoured" not in numbers[f"{world}, {TOGETHER}, named"]
-    numbers = summarise_slices([{**row, "favoured": row["slice"] == 1} for row in rows]).numbers
-    assert numbers[f"{world}, {TOGETHER}, named"]["favoured"] == 1.0
-
-
-def test_every_section_has_runs_and_quick_ones() -> None:
-    assert {"rate", "slices", "clusters"} <= FIGURES.keys()
-    assert all(figure.n_quick < figure.n_runs for figure in FIGURES.values())

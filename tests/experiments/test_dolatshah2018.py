@@ -28,13 +28,6 @@ def test_a_command_prints_the_comparison(tmp_path, capsys, monkeypatch):
         main(["figure99"])
 
 
-def test_figure_10_without_the_data_is_skipped_with_a_sentence(capsys, monkeypatch, tmp_path):
-    monkeypatch.setenv("TRUEUP_DATA", str(tmp_path / "nowhere"))
-    sets.uci_table.cache_clear()
-    with pytest.raises(FileNotFoundError, match="TRUEUP_DATA"):
-        sets.real_set("heart", 0.2, np.random.default_rng(0))
-
-
 @pytest.mark.data
 def test_real_sets_have_the_sizes_of_the_paper(data_folder):
     sizes = {name: len(sets.uci_table(name)[1]) for name in sets.REAL_SETS}

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from experiments.dolatshah2018 import cleaning_figures, cleaning_runs, cleaning_sets
+from experiments.dolatshah2018 import cleaning_runs, cleaning_sets
 from experiments.dolatshah2018.__main__ import main
-from experiments.dolatshah2018.cleaning_runs import Curve, Task, completed, stored
 
 
 def test_a_mix_has_the_shares_and_rates_it_should():
@@ -30,37 +29,6 @@ def test_cleaning_leads_from_noisy_labels_towards_the_truth():
     assert len(curve.accuracy) == 16
     assert curve.accuracy[0] < ceiling - 0.03
     assert curve.accuracy[-1] == pytest.approx(ceiling)  # all labels are clean
-
-
-def test_finished_curves_are_not_made_again(tmp_path, monkeypatch):
-    made = []
-
-    def fake(task):
-        made.append(task)
-        return Curve(np.array([0.5, 0.25]), np.array([0.1, 0.2]), 0.01)
-
-    monkeypatch.setattr(cleaning_runs, "one", fake)
-    tasks = [Task("gaussian", "EMI", r, 1) for r in range(3)]
-    path = tmp_path / "new" / "curves.jsonl"
-    completed(tasks[:2], path)
-    with path.open("a", encoding="utf-8") as file:
-        file.write('{"task": {"da')  # an interrupt
-    again = completed(tasks, path)
-    assert made == tasks
-    assert list(again) == tasks
-    assert set(stored(path)) == set(tasks)
-    np.testing.assert_array_equal(stored(path)[tasks[2]].accuracy, [0.5, 0.25])
-
-
-def test_leads_are_paired_by_repetition():
-    def curve(value):
-        return Curve(np.array([value, value]), np.zeros(2), 0.0)
-
-    curves = {Task("d", "A", r, 1): curve(0.5 + 0.1 * r) for r in (1, 0, 2)}
-    curves |= {Task("d", "B", r, 1): curve(0.4 + 0.1 * r) for r in (0, 2, 1)}
-    lead, error = cleaning_figures.paired(curves, "d", "A", "B")
-    assert lead == pytest.approx(0.1)
-    assert error == pytest.approx(0, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", ["figure11", "figure12", "figure13"])

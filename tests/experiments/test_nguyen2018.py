@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import trueup as tu
-from experiments.nguyen2018 import __main__ as command
 from experiments.nguyen2018 import figures, runs
 from experiments.nguyen2018.report import checks, expected
 from experiments.nguyen2018.settings import (
@@ -112,13 +111,3 @@ def test_everything_expected_is_measured_and_can_fail(monkeypatch):
     verdicts = {c.label: c.ok for c in checks("figure8-tags", ours)}
     assert verdicts["simulated: vetted-only + random, misranked at 50%"]
     assert not verdicts["simulated: learned + separate, misranked at 50%"]
-
-
-def test_the_command_prints_and_draws(tmp_path, capsys, monkeypatch):
-    pytest.importorskip("matplotlib")
-    put_made_up(monkeypatch, 0.0)
-    assert command.main(["figure8-tags", "--quick", "--out", str(tmp_path), "--json", str(tmp_path / "all.json")]) == 0
-    shown = capsys.readouterr().out
-    assert "learned + meec" in shown
-    assert (tmp_path / "figure8-tags.png").stat().st_size > 10_000
-    assert (tmp_path / "all.json").exists()

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from experiments.su2024 import runs, tables
-from experiments.su2024.__main__ import main
 from experiments.su2024.report import Check, checks
 
 COMMANDS = [f"table{k}" for k in range(10, 16)] + [f"figure{k}" for k in range(6, 24)]
@@ -56,12 +55,3 @@ def test_four_classes_agree_with_table_13():
     ours = {"ideal": run.accuracy["ideal"]} | {f"{name}: error": value for name, value in error.items()}
     assert not wrong("table13", ours)
     assert abs(error["sampling"]) < abs(error["labeler-mean"])
-
-
-def test_a_command_saves_its_figure_and_prints_the_comparison(tmp_path, capsys):
-    pytest.importorskip("matplotlib")
-    assert main(["figure9", "--quick", "--out", str(tmp_path)]) == 0
-    assert (tmp_path / "figure9.png").stat().st_size > 10_000
-    shown = capsys.readouterr().out
-    assert "paper" in shown
-    assert "ratios: iterations" in shown

@@ -7,7 +7,6 @@ import json
 import numpy as np
 import pytest
 
-from benchmarks import _training_ionosphere as benchmark
 from experiments.su2024 import equivalence, training, training_figures
 from experiments.su2024.__main__ import main
 from experiments.su2024.report import checks, expected
@@ -31,21 +30,6 @@ def few_strengths(monkeypatch):
 @pytest.fixture
 def ionosphere(data_folder):
     return training.ionosphere()
-
-
-def test_votes_err_as_often_as_difficulty_and_fallibility_say():
-    n, fallibility = 40_000, (0.0, 0.3, 0.6)
-    truth = np.random.default_rng(1).integers(0, 2, n)
-    difficulty = np.repeat([0.0, 0.5], n // 2)
-    eta = np.array([1.0, 0.5, 1.0])
-    labels = training.su_votes(truth, difficulty, fallibility, eta, np.random.default_rng(2))
-    item, labeler, answer, _ = labels.vote_table()
-    for t, phi in enumerate(fallibility):
-        for delta in (0.0, 0.5):
-            mine = (labeler == t) & (difficulty[item] == delta)
-            wrong = (answer != truth[item])[mine].mean()
-            assert abs(wrong - (delta - delta * phi + phi) / 2) < 4 * np.sqrt(0.25 / mine.sum()), (t, delta)
-    assert abs((labeler == 1).mean() * len(item) / n - 0.5) < 0.02
 
 
 def test_estimated_area_is_the_actual_one_where_labelers_never_err():
@@ -105,16 +89,6 @@ def test_every_figure_is_drawn_and_what_is_compared_is_measured(ionosphere, few_
         assert (tmp_path / f"{name}.png").stat().st_size > 20_000
         known = [label for label in expected()[name]["limits"] if "T = 5" not in label and "T = 9" not in label]
         assert set(known) <= set(ours), name
-
-
-def test_a_penalty_is_chosen_without_truth():
-    X, truth = gaussians(240)
-    X = np.c_[X, np.random.default_rng(1).normal(size=(240, 30))]  # much to be fitted wrongly
-    actual, chosen = benchmark.choices(training.split_of(X, truth, 4), (1e-6, 0.02, 1e3), 0)
-    assert actual.shape == (3,)
-    assert list(chosen) == list(benchmark.RULES)
-    assert actual.max() - actual[chosen["votes, cross-validation"]] < 0.05
-    assert actual.max() - actual[chosen["votes, test items"]] < 0.02
 
 
 @pytest.mark.slow

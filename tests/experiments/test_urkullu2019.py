@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import trueup as tu
 from experiments.urkullu2019 import __main__ as command
 from experiments.urkullu2019 import store
-from experiments.urkullu2019.figures import FIGURES, box_plots
 from experiments.urkullu2019.report import checks, expected
 from experiments.urkullu2019.results import Results
 from experiments.urkullu2019.runs import (
@@ -21,8 +17,8 @@ from experiments.urkullu2019.runs import (
     one_run,
     swap_error,
 )
-from experiments.urkullu2019.settings import QUICK, REFERENCE, VIEWS, Design
-from experiments.urkullu2019.verdicts import Verdict, verdicts
+from experiments.urkullu2019.settings import REFERENCE, VIEWS, Design
+from experiments.urkullu2019.verdicts import verdicts
 from trueup.estimators.published.urkullu2019 import deterministic
 
 TINY = Design(cases=("average", "good"), levels=(5, 15), n_items=150, n_classifiers=8)
@@ -112,25 +108,6 @@ def test_resumed_runs_are_those_of_one_go(tmp_path, monkeypatch):
 # ---------------------------------------------------------------------- verdicts and the command
 
 
-def test_a_verdict_is_judged_by_its_gap():
-    words = [Verdict("bad", "claim", "ours", gap).holds for gap in (-1.0, 0.0, 2.9, 3.1)]
-    assert words == ["yes", "yes", "within error", "NO"]
-
-
-def test_verdicts_can_fail():
-    good = {"DGT": 0.2, "SGT": 0.085, "PGT": 0.04, "bayes": 0.04, "DGT once": 0.1}
-    _, gap = verdicts(made_up(good))
-    assert gap["all: PGT is best on average"] < -3
-    assert gap["outstanding: PGT beats the supervised, always"] < -3
-    assert gap["outstanding: DGT beats the supervised, with 27 or more: always"] > 3
-    assert gap["extreme: PGT has low quality only"] > 3
-    assert gap["average: PGT ranges from middle to high quality"] > 3  # it never comes near the middle
-    assert gap["average: SGT beats the supervised, with 15 or more: in 61.11%"] > 0  # here always
-    _, gap = verdicts(made_up({**good, "PGT": 0.3}))
-    assert gap["all: PGT is best on average"] > 3
-    assert gap["all: DGT matches PGT in no configuration"] > 3
-
-
 def test_everything_expected_is_measured():
     results = made_up(dict.fromkeys(VIEWS, 0.1))
     for name, (_, ours) in command.sections(results):
@@ -140,26 +117,3 @@ def test_everything_expected_is_measured():
         assert entry["where"]
         assert entry["tolerance_is"]
     assert set(expected()["verdicts"]["limits"]) == set(verdicts(results)[1])
-
-
-def test_the_command_prints_tables_and_saves_figures(tmp_path, capsys, monkeypatch):
-    pytest.importorskip("matplotlib")
-    small = replace(
-        QUICK, design=replace(QUICK.design, n_items=60, n_classifiers=6, levels=(15, 45)), n_runs=2, n_reference=5
-    )
-    monkeypatch.setattr(command, "QUICK", small)
-    drawn = []
-
-    def first_only(results: Results, case: str, out: Path) -> Path:
-        drawn.append(case)
-        return box_plots(results, case, out) if len(drawn) == 1 else out
-
-    monkeypatch.setattr(command, "box_plots", first_only)  # each takes a second
-    assert command.main(["--quick", "--jobs", "1", "--out", str(tmp_path)]) == 0
-    shown = capsys.readouterr().out
-    assert "0.0873" in shown
-    assert "PGT less DGT" in shown
-    assert "bad: PGT ranges from low to high quality" in shown
-    assert drawn == list(FIGURES)
-    assert list(FIGURES.values()) == [f"figure{k}" for k in range(11, 16)]
-    assert (tmp_path / "figure11.png").stat().st_size > 10_000
