@@ -8,7 +8,6 @@ from scipy import stats
 
 import trueup as tu
 from benchmarks._vetting_rivals import Sample, ppi_plus_plus
-from trueup.exceptions import InvalidParameter
 
 
 def world(seed, n=300, together=0.0):
@@ -80,13 +79,6 @@ def test_intervals_hold_though_the_crowd_errs_together(estimator, strategy):
     assert held >= stats.binom.ppf(0.002, n, 0.93)
 
 
-def test_too_few_answers_are_one_sentence():
-    truth, labels, predictions = world(0)
-    test = vetted(tu.ActiveTest(predictions, labels, estimator="lure", strategy="random"), truth, 1)
-    with pytest.raises(InvalidParameter, match="at least 2 answers that count are needed for this estimator, got 1"):
-        test.estimate()
-
-
 def test_a_difference_uses_the_same_items_for_both():
     """Two systems that agree on nearly all items: their difference is much surer than either."""
     truth, labels, predictions = world(4, n=1000)
@@ -95,32 +87,6 @@ def test_a_difference_uses_the_same_items_for_both():
     test = tu.ActiveTest({"a": predictions, "b": other}, labels, estimator="lure", strategy="random")
     vetted(test, truth, 200)
     assert test.difference("a", "b").std < 0.5 * test.estimate("a").std
-
-
-def test_what_the_learned_estimator_believes_is_what_the_strategy_sees():
-    rng = np.random.default_rng(0)
-    truth, labels, _ = world(5)
-    scores = truth + rng.normal(size=len(truth))
-    learned = tu.ActiveTest(scores, labels, metric="auc", estimator="learned", strategy="uncertainty")
-    other = tu.ActiveTest(scores, labels, metric="auc", estimator="rectified", strategy="uncertainty")
-    some = {k: int(truth[k]) for k in range(40)}
-    learned.tell(some)
-    other.tell(some)
-    from trueup.active import learned_probabilities
-
-    expected = learned_probabilities(learned.pool.noisy, scores, learned.progress.vetted, learned.progress.truth == 1)
-    np.testing.assert_allclose(learned.state.probabilities[:, 1], expected)
-    assert np.abs(learned.state.probabilities - other.state.probabilities).max() > 0.05
-
-
-def test_the_same_answer_from_another_expert_changes_no_number():
-    truth, labels, predictions = world(7)
-    test = vetted(tu.ActiveTest(predictions, labels, random_state=0), truth, 30)
-    before = test.estimate().interval(0.95)
-    item = next(iter(test.log)).item
-    test.tell({item: int(truth[item])}, who="somebody else")
-    assert len(test.log) == 61
-    assert test.estimate().interval(0.95) == before
 
 
 @pytest.mark.parametrize(

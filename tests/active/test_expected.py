@@ -69,12 +69,6 @@ def test_average_precision_is_the_mean_over_all_truths(seed, tied, n_positives):
     assert found == pytest.approx(mean_ap(p, scores, n_positives), abs=1e-10)
 
 
-def test_average_precision_without_vetted_items_is_that_given_a_positive():
-    p = np.full(5, 0.05)  # four draws in five have no positive at all
-    scores = np.arange(5.0)
-    assert expected_average_precision(p, scores) == pytest.approx(mean_ap(p, scores), abs=1e-10)
-
-
 @pytest.mark.parametrize("share", [0.05, 0.3, 0.9])  # few and many expected positives: two rules of integration
 def test_long_lists_against_exact_integration_of_the_polynomial(share):
     rng = np.random.default_rng(3)
@@ -90,15 +84,6 @@ def test_long_lists_against_exact_integration_of_the_polynomial(share):
         exact += weight * np.exp(np.log(base).sum()) / t * precision_sum(p * t / base, ranked)
     exact /= 1 - np.prod(1 - p)
     assert expected_average_precision(p, scores) == pytest.approx(exact, abs=1e-9)
-
-
-def test_second_order_is_near_and_the_plain_ratio_is_farther():
-    p, scores = some_list(1, n=60, n_vetted=10)
-    exact = expected_average_precision(p, scores)
-    second = expected_average_precision(p, scores, method="second-order")
-    ratio = precision_sum(p, RankedList.of(scores)) / p.sum()
-    assert abs(second - exact) < 5e-4
-    assert abs(second - exact) < abs(ratio - exact) / 5
 
 
 def test_no_positive_possible_is_undefined():
@@ -127,27 +112,6 @@ def test_expected_change_of_precision_at_k_by_enumeration(tied):
         forced = [expected_precision_at_k(np.where(np.arange(len(p)) == j, z, p), scores, k=3) for z in (0, 1)]
         changes.append((1 - p[j]) * abs(forced[0] - now) + p[j] * abs(forced[1] - now))
     assert expected_change(p, precision_at_k_slopes(scores, k=3)) == pytest.approx(changes, abs=1e-12)
-
-
-def test_slopes_with_unknown_positives_are_the_derivative_of_the_ratio():
-    p, scores = some_list(2, tied=True, n_vetted=0)
-    ranked, step = RankedList.of(scores), 1e-6
-    numerical = []
-    for j in range(len(p)):
-        up, down = (np.where(np.arange(len(p)) == j, p + sign * step, p) for sign in (1, -1))
-        ratios = [precision_sum(q, ranked) / q.sum() for q in (up, down)]
-        numerical.append((ratios[0] - ratios[1]) / (2 * step))
-    assert average_precision_slopes(p, scores) == pytest.approx(numerical, abs=1e-8)
-
-
-def test_equation_12_as_printed():
-    p = np.array([0.5, 1.0, 0.4, 0.3])
-    scores = np.array([4.0, 3.0, 2.0, 1.0])
-    vetted = np.array([False, True, False, False])
-    # r is the share of unvetted items above, of the place: 0/1, -, 1/3, 2/4
-    expected = [0.0, 0.0, 1 / 3 * 0.4 * 0.6 / 2.0, 2 / 4 * 0.3 * 0.7 / 2.0]
-    assert paper_change(p, scores, vetted, n_positives=2.0) == pytest.approx(expected)
-    assert paper_change(p, scores, vetted) == pytest.approx(np.array(expected) * 2.0 / p.sum())
 
 
 @pytest.mark.parametrize(

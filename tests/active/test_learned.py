@@ -80,19 +80,6 @@ def test_categories_have_rates_of_their_own_and_lean_on_each_other():
     assert rates.sum(axis=2) == pytest.approx(np.ones((3, 2)))
 
 
-def test_categories_shift_the_chance_of_positives():
-    rng = np.random.default_rng(4)
-    n = 2000
-    categories = rng.integers(0, 2, n)
-    scores = rng.normal(size=n)
-    truth = (rng.random(n) < np.where(categories == 0, 0.1, 0.8)).astype(int)
-    noisy = rng.integers(0, 2, n)  # labels that say nothing
-    vetted = rng.random(n) < 0.5
-    found = learned_probabilities(noisy, scores, vetted, truth, categories=categories)
-    means = [found[~vetted & (categories == c)].mean() for c in (0, 1)]
-    assert means == pytest.approx([0.1, 0.8], abs=0.06)
-
-
 @pytest.mark.parametrize("case", ["nothing vetted", "one class vetted", "one class at all"])
 def test_there_is_an_answer_from_the_start(case):
     noisy, scores, vetted, truth, _ = tagging(5, n=200, n_vetted=20)
@@ -109,14 +96,6 @@ def test_there_is_an_answer_from_the_start(case):
     assert found[rest].max() < 1
     if case != "one class at all":
         assert found[rest & (noisy == 1)].min() > found[rest & (noisy == 0)].mean()
-
-
-def test_what_was_not_vetted_is_not_looked_at():
-    noisy, scores, vetted, truth, _ = tagging(6, n=300, n_vetted=100)
-    other = np.where(vetted, truth, 1 - truth)
-    assert learned_probabilities(noisy, scores, vetted, truth) == pytest.approx(
-        learned_probabilities(noisy, scores, vetted, other), abs=0
-    )
 
 
 @pytest.mark.parametrize(

@@ -8,26 +8,11 @@ import pytest
 import trueup as tu
 from benchmarks._vetting_rare import make_pool
 from benchmarks._vetting_rivals import lure, oasis, value_of
-from trueup.active.influence import raw_deviations
 
 
 @pytest.fixture(scope="module")
 def pool():
     return make_pool(1, shared=0.7)
-
-
-@pytest.mark.parametrize(("name", "alpha"), [("recall", 0.0), ("f1", 0.5), ("precision", 1.0)])
-def test_raw_deviations_are_those_of_importance_sampling(pool, name, alpha):
-    """Marchant and Rubinstein (2017), equation 6, with the current guess of the measure."""
-    test = tu.ActiveTest(pool.predicted, pool.labels, metric=name)
-    assert test.pool.is_ratio
-    p, said = test.pool.prior[:, 1], pool.predicted
-    value = (p * said).sum() / (alpha * said.sum() + (1 - alpha) * p.sum())
-    if_said = np.sqrt(alpha**2 * value**2 * (1 - p) + (1 - value) ** 2 * p)
-    expected = np.where(said == 1, if_said, (1 - alpha) * value * np.sqrt(p))
-    deviations = raw_deviations(test.pool, test.pool.prior)
-    np.testing.assert_allclose(deviations / deviations.sum(), expected / expected.sum(), atol=1e-6)
-    assert not tu.ActiveTest(pool.predicted, pool.labels, metric="accuracy").pool.is_ratio
 
 
 def test_recall_of_a_rare_class_is_near_after_a_hundred_answers():

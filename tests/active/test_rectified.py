@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import trueup as tu
-from trueup.active import effective_number, lure_weights
+from trueup.active import lure_weights
 from trueup.active.rectified import weighted_answers
 
 VALUES = np.array([0.0, 1.0, 4.0, -2.0, 7.0])
@@ -43,22 +43,6 @@ def test_lure_is_unbiased_over_all_sequences(n_drawn):
     assert expected == pytest.approx(VALUES.mean())
 
 
-def test_effective_number():
-    assert effective_number([2.0, 2.0, 2.0]) == pytest.approx(3.0)
-    assert effective_number([1.0, 0.0]) == pytest.approx(1.0)
-    assert effective_number([]) == 0.0
-
-
-def test_items_chosen_before_the_draws_do_not_move_their_places():
-    truth, labels, predictions = world(0)
-    chosen = tu.ActiveTest(predictions, labels, strategy="uncertainty")
-    chosen.tell({item: int(truth[item]) for item in chosen.ask(150)})
-    test = tu.ActiveTest.from_json(chosen.to_json(), predictions, labels, strategy="random")
-    test.tell({item: int(truth[item]) for item in test.ask(30)})
-    np.testing.assert_allclose(weighted_answers(test.pool, test.progress).weights, 1.0)
-    assert any("may not hold" in sentence for sentence in test.warnings)
-
-
 def test_weights_are_those_of_the_log():
     """The formula, item by item from the chances in the log: of all of a batch but one that was passed."""
     truth, labels, predictions = world(1)
@@ -87,23 +71,6 @@ def test_vetted_only_is_jeffreys_for_accuracy():
     assert estimate.mean == pytest.approx(exact.mean(), abs=4 * exact.std() / np.sqrt(1000))
     np.testing.assert_allclose(estimate.interval(0.95, kind="equal"), exact.interval(0.95), atol=0.02)
     assert stats.kstest(estimate.draws(1000, random_state=0), exact.cdf).pvalue > 1e-3
-
-
-@pytest.mark.parametrize("metric", ["accuracy", "macro_f1"])
-def test_vetted_only_leaves_no_doubt_of_what_was_vetted(metric):
-    """99 of 100 items vetted, and of a pool with gold and told items: what is left moves the metric by a hundredth."""
-    truth, labels, predictions = world(2, n=100)
-    for told, gold in (((), {}), (range(10, 40), {k: int(truth[k]) for k in range(10)})):
-        known = labels.with_gold(gold) if gold else labels
-        test = tu.ActiveTest(
-            predictions, known, metric=metric, strategy="random", estimator="vetted-only", noise="majority"
-        )
-        if told:
-            test.tell({k: int(truth[k]) for k in told})
-        test.tell({item: int(truth[item]) for item in test.ask(99 - len(told) - len(gold))})
-        low, high = test.estimate().interval(0.95)
-        assert low - 0.01 <= test.pool.metric(np.histogram2d(truth, predictions, bins=2)[0]) <= high + 0.01
-        assert 0 < high - low < 0.03
 
 
 def test_vetted_only_of_half_a_pool_holds_as_often_as_it_says():

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from scipy import stats
 
 import trueup as tu
 from trueup.active import NONE_OF_THESE
-from trueup.active.estimators import UndecidedEstimate
 from trueup.active.session import anytime_bound
 from trueup.exceptions import InvalidParameter
 
@@ -66,16 +62,6 @@ def test_answers_ahead_of_the_draws_wait_and_change_nothing(world):
     np.testing.assert_array_equal(in_order._estimated().values, test._estimated().values)
 
 
-def test_neither_history_nor_a_rule_looks_ahead(world):
-    test = world.test(half_width=0.45)
-    items = list(test.ask(60))
-    world.tell(test, items[1:])
-    assert test.finished is None
-    assert {row["mean"] for row in test.history(every=20)} == {test.estimate().mean}
-    world.tell(test, items[:1])
-    assert "at most 0.45" in test.finished
-
-
 # ---------------------------------------------------------------------- no answer
 
 
@@ -118,35 +104,6 @@ def test_undecided_draws_bound_every_estimator_and_difference(world, estimator):
     assert high >= inner[1]
 
 
-def test_the_interval_of_undecided_draws_has_as_much_on_either_side(world):
-    test = world.test(estimator="lure")
-    items = list(test.ask(50))
-    test.skip(items[:8])
-    world.tell(test, items[8:])
-    for estimate in (test.estimate(), test.difference("good", "fair")):
-        assert isinstance(estimate, UndecidedEstimate)
-        assert estimate.interval(0.9) == estimate.interval(0.9, kind="equal")
-    assert not isinstance(world.test().estimate(), UndecidedEstimate)
-
-
-def test_undecided_draws_hold_at_both_ends_though_one_is_wider():
-    """Imbens and Manski: the interval holds if the truth is at either end, also where that end is less certain."""
-    places = (np.arange(20_000) + 0.5) / 20_000
-    low, high = stats.norm(0.4, 0.04), stats.norm(0.8, 0.01)
-    ends = UndecidedEstimate(np.concatenate([low.ppf(places), high.ppf(places)])).interval(0.95)
-    # An estimate of the lower end lies around the truth as the truth does around it.
-    assert low.cdf(2 * 0.4 - ends[0]) == pytest.approx(0.95, abs=0.001)
-    assert high.cdf(ends[1]) == pytest.approx(0.95, abs=0.001)
-
-
-def test_a_number_without_an_interval_stays_one(world):
-    test = world.test(estimator="naive")
-    items = list(test.ask(20))
-    test.skip(items[:3])
-    world.tell(test, items[3:])
-    assert np.isnan(test.estimate().interval(0.95)).all()
-
-
 def test_later_comes_back_and_nothing_drops_out(world):
     test = world.test(overlap=0, checks=0)
     (item,) = test.ask(who="ann")
@@ -182,32 +139,6 @@ def test_the_system_is_wrong_where_it_is_none_of_these(estimator, names):
     assert back.estimate().mean == test.estimate().mean
 
 
-def test_some_of_none_of_these_lower_the_estimate(world):
-    names = World(n_classes=3, names=["ant", "bee", "cat"])
-    values = []
-    for outside in (0, 15):
-        test = names.test()
-        items = list(test.ask(60))
-        names.tell(test, items[outside:])
-        test.tell(dict.fromkeys(items[:outside], NONE_OF_THESE))
-        values.append(test.estimate().mean)
-        assert len(test.ask(5)) == 5
-    assert values[1] < values[0] - 0.15
-
-
-def test_scores_take_none_of_these_for_not_positive(world):
-    rng = np.random.default_rng(0)
-    scores = np.array(world.truth) + rng.normal(size=N)
-    test = tu.ActiveTest(scores, world.labels, metric="auc", noise="majority", strategy="random")
-    items = list(test.ask(N))
-    negative = [item for item in items if not world.truth[item]]
-    world.tell(test, [item for item in items if world.truth[item]])
-    test.tell(dict.fromkeys(negative, NONE_OF_THESE))
-    plain = tu.ActiveTest(scores, world.labels, metric="auc", noise="majority", strategy="random")
-    world.tell(plain, plain.ask(N))
-    assert test.estimate().mean == pytest.approx(plain.estimate().mean)
-
-
 # ---------------------------------------------------------------------- swayed answers
 
 
@@ -227,18 +158,6 @@ def test_answers_in_sight_of_the_prediction_are_kept_out(world):
     assert np.ptp(open_session.estimate().interval(0.95)) > 0.9
     with pytest.raises(InvalidParameter, match="answers"):
         test.estimate(answers="some")
-
-
-def test_a_correction_in_sight_of_the_estimate_is_marked(world):
-    test = world.test()
-    items = list(test.ask(60))
-    world.tell(test, items, who="ann")
-    before = test.estimate().mean
-    wrong = {item: 1 - world.truth[item] for item in items[:6]}
-    test.tell(wrong, who="owner", correct=True, saw_estimate=True)
-    assert test.estimate().mean == before
-    assert test.estimate(answers="all").mean != before
-    assert test.status().corrected == 6
 
 
 # ---------------------------------------------------------------------- several experts
@@ -282,29 +201,6 @@ def test_the_budget_counts_second_opinions_and_is_never_overspent(world, experts
         world.tell(test, test.ask(3, who=who), who=who)
     assert test.n_paid == 40
     assert test.finished == "The budget of 40 answers is spent."
-
-
-def test_who_comes_alone_after_two_is_not_kept_waiting(world):
-    test = world.test(budget=40, overlap=0.5)
-    world.tell(test, test.ask(2, who="ann"), who="ann")
-    world.tell(test, test.ask(2, who="bob"), who="bob")
-    for _ in range(40):
-        if test.finished is None:
-            world.tell(test, test.ask(2, who="ann"), who="ann")
-    assert "that another look at an item waits for" in test.finished
-
-
-def test_an_expert_never_gets_their_own_item_as_a_second_opinion(world):
-    test = world.test(checks=0, overlap=1.0)
-    seen = {"ann": set(), "bob": set(), "eve": set()}
-    for turn in range(24):
-        who = list(seen)[turn % 3]
-        asked = test.ask(3, who=who)
-        assert not seen[who] & set(asked)
-        seen[who] |= set(asked)
-        world.tell(test, asked, who=who)
-    assert test.status().agreement.n > 20
-    assert test.status().agreement.count == test.status().agreement.n
 
 
 def test_known_items_are_asked_silently_and_stay_what_they_are(world):
@@ -355,15 +251,3 @@ def test_an_order_stops_on_what_holds_at_every_look(world):
     surest = world.test(prob_better=1.0)
     world.tell(surest, surest.ask(15))
     assert surest.finished is None
-
-
-def test_counting_is_a_function_of_the_log(world):
-    """The same answers in another order of arrival come to the same estimate."""
-    test, other = world.test(), world.test()
-    items = list(test.ask(50))
-    other.ask(50)
-    world.tell(test, items, who="ann")
-    world.tell(other, items[::-1], who="ann")
-    assert test.estimate().mean == other.estimate().mean
-    swapped = replace(test.log[-1], who="bob")
-    assert test.replay([*test.log[:-1], swapped]).estimate().mean == test.estimate().mean

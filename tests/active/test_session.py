@@ -8,17 +8,13 @@ import numpy as np
 import pytest
 
 import trueup as tu
-from trueup.active import ESTIMATORS, STRATEGIES, Event, get_strategy
-from trueup.exceptions import InvalidParameter, TrueupError
+from trueup.active import ESTIMATORS, STRATEGIES, Event
+from trueup.exceptions import InvalidParameter
 
 N = 60
 COUNTED = ("accuracy", "error_rate", "precision", "recall", "f1")
 DESIGN_BASED = ("ppi++", "lure")
 SCORED = ("auc", "average_precision", "precision@5")
-
-
-def share_right(y_true, y_pred):
-    return float(np.mean(np.asarray(y_true) == np.asarray(y_pred)))
 
 
 class World:
@@ -85,13 +81,6 @@ def test_cycle(world):
     assert "5 of 60" in repr(test)
 
 
-def test_more_is_asked_than_there_is(world):
-    test = world.test()
-    assert len(test.ask(1000)) == N
-    assert len(test.ask(1)) == 0
-    assert test.finished == "Every item is vetted, waiting or passed."
-
-
 @pytest.mark.parametrize("strategy", ["propensity", "random", "uncertainty"])
 def test_replay_and_json_are_bit_for_bit(world, strategy):
     test = world.test(
@@ -110,38 +99,6 @@ def test_replay_and_json_are_bit_for_bit(world, strategy):
     assert back.to_json() == test.to_json()
 
 
-def test_json_keeps_categories_positive_and_options(world):
-    categories = [f"c{k % 3}" for k in range(N)]
-    test = world.test(metric="precision", categories=categories, positive=0, strategy="propensity", floor=0.25)
-    world.answer(test, 15)
-    same(test, tu.ActiveTest.from_json(test.to_json(), world.classes["s0"], world.labels))
-    changed = tu.ActiveTest.from_json(test.to_json(), world.classes["s0"], world.labels, strategy="random")
-    assert changed.strategy == "random"
-    assert changed.options == {}
-    assert changed.log == test.log
-
-
-def test_strategies_and_estimators_are_taken_as_objects(world):
-    test = world.test(strategy=get_strategy("propensity", floor=0.25), estimator=ESTIMATORS["lure"]())
-    by_name = world.test(strategy="propensity", floor=0.25, estimator="lure")
-    assert list(world.answer(test, 15)) == list(world.answer(by_name, 15))
-    assert (test.strategy, test.estimator) == ("propensity", "lure")
-    assert test.estimate().mean == by_name.estimate().mean
-    back = tu.ActiveTest.from_json(test.to_json(), world.classes["s0"], world.labels)
-    assert back._strategy == test._strategy, "the options of an object are written too"
-    same(test, back)
-    with pytest.raises(InvalidParameter, match="has its options already"):
-        world.test(strategy=get_strategy("propensity"), floor=0.25)
-
-
-def test_json_of_a_function_asks_for_it_again(world):
-    test = world.test(metric=share_right)
-    world.answer(test, 12)
-    with pytest.raises(TrueupError):
-        tu.ActiveTest.from_json(test.to_json(), world.classes["s0"], world.labels)
-    same(test, tu.ActiveTest.from_json(test.to_json(), world.classes["s0"], world.labels, metric=share_right))
-
-
 def test_json_keeps_a_noise_model_or_asks_for_it_again(world):
     test = world.test(noise=tu.noise.SoftTruth(shape=1.4))
     world.answer(test, 12)
@@ -153,30 +110,6 @@ def test_json_keeps_a_noise_model_or_asks_for_it_again(world):
     with pytest.raises(InvalidParameter, match=r"a noise that text cannot hold.* pass `noise=…` to from_json"):
         tu.ActiveTest.from_json(text, world.classes["s0"], world.labels)
     assert tu.ActiveTest.from_json(text, world.classes["s0"], world.labels, noise=known).noise is known
-
-
-def test_a_generator_is_turned_into_a_seed(world):
-    test = world.test(random_state=np.random.default_rng(5))
-    world.answer(test, 5)
-    assert isinstance(test.seed, int)
-    same(test, tu.ActiveTest.from_json(test.to_json(), world.classes["s0"], world.labels))
-
-
-def test_restart(world):
-    test = world.test(strategy="random", random_state=3)
-    first = world.answer(test, 10)
-    log = test.log
-    again, other = test.restart(random_state=3), test.restart(random_state=4)
-    assert again.log == ()
-    assert again.n_vetted == 0
-    assert again.pool is test.pool
-    assert list(again.ask(10)) == list(first) != list(other.ask(10))
-    assert test.log == log, "the old session is left alone"
-    fresh = world.test(strategy="random", random_state=4)
-    assert fresh.ask(10).details == test.restart(random_state=4).ask(10).details
-    assert test.restart().seed != test.restart().seed
-    with pytest.raises(InvalidParameter, match="random_state"):
-        test.restart(random_state=-1)
 
 
 def test_history_is_what_was_estimated_then(world):
@@ -207,18 +140,6 @@ def test_old_names_work_for_one_more_version_and_say_so(world):
 
 
 # ---------------------------------------------------------------------- experts
-
-
-def test_experts_who_agree_are_both_in_the_log(world):
-    test = world.test()
-    (item,) = test.ask()
-    for who in ("ann", "bob", "ann"):
-        test.tell({item: int(world.truth[item])}, who=who)
-    assert [event.who for event in test.log if event.kind == "tell"] == ["ann", "bob"]
-    assert test.n_vetted == 1
-    chances = {event.propensity for event in test.log}
-    assert len(chances) == 1
-    assert None not in chances
 
 
 def test_an_answer_is_changed_only_on_purpose(world):
@@ -255,15 +176,6 @@ def test_a_pass_is_not_asked_again_and_can_be_answered(world):
 
 
 # ---------------------------------------------------------------------- when to stop
-
-
-def test_budget(world):
-    test = world.test(budget=7)
-    assert len(world.answer(test, 5)) == 5
-    assert test.finished is None
-    assert len(world.answer(test, 5)) == 2
-    assert test.finished == "The budget of 7 answers is spent."
-    assert len(test.ask()) == 0
 
 
 def test_half_width(world):
@@ -359,15 +271,6 @@ def test_systems(world):
         test.estimate("x")
 
 
-def test_undefined_draws_say_nothing_of_the_order(world):
-    """A system that never says positive has no precision: there is no ground to put it before or behind."""
-    systems = {"never": np.zeros(N, dtype=int), "some": world.classes["s0"]}
-    test = tu.ActiveTest(systems, world.labels, metric="precision")
-    world.answer(test, 12)
-    assert test.prob_order("never", "some") + test.prob_order("some", "never") == pytest.approx(1.0)
-    assert sorted(test.ranking) == ["never", "some"]
-
-
 @pytest.mark.parametrize("metric", ["accuracy", "average_precision"])
 @pytest.mark.parametrize("strategy", ["stratified", "propensity"])
 def test_categories_are_the_mean_of_sessions(world, metric, strategy):
@@ -394,18 +297,6 @@ def test_names_do_not_matter(world):
     assert [int(item[-2:]) for item in asked] == list(world.answer(plain, 15))
     assert test.estimate().mean == plain.estimate().mean
     same(test, test.replay(test.to_json()))
-
-
-@pytest.mark.parametrize("metric", ["accuracy", "macro_f1", "log_loss"])
-def test_three_classes(metric):
-    world = World(1, n_classes=3)
-    test = world.test(metric=metric)
-    world.answer(test, 15)
-    low, high = test.estimate().interval(0.95)
-    assert low < high
-    same(test, tu.ActiveTest.from_json(test.to_json(), world.outputs(metric)["s0"], world.labels))
-    world.answer(test, N)
-    assert np.ptp(test.estimate().interval(0.95)) == 0.0
 
 
 @pytest.mark.parametrize(
@@ -507,29 +398,3 @@ def test_bad_calls_leave_the_session_alone(world, call, words):
     with pytest.raises(InvalidParameter, match=words):
         call(test)
     assert test.log == ()
-
-
-def test_equal_names_are_written_as_the_labels_write_them(world):
-    test = world.test()
-    test.tell({np.int64(3): np.int64(1), 4.0: True})
-    assert [(type(event.item), type(event.truth)) for event in test.log] == [(int, int)] * 2
-    same(test, test.replay(test.to_json()))
-
-
-def test_one_category_is_that_of_a_session_of_its_own_when_all_is_vetted():
-    rng = np.random.default_rng(5)
-    truth = rng.integers(0, 2, 60)
-    votes = np.where(rng.random((60, 3)) < 0.8, truth[:, None], 1 - truth[:, None])
-    labels = tu.Labels.from_matrix(votes, classes=[0, 1])
-    predictions = np.where(rng.random(60) < 0.7, truth, 1 - truth)
-    names = np.where(np.arange(60) % 3 == 0, "cats", "dogs").tolist()
-    test = tu.ActiveTest(predictions, labels, categories=names, strategy="random")
-    test.tell({k: int(y) for k, y in enumerate(truth)})
-    by_name = {name: (predictions == truth)[np.array(names) == name].mean() for name in ("cats", "dogs")}
-    for name, value in by_name.items():
-        assert test.estimate(category=name).mean == pytest.approx(value)
-    assert test.estimate().mean == pytest.approx(np.mean(list(by_name.values())))
-    again = tu.ActiveTest.from_json(test.to_json(), predictions, labels)
-    assert again.estimate(category="cats").mean == pytest.approx(by_name["cats"])
-    with pytest.raises(InvalidParameter, match="there is no category 'cows'"):
-        test.estimate(category="cows")

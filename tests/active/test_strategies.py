@@ -11,15 +11,14 @@ from sklearn.metrics import f1_score
 import trueup as tu
 from trueup.active.influence import expected_change, expected_counts, influence, paper_change, positive_slopes
 from trueup.active.pool import Pool, State
-from trueup.active.strategies import STRATEGIES, Propensity, get_strategy
-from trueup.exceptions import InvalidParameter, InvalidPredictions
+from trueup.active.strategies import get_strategy
+from trueup.exceptions import InvalidParameter
 from trueup.metrics import Metric, get_metric
 
 N = 24
 COUNTS = ["accuracy", "error", "precision", "recall", "f1", "f2", "specificity", "balanced_accuracy", "mcc", "kappa"]
 SCORES = ["precision@5", "recall@5", "average_precision", "auc", "ndcg", "ndcg@7", "partial_auc@0.3"]
 TABLES = ["log_loss", "brier", "auc_ovr"]
-RANDOM = ["random", "stratified", "propensity", "separate"]
 
 
 def metric_of(name, n_classes=2):
@@ -156,15 +155,6 @@ def test_influence_on_rankings_by_force(name, tied):
     assert found.effects == pytest.approx(slopes_by_force(value, state.probabilities), abs=1e-6)
 
 
-@pytest.mark.parametrize("name", ["partial_auc@0.3", "auc_ovr", "auc_ovo"])
-def test_influence_on_other_rankings_is_near_that_of_weighted_lists(name):
-    state = some_state(name, seed=3, n=100, n_vetted=20, n_classes=2 if name.startswith("partial") else 3)
-    found = influence(state.pool, state.probabilities)
-    forced = slopes_by_force(lambda p: plug_in(state.pool, p), state.probabilities)
-    assert np.corrcoef(found.effects.ravel(), forced.ravel())[0, 1] > 0.95
-    assert found.value == pytest.approx(plug_in(state.pool, state.probabilities), abs=0.02)
-
-
 def test_influence_on_any_function_is_near_that_on_the_same_metric_of_counts():
     mine = Metric("my_f1", lambda y, p: f1_score(y, p), needs="labels", bounds=(0.0, 1.0))
     of_function = some_state(mine, seed=4, n=400)
@@ -208,25 +198,6 @@ def test_categories_are_lists_of_their_own(name):
     assert found.value == pytest.approx(np.mean(values))
 
 
-def test_a_class_that_hardly_occurs_does_not_swamp_the_others():
-    state = some_state("balanced_accuracy", n_classes=3, n=50, n_vetted=0)
-    p = state.probabilities.copy()
-    p[:, 2] = 0.0
-    p[0, 2] = 1e-9
-    p /= p.sum(axis=1, keepdims=True)
-    found = influence(state.pool, p)
-    assert np.abs(found.effects).max() <= 1.0
-    assert np.sqrt(found.variance(p))[0] < np.sqrt(found.variance(p)).max()
-
-
-def test_an_item_without_a_prediction_moves_nothing():
-    state = some_state("f1")
-    codes = state.pool.aligned.codes.copy()
-    codes[0, 3] = -1
-    pool = replace(state.pool, aligned=replace(state.pool.aligned, codes=codes))
-    assert not influence(pool, state.probabilities).effects[3].any()
-
-
 # ---------------------------------------------------------------------------------------------------- strategies
 
 
@@ -239,27 +210,6 @@ def test_no_chance_is_below_the_floor(name, floor):
     # Items below the top five matter for nothing: only the even tenth of the floor reaches them.
     assert least == pytest.approx(0.1 * floor / state.available.sum())
     assert get_strategy(name, floor=floor).propensities(some_state("accuracy", seed=9, n_systems=2)).max() < 1
-
-
-@pytest.mark.parametrize("floor", [0.1, 0.5])
-def test_the_floor_of_accuracy_is_even_and_that_of_precision_is_what_was_found(floor):
-    even = some_state("accuracy", seed=9)
-    chances = get_strategy("propensity", floor=floor).propensities(even)[even.available]
-    assert chances.min() >= floor / even.available.sum() * (1 - 1e-9)
-    state = some_state("precision", seed=9)
-    chances = get_strategy("propensity", floor=floor).propensities(state)
-    found = (state.pool.aligned.codes[0] == state.pool.positive) & state.available
-    assert chances[~found & state.available] == pytest.approx(0.1 * floor / state.available.sum())
-    assert chances[found].min() >= 0.9 * floor / found.sum() * (1 - 1e-9)
-
-
-def test_chances_are_even_where_nothing_is_uncertain():
-    state = some_state("accuracy")
-    certain = np.eye(2)[state.probabilities.argmax(axis=1)]
-    rounding = np.where(certain > 0, 1.0, 1e-17 * np.arange(len(certain))[:, None])  # as another processor may leave it
-    for probabilities in (certain, rounding):
-        chances = get_strategy("propensity").propensities(replace(state, probabilities=probabilities))
-        assert chances[state.available] == pytest.approx(1 / state.available.sum())
 
 
 def test_propensity_minimises_the_variance_of_an_inverse_propensity_sum():
@@ -315,20 +265,6 @@ def test_meec_paper_is_equations_11_and_12():
         get_strategy("meec-paper").scores(some_state("accuracy"))
 
 
-def test_meec_is_the_mean_over_systems_and_positives_can_be_given_by_category():
-    both = some_state("average_precision", seed=13, n_systems=2, categories=np.arange(N) % 2)
-    strategy = get_strategy("meec", n_positives=[3, 8])
-    alone = []
-    for k in range(2):
-        aligned = replace(
-            both.pool.aligned, systems=both.pool.aligned.systems[k : k + 1], scores=both.pool.aligned.scores[k : k + 1]
-        )
-        alone.append(strategy.scores(replace(both, pool=replace(both.pool, aligned=aligned))))
-    assert strategy.scores(both) == pytest.approx((alone[0] + alone[1]) / 2)
-    tripled = get_strategy("meec", n_positives=[9, 24]).scores(both)
-    assert strategy.scores(both) == pytest.approx(3 * tripled)
-
-
 def test_most_confident_mistake_goes_down_the_list_of_negatives():
     state = some_state("average_precision", seed=14)
     scores = get_strategy("most-confident-mistake").scores(state)
@@ -336,28 +272,6 @@ def test_most_confident_mistake_goes_down_the_list_of_negatives():
     expected = sorted(np.flatnonzero(negative), key=lambda j: -state.pool.aligned.scores[0, j])
     assert np.argsort(-scores)[: negative.sum()].tolist() == expected
     assert scores[negative].min() > scores[state.available & ~negative].max()
-
-
-def test_most_confident_mistake_of_classes():
-    state = some_state("accuracy", seed=15, n_classes=3)
-    scores = get_strategy("most-confident-mistake").scores(state)
-    said, sure = state.pool.aligned.codes[0], state.pool.aligned.probabilities[0].max(axis=1)
-    wrong = (said != state.probabilities.argmax(axis=1)) & state.available
-    assert np.argsort(-scores)[: wrong.sum()].tolist() == sorted(np.flatnonzero(wrong), key=lambda j: -sure[j])
-    hard = replace(
-        state, pool=replace(state.pool, aligned=replace(state.pool.aligned, probabilities=None, scores=None))
-    )
-    found = get_strategy("most-confident-mistake").scores(hard)
-    doubted = 1 - state.probabilities[np.arange(N), said]
-    assert np.argsort(-found)[: wrong.sum()].tolist() == sorted(np.flatnonzero(wrong), key=lambda j: -doubted[j])
-
-
-def test_uncertainty_is_the_entropy():
-    state = some_state("accuracy", n_classes=3)
-    p = state.probabilities
-    with np.errstate(divide="ignore", invalid="ignore"):
-        entropy = -np.nansum(p * np.log(p), axis=1)
-    assert get_strategy("uncertainty").scores(state) == pytest.approx(np.where(state.available, entropy, 0.0))
 
 
 def test_separate_looks_where_two_systems_differ():
@@ -368,28 +282,6 @@ def test_separate_looks_where_two_systems_differ():
     even = 0.1 * 0.2 / state.available.sum()
     assert chances[same & state.available] == pytest.approx(even, rel=1e-6)
     assert (chances[differ] > even).all()
-
-
-@pytest.mark.parametrize(("metric", "sign"), [("accuracy", 1), ("error", -1)])
-def test_separate_takes_the_two_best(metric, sign):
-    state = some_state(metric, seed=18, n_systems=4)
-    values = [sign * plug_in(state.pool, state.probabilities, system=k) for k in range(4)]
-    first, second = np.argsort(values)[::-1][:2]
-    named = get_strategy("separate", systems=(f"system {first}", f"system {second}"))
-    assert get_strategy("separate").propensities(state) == pytest.approx(named.propensities(state))
-
-
-def test_strategies_are_values():
-    assert get_strategy("propensity", floor=0.25) == Propensity(floor=0.25)
-    assert get_strategy("most_confident_mistake").name == "most-confident-mistake"
-    strategy = get_strategy("meec")
-    assert get_strategy(strategy) is strategy
-
-
-@pytest.mark.parametrize("name", [name for name in STRATEGIES if name not in RANDOM])
-def test_what_is_not_random_has_no_chances(name):
-    with pytest.raises(InvalidParameter, match="not random"):
-        get_strategy(name).propensities(some_state("average_precision"))
 
 
 @pytest.mark.parametrize(
@@ -421,10 +313,3 @@ def test_what_is_not_random_has_no_chances(name):
 def test_bad_input(call, words):
     with pytest.raises(InvalidParameter, match=words):
         call()
-
-
-def test_a_metric_of_scores_needs_scores():
-    state = some_state("auc")
-    pool = replace(state.pool, aligned=replace(state.pool.aligned, scores=None))
-    with pytest.raises(InvalidPredictions, match="auc needs scores"):
-        get_strategy("meec").scores(replace(state, pool=pool))

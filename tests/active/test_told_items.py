@@ -75,26 +75,6 @@ def test_intervals_hold_whenever_the_hard_items_are_told(estimator, order):
     assert means.mean() == pytest.approx(ACCURACY, abs=leaning + 4 * means.std(ddof=1) / np.sqrt(n))
 
 
-def test_even_draws_stay_even_when_items_are_told_after_them():
-    test = session(fresh("lure"), 0, "after")
-    drawn = drawn_items(test.pool, test.progress)
-    assert drawn.n_pool == pytest.approx(N)
-    np.testing.assert_allclose(drawn.weights, 1.0)
-    assert (drawn.own == 0).all()
-    assert any("were told after the draws that stand for them" in sentence for sentence in test.warnings)
-
-
-def test_what_is_told_after_the_draws_counts_once_more_are_drawn():
-    test = session(fresh("lure"), 0, "after")
-    tell(test, np.flatnonzero(~test.progress.vetted)[:-20])
-    before = np.ptp(test.estimate().interval(0.95))
-    tell(test, test.ask(5))
-    assert np.ptp(test.estimate().interval(0.95)) < 0.2 * before
-    assert drawn_items(test.pool, test.progress).own.max() > 0.9
-    tell(test, test.ask(15))
-    np.testing.assert_allclose(test.estimate().interval(0.95), ACCURACY)
-
-
 @pytest.mark.parametrize("estimator", ["rectified", "lure", "vetted-only"])
 def test_a_pool_that_is_told_to_its_end_is_known(estimator):
     test = session(fresh(estimator), 1, "after")
@@ -136,15 +116,3 @@ def test_the_session_weighs_as_the_formula_does():
         right / (right + wrong)
     )
     np.testing.assert_allclose(drawn.own, [0, 0, 0, 0, shares[1], 0])
-
-
-def test_all_drawn_alike_beside_known_items_have_an_interval():
-    """Every draw is right and the told items are not: no spread among the drawn is no number to divide by."""
-    truth = np.zeros(60, dtype=int)
-    predictions = np.where(np.arange(60) < 20, 1, 0)
-    labels = tu.Labels.from_matrix(np.stack([truth, predictions], axis=1), classes=[0, 1])
-    test = tu.ActiveTest(predictions, labels, estimator="lure", noise="majority", strategy="random")
-    test.tell(dict.fromkeys(range(20), 0))
-    test.tell(dict.fromkeys(test.ask(15), 0))
-    low, high = test.estimate().interval(0.95)
-    assert low < 2 / 3 < high

@@ -1,6 +1,5 @@
 import json
 
-import pytest
 from tool_files import write_json
 
 import trueup as tu
@@ -80,16 +79,6 @@ def test_flat_records_keep_the_status(tmp_path):
     assert export.predictions().systems.tolist() == ["judge"]
 
 
-def test_parquet_is_flat_too(tmp_path):
-    polars = pytest.importorskip("polars")
-    records = [flat(k, ["good", "bad"], ["submitted", "submitted"]) for k in (1, 2)]
-    columns = {name: [one[name] for one in records] for name in records[0] if name != "_server_id"}
-    path = tmp_path / "records.parquet"
-    polars.DataFrame(columns).write_parquet(path)
-    labels = tu.read_labels(path)
-    assert (labels.n_votes, labels.items.tolist()) == (4, ["r1", "r2"])
-
-
 def test_records_of_version_1(tmp_path):
     old = {
         "external_id": "r1",
@@ -103,12 +92,6 @@ def test_records_of_version_1(tmp_path):
     export = read(tmp_path, [old])
     assert export.votes["label"] == ["good", None]
     assert export.answers.predictions["prediction"] == ["bad"]
-
-
-def test_spans_and_rankings_are_no_votes(tmp_path):
-    export = read(tmp_path, [nested(1, [[{"start": 1, "end": 2, "label": "x"}], "good"])])
-    assert export.votes["label"] == ["good"]
-    assert "rank or mark parts" in export.notes[0]
 
 
 def test_tasks_are_written_with_their_text_and_with_or_without_suggestions(tmp_path):

@@ -1,7 +1,5 @@
 import pytest
-from tool_files import annotation, choice, task, write_json
 
-import trueup as tu
 from trueup.adapters.collecting import Collector, is_address
 
 
@@ -60,27 +58,6 @@ def test_item_columns_hold_no_mails_in_any_form():
     export = collector.finish("desk", "it")
     assert set(export.items) == {"item", "at"}
     assert "Left out: mails, addresses and personal item columns (4)." in map(str, export.notes)
-
-
-def test_a_class_that_is_named_twice_is_one_class():
-    collector = Collector()
-    collector.vote("q", 1, 1, ["a"])
-    collector.truth("q", 1, ["a", "a"])
-    collector.predict("q", 1, "m", ["a", "a"])
-    export = collector.finish("desk", "it")
-    assert export.questions == ("q",)
-    assert export.gold == {1: "a"}
-
-
-def test_numbers_and_their_text_are_one_name_and_told(tmp_path):
-    tasks = [task(1, annotation(1, choice(1)), annotation("1", choice("1"))), task("1", annotation(2, choice("2")))]
-    export = tu.read_export(write_json(tmp_path / "e.json", tasks))
-    assert export.votes["item"] == ["1", "1", "1"]
-    assert export.votes["run"] == [1, 2, 1]
-    assert export.votes["label"] == ["1", "1", "2"]
-    assert export.items["item"] == ["1"]
-    assert any("taken for one (3)" in note for note in export.notes)
-    assert export.labels(duplicates="last").n_items == 1
 
 
 @pytest.mark.parametrize("names", [["annotator-1", "ann@lab.org"], ["ann@lab.org", "annotator-1", "annotator-2"]])

@@ -9,7 +9,6 @@ import pytest
 from tool_files import write_lines
 
 import trueup as tu
-from trueup.exceptions import InvalidFile
 
 # Ground Truth -------------------------------------------------------------------------------------------------------
 
@@ -72,35 +71,6 @@ def test_worker_responses_are_votes_and_the_manifest_predicts(tmp_path):
         assert "a@b.org" not in repr(export.by_question)
 
 
-def test_answers_of_two_jobs_are_not_taken_for_those_of_one(tmp_path):
-    for job in ("job", "other"):
-        unpacked(tmp_path, job)
-    with pytest.raises(InvalidFile):
-        tu.read_export(tmp_path)
-
-
-def test_a_line_of_the_manifest_that_is_no_object_keeps_its_number(tmp_path):
-    def change(name, text):
-        text = text.replace("\n", "\n7\n", 1) if name.endswith(".manifest") else text
-        return name.replace("response/iteration-1/1", "response/iteration-1/2"), text
-
-    votes = tu.read_export(unpacked(tmp_path, change=change)).votes
-    swans = {item for item, label in zip(votes["item"], votes["label"], strict=True) if label == "Swan"}
-    assert swans == {"s3://b/0.jpg", "s3://b/1.jpg"}
-
-
-def test_a_manifest_alone_holds_no_votes(tmp_path):
-    rows = [
-        manifest_line(1, "Duck"),
-        manifest_line(2, "Swan", **{"human-annotated": "no"}),
-        manifest_line(3, None, **{"failure-reason": "x"}),
-    ]
-    export = tu.read_export(write_lines(tmp_path / "output.manifest", rows))
-    assert export.answers.predictions["system"] == ["ground-truth", "ground-truth-auto"]
-    with pytest.raises(tu.exceptions.InvalidLabels):
-        export.labels()
-
-
 # Prodigy ------------------------------------------------------------------------------------------------------------
 
 
@@ -139,13 +109,6 @@ def test_prodigy_choices(tmp_path):
     assert "refused choices (1), ignored tasks (1)" in export.notes[0]
 
 
-def test_prodigy_without_names_is_one_person(tmp_path):
-    rows = [{k: v for k, v in prodigy(n, "accept", label="X").items() if k != "_annotator_id"} for n in (1, 2)]
-    export = tu.read_export(write_lines(tmp_path / "bob.jsonl", rows), keep_names=True)
-    assert set(export.votes["labeler"]) == {"bob"}
-    assert "2 answers name nobody" in export.notes[0]
-
-
 # doccano ------------------------------------------------------------------------------------------------------------
 
 
@@ -168,12 +131,6 @@ def test_doccano_has_a_file_for_each_annotator(tmp_path):
         archive.extractall(tmp_path / "folder")
     assert tu.read_export(tmp_path / "folder", keep_names=True).votes["labeler"] == ["ann", "bob", "bob"]
     assert tu.read_export(tmp_path / "folder" / "bob.jsonl").votes["label"] == ["bad", "bad"]
-
-
-def test_a_collaborative_file_of_doccano_is_refused(tmp_path):
-    path = doccano_zip(tmp_path / "out.zip", all=[{"id": 1, "text": "t", "label": ["good"]}])
-    with pytest.raises(InvalidFile):
-        tu.read_export(path)
 
 
 # Tables -------------------------------------------------------------------------------------------------------------
@@ -205,16 +162,6 @@ def test_mechanical_turk(tmp_path):
     assert "blank answers (1)" in said
 
 
-def test_mechanical_turk_with_answers_as_json(tmp_path):
-    cell = '"[{""mood"":{""bad"":false,""good"":true}}]"'
-    export = table(tmp_path, f"HITId,AssignmentId,WorkerId,Answer.taskAnswers\nh1,a1,W1,{cell}\nh2,a2,W1,{cell}\n")
-    assert export.votes["label"] == ["good", "good"]
-    assert "Items are HITs" in export.notes[0]
-    rows = "h1,a1,w1,x@y.org,t1,yes\nh2,a2,w1,z@y.org,t2,no\n"  # items are not named by people
-    export = table(tmp_path, f"HITId,AssignmentId,WorkerId,Input.who,Input.text,Answer.q\n{rows}")
-    assert (export.votes["item"], "who" in export.items) == (["t1", "t2"], False)
-
-
 def test_appen_never_keeps_addresses(tmp_path):
     export = table(
         tmp_path,
@@ -225,15 +172,6 @@ def test_appen_never_keeps_addresses(tmp_path):
     assert export.gold == {2: "bad"}
     assert list(export.items) == ["item", "text"]
     assert "tainted (1)" in " ".join(export.notes)
-
-
-def test_appen_without_gold_guesses_the_question_aloud(tmp_path):
-    rows = "_unit_id,_id,_worker_id,text,mood\n1,11,7,t,good\n1,12,8,t,bad\n2,13,7,u,bad\n"
-    assert "Guessed that 'mood'" in table(tmp_path, rows).notes[0]
-    alike = "_unit_id,_id,_worker_id,text,mood\n1,11,7,t,good\n2,13,7,u,bad\n"
-    with pytest.raises(InvalidFile):
-        table(tmp_path, alike)
-    assert table(tmp_path, alike, question="mood").votes["label"] == ["good", "bad"]
 
 
 def test_toloka(tmp_path):
@@ -307,11 +245,3 @@ def test_ragas(tmp_path):
     export = tu.read_export(path)
     assert export.votes["label"] == [1, 1, 0, None]
     assert list(export.gold.values()) == [1, 0, 1]
-
-
-def test_a_key_in_words_is_not_held_against_numbers_of_choices(tmp_path):
-    row = {"doc": {}, "target": "A", "filtered_resps": [[-1.0, False], [-2.0, False]], "metrics": ["acc"], "acc": 1.0}
-    path = write_lines(tmp_path / "samples.jsonl", [{**row, "doc_id": k} for k in range(2)])
-    export = tu.read_export(path)
-    assert export.questions == ("acc",)
-    assert export.votes["label"] == [1.0, 1.0]

@@ -69,19 +69,3 @@ def test_phoenix_rows_and_people_who_differ(tmp_path):
     said = " ".join(export.notes)
     assert "items whose truths differ, settled by more than half (1)" in said
     assert "items whose truths differ, left without one (1)" in said
-
-
-def test_tables_with_dots(tmp_path):
-    path = tmp_path / "rows.csv"
-    path.write_text(
-        "span_id,annotation_name,annotator_kind,result.label,result.score\ns1,toxic,LLM,yes,1\ns2,toxic,LLM,no,0\n",
-        encoding="utf-8",
-    )
-    labels = tu.read_labels(path)
-    assert labels.classes.tolist() == ["no", "yes"]
-
-
-def test_repeated_verdicts_are_runs(tmp_path):
-    rows = [phoenix("s1", "yes", created_at="2026-01-02"), phoenix("s1", "no", created_at="2026-01-01")]
-    export = read(tmp_path, rows)
-    assert (export.votes["label"], export.votes["run"]) == (["no", "yes"], [1, 2])

@@ -35,24 +35,6 @@ def test_a_zip_is_the_same_log(tmp_path, packing, is_running):
     assert any("status is 'started'" in note for note in export.notes) == is_running
 
 
-def test_unparsed_grades_of_a_panel_may_be_numbers(tmp_path):
-    log = panel_log()
-    log["samples"][0]["scores"]["model_graded_qa"]["metadata"]["panel"]["votes"] = ["C", float("nan"), "I"]
-    export = read(tmp_path, log)
-    assert export.questions == ("grade",)
-    assert export.votes["label"][:3] == ["C", None, "I"]
-
-
-def test_graders_of_one_scorer_are_named_by_their_models(tmp_path):
-    scores = {"qa": graded("C", "judge-a"), "qa1": graded(float("nan"), "judge-b", reason="grader_failed")}
-    scores["includes"] = {"value": "I"}
-    export = read(tmp_path, inspect_log([sample("q1", scores)]))
-    assert [row[1:3] for row in votes_of(export, "run")] == [("judge-a", "C"), ("judge-b", None), ("includes", "I")]
-    scorers = [{"name": "pkg/qa", "options": {"model": name}} for name in ("x/one", "x/two")]
-    named = read(tmp_path, inspect_log([sample("q1", scores)], scorers))
-    assert named.votes["labeler"][:2] == ["x/one", "x/two"]
-
-
 def test_one_model_with_two_prompts_is_two_labelers(tmp_path):
     scores = {"qa": graded("C", "judge"), "fact": graded("I", "judge")}
     assert read(tmp_path, inspect_log([sample(1, scores)])).votes["labeler"] == ["judge (qa)", "judge (fact)"]
@@ -88,14 +70,6 @@ def test_multiple_choice_is_gold_and_a_prediction_and_no_vote(tmp_path):
         export.labels()
 
 
-def test_criteria_and_numbers_are_questions_of_their_own(tmp_path):
-    scores = {"qa": graded({"clear": 4, "short": 2}), "other": graded(0.5), "flag": graded(True)}
-    export = read(tmp_path, inspect_log([sample("q1", scores)]))
-    assert export.questions == ("clear", "short", "score", "grade")
-    assert export.of("clear").votes["label"] == [4]
-    assert export.of("grade").votes["label"] == ["true"]
-
-
 def test_what_was_not_scored_is_missing_and_what_is_invalid_is_dropped(tmp_path):
     samples = [
         sample(1, {"qa": graded("C")}),
@@ -108,14 +82,6 @@ def test_what_was_not_scored_is_missing_and_what_is_invalid_is_dropped(tmp_path)
     said = " ".join(export.notes)
     for words in ("without scores (1)", "ended in errors (1)", "declared invalid (1)", "status is 'error'"):
         assert words in said
-
-
-def test_old_versions_hid_their_abstentions(tmp_path):
-    log = inspect_log([sample(1, {"model_graded_qa": graded("I")})])
-    log["eval"]["packages"] = {"inspect_ai": "0.3.57"}
-    assert "could not parse a grade" in read(tmp_path, log).notes[-1]
-    log["eval"]["packages"] = {"inspect_ai": "0.3.285"}
-    assert not read(tmp_path, log).notes
 
 
 def test_single_scores_of_old_logs(tmp_path):

@@ -83,39 +83,6 @@ def test_answers_with_several_classes_are_a_question_for_each(tmp_path):
     assert votes_of(export.of("mood: b")) == [(1, 1, "yes"), (1, 2, "no"), (2, 1, "no"), (2, 2, "yes")]
 
 
-def test_a_class_of_several_is_written_to_its_control(tmp_path):
-    export = read(tmp_path, [task(1, annotation(1, choice(["a", "b"]))), task(2, annotation(1, choice("b")))])
-    chosen = export.of("mood: a")
-    path = tmp_path / "tasks.json"
-    tu.adapters.write_tasks(
-        chosen.labels(), path, file_format="label-studio", posterior=[[0.1, 0.9], [0.8, 0.2]], like=chosen
-    )
-    written = [one["predictions"][0]["result"][0] for one in json.loads(path.read_text(encoding="utf-8"))]
-    assert written == [choice(["a"]), choice([])]
-
-
-def test_mails_and_addresses_stay_out_of_the_columns_of_items(tmp_path):
-    one = task(1, annotation(1, choice("good")))
-    one["data"] |= {"sender": "a@b.org", "host": "10.0.0.1", "user_name": "x", "topic": "law", "label": "y"}
-    export = read(tmp_path, [one])
-    assert list(export.items) == ["item", "text", "topic", "data_label"]
-    assert "mails, addresses and personal item columns (3)" in export.notes[0]
-
-
-def test_other_controls(tmp_path):
-    results = [
-        {"from_name": "stars", "type": "rating", "value": {"rating": 4}},
-        {"from_name": "kind", "type": "taxonomy", "value": {"taxonomy": [["animal", "bird"]]}},
-        {"from_name": "part", "type": "choices", "value": {"start": 1, "end": 2, "choices": ["x"]}},
-        {"from_name": "box", "type": "rectanglelabels", "value": {"x": 1, "rectanglelabels": ["Car"]}},
-    ]
-    export = read(tmp_path, [task(1, annotation(1, *results))])
-    assert export.questions == ("stars", "kind")
-    assert export.of("stars").votes["label"] == [4]
-    assert export.of("kind").votes["label"] == ["animal / bird"]
-    assert "'rectanglelabels'" in export.notes[0]
-
-
 def test_exports_of_the_time_before_1_0(tmp_path):
     old = [
         {
@@ -138,21 +105,6 @@ def rows_of(tasks):
                 about = {"annotator": answer["completed_by"], "annotation_id": 10 * one["id"] + k, "lead_time": 1.5}
                 rows.append({**one["data"], "id": one["id"], "mood": value, **about})
     return rows
-
-
-def test_rows_are_read_and_the_question_is_guessed_aloud(tmp_path):
-    rows = rows_of(tool_files.label_studio_tasks())
-    export = read(tmp_path, rows)
-    assert len(export.votes["item"]) == len(rows) == 18
-    assert "Guessed that 'mood' is the question" in export.notes[0]
-    assert "ground truth looks like one more annotator" in export.notes[1]
-
-
-def test_rows_that_do_not_tell_the_question_need_it(tmp_path):
-    rows = [row for row in rows_of(tool_files.label_studio_tasks()) if row["annotator"] == 1]
-    with pytest.raises(InvalidParameter):
-        read(tmp_path, rows)
-    assert len(read(tmp_path, rows, question="mood").votes["item"]) == 6
 
 
 def test_csv_is_the_same_but_for_mails(tmp_path):
@@ -203,19 +155,3 @@ def test_vetting_goes_there_and_back(tmp_path):
     assert answers == dict.fromkeys(batch[:2], "good")
     test.tell(answers)
     assert test.n_vetted == 2
-
-
-def test_experts_who_differ_settle_nothing(tmp_path):
-    export = read(tmp_path, [task(1, annotation(1, choice("good")), annotation(2, choice("bad")))])
-    with pytest.raises(tu.exceptions.InvalidLabels, match="experts must agree"):
-        export.vetted()
-
-
-def test_classes_that_are_numbers_go_back_as_the_text_that_choices_are(tmp_path):
-    votes = {"item": [1, 1, 2, 2], "labeler": ["a", "b", "a", "b"], "label": [1, 1, 0, 0]}
-    labels = tu.Labels.from_frame(votes)
-    posterior = tu.noise.fit(labels, "majority").posterior(labels)
-    path = tmp_path / "tasks.json"
-    tu.adapters.write_tasks(labels, path, file_format="label-studio", posterior=posterior)
-    results = [one["predictions"][0]["result"][0]["value"] for one in json.loads(path.read_text(encoding="utf-8"))]
-    assert results == [{"choices": ["1"]}, {"choices": ["0"]}]

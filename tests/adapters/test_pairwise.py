@@ -39,16 +39,6 @@ def test_mt_bench_has_both_orders_turned_back_already(tmp_path):
     assert labels.item_column("first").tolist() == ["alpha"] * 3
 
 
-def test_mt_bench_grades_of_single_answers(tmp_path):
-    def row(question, score):
-        about = {"question_id": question, "model": "alpha", "judge": ["gpt-4", "single-v1"], "judgment": "…"}
-        return {**about, "score": score, "turn": 1}
-
-    export = read(tmp_path, [row(81, 9), row(82, -1), row(83, 4)])
-    assert export.questions == ("score",)
-    assert export.votes["label"] == [9, None, 4]
-
-
 def test_arena_votes(tmp_path):
     def row(winner, judge, a="alpha", b="beta"):
         return {"question_id": 1, "model_a": a, "model_b": b, "winner": winner, "judge": judge, "turn": 1}
@@ -63,17 +53,6 @@ def test_arena_votes(tmp_path):
         ("Claude Instant", "first"),
         ("annotator-1", "tie"),
     ]
-
-
-def test_battles_without_a_number_are_not_one_item(tmp_path):
-    """Newer files call it id; where nothing names a battle, what it says does."""
-    battle = {"model_a": "alpha", "model_b": "beta", "winner": "model_a", "judge": "expert_1"}
-    named = votes_of(read(tmp_path, [{**battle, "id": f"b{k}"} for k in range(3)]), "run")
-    assert [one[0] for one in named] == ["b0/alpha/beta", "b1/alpha/beta", "b2/alpha/beta"]
-    said = [{**battle, "conversation_a": text, "winner": winner} for text in "xyx" for winner in ("model_a", "model_b")]
-    items = [one[0] for one in votes_of(read(tmp_path, said), "run")]
-    assert len(set(items)) == 2
-    assert not any("None" in item for item in items)
 
 
 def test_items_of_battles_know_no_systems_and_no_places(tmp_path):
@@ -147,20 +126,6 @@ def test_reward_bench_is_in_canonical_order(tmp_path):
     assert list(export.gold.values()) == ["first", "second", "first", "first"]
     columns = {name: [one[name] for one in rows] for name in rows[0]}
     assert tu.read_export(write_json(tmp_path / "model-x.json", columns)).votes == export.votes
-
-
-@pytest.mark.parametrize(
-    ("text", "labels"),
-    [
-        ("instruction,generator_1,generator_2,preference\nq,a,b,1.0\nr,a,b,2.0\ns,a,b,\n", ["first", "second", None]),
-        ("prompt,text_chosen,text_rejected,results\nq,a,b,1\nr,a,b,0\ns,a,b,0.5\n", ["first", "second", None]),
-        ("question_id,model,judge,judgment,score,turn\n1,m,j,x,7,1\n2,m,j,x,-1,1\n", [7, None]),
-    ],
-)
-def test_tables_say_numbers_in_text(tmp_path, text, labels):
-    path = tmp_path / "rows.csv"
-    path.write_text(text, encoding="utf-8")
-    assert tu.read_export(path).votes["label"] == labels
 
 
 def test_a_reward_model_is_named_by_its_file_with_its_version(tmp_path):

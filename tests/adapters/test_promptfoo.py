@@ -45,28 +45,6 @@ def test_sets_are_opened_and_like_assertions_told_apart(tmp_path):
     ]
 
 
-def test_repeated_answers_are_items_of_later_runs(tmp_path):
-    export = read(tmp_path, [promptfoo_row(0, asserted(True)), promptfoo_row(0, asserted(False))])
-    assert export.votes["item"] == ["0/0/lab:student", "0/0/lab:student#2"]
-    assert export.votes["run"] == [1, 2]
-
-
-def test_versions_without_numbers_and_with_the_list_on_top(tmp_path):
-    rows = []
-    for topic in ("a", "b"):
-        row = promptfoo_row(0, asserted(True), provider="lab:student", vars={"topic": topic})
-        rows.append({k: v for k, v in row.items() if k not in ("testIdx", "promptIdx", "testCase")})
-    for value in ({"version": 1, "results": rows, "table": {}}, {"results": {"version": 2, "results": rows}}):
-        assert read(tmp_path, value).votes["item"] == ["0/0/lab:student", "1/0/lab:student"]
-
-
-def test_answers_without_verdicts_are_missing(tmp_path):
-    rows = [promptfoo_row(0, asserted(True)), promptfoo_row(1), promptfoo_row(2, error="timeout")]
-    export = read(tmp_path, rows)
-    assert len(export.votes["item"]) == 1
-    assert "answers without assertions (1), answers that ended in errors (1)" in export.notes[0]
-
-
 def test_what_passes_in_all_is_no_vote(tmp_path):
     with pytest.raises(tu.exceptions.InvalidFile, match="no question"):
         read(tmp_path, [promptfoo_row(0)]).labels()

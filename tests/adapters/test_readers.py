@@ -1,8 +1,6 @@
-import io
 import json
 
 import pytest
-import tool_files
 from tool_files import label_studio_tasks, write_json
 
 import trueup as tu
@@ -21,14 +19,6 @@ def test_one_file_opens_all_doors(tmp_path):
     assert tu.evaluate(tu.read_predictions(path), labels, noise="majority", method="majority")["accuracy"].mean >= 0
 
 
-def test_packed_files_and_streams(tmp_path):
-    path = write_json(tmp_path / "export.json", label_studio_tasks())
-    assert tu.read_labels(tool_files.gzipped(path)).n_votes == 17
-    text = path.read_text(encoding="utf-8")
-    assert tu.read_labels(io.StringIO(text), file_format="label-studio").n_votes == 17
-    assert tu.read_export(io.BytesIO(text.encode())).tool == "label-studio"
-
-
 def test_a_plain_table_stays_one(tmp_path):
     path = tmp_path / "votes.csv"
     path.write_text(VOTES, encoding="utf-8")
@@ -43,14 +33,6 @@ def test_a_plain_table_stays_one(tmp_path):
         tu.read_labels(path, question="x")
     with pytest.raises(InvalidParameter):
         tu.read_labels(path, keep_names=True)
-
-
-def test_columns_are_not_named_of_exports(tmp_path):
-    path = write_json(tmp_path / "export.json", label_studio_tasks())
-    with pytest.raises(InvalidParameter):
-        tu.read_labels(path, label="mood")
-    with pytest.raises(InvalidParameter):
-        tu.read_predictions(path, system="system")
 
 
 def test_what_is_said_of_classes_holds_for_exports(tmp_path):
@@ -112,12 +94,6 @@ def test_other_packages_add_tools(tmp_path):
         tu.read_export(path)
 
 
-def test_one_mark_is_not_enough(tmp_path):
-    for value in ([{"data": {"a": 1}}], {"eval": {"model": "x"}}, {"results": {"results": [{"vars": {}}]}}):
-        with pytest.raises(InvalidFile, match="not known"):
-            tu.read_export(write_json(tmp_path / "x.json", value))
-
-
 def test_a_table_can_be_written(tmp_path):
     path = write_json(tmp_path / "export.json", label_studio_tasks())
     labels = tu.read_labels(path)
@@ -147,25 +123,6 @@ def test_a_workbook_needs_a_reader_of_workbooks(tmp_path, monkeypatch):
     monkeypatch.setattr("trueup.adapters.content.is_installed", lambda name: False)
     with pytest.raises(tu.exceptions.MissingExtra):
         tu.read_export(path)
-
-
-def test_a_workbook_is_a_table(tmp_path):
-    openpyxl = pytest.importorskip("openpyxl")
-    book = openpyxl.Workbook()
-    for row in (["task", "worker", "label"], [1, "w1", "a"], [1, "w2", "b"], [2, "w1", "b"]):
-        book.active.append(row)
-    book.save(tmp_path / "votes.xlsx")
-    assert tu.read_labels(tmp_path / "votes.xlsx").n_votes == 3
-
-
-@pytest.mark.parametrize(
-    ("content", "said"), [(b"", "is empty"), (b" \n", "is empty"), ("[{}]".encode("utf-16"), "got UTF-16")]
-)
-def test_files_without_readable_text_say_so(tmp_path, content, said):
-    path = tmp_path / "export.json"
-    path.write_bytes(content)
-    with pytest.raises(InvalidFile, match=said):
-        tu.read_labels(path)
 
 
 def test_what_is_known_of_items_does_not_run_in_a_spreadsheet(tmp_path):

@@ -8,7 +8,6 @@ import json
 import tarfile
 import warnings
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -117,12 +116,6 @@ def test_what_holds_no_votes_says_so(name, exports_folder):
     with pytest.raises(TrueupError) as caught:
         tu.read_export(exports_folder / name).labels()
     assert REFUSED[name] in str(caught.value)
-
-
-def test_every_sample_is_in_a_table(exports_folder):
-    files = {path.relative_to(exports_folder).as_posix() for path in exports_folder.glob("*/*") if path.is_file()}
-    others = {name for name in files if Path(name).name in ("SOURCE.txt", "generated_config.xml")}
-    assert files - others == {*COUNTS, *QUESTIONS, *REFUSED}
 
 
 # The same counts, from the files by plain means.

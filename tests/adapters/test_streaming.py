@@ -27,18 +27,6 @@ def test_pieces_of_any_size_give_what_json_gives(monkeypatch, block):
     assert stream.next_character() == ""
 
 
-def test_a_number_may_go_on_in_the_next_block(monkeypatch):
-    monkeypatch.setattr(content, "_BLOCK", 3)
-    assert list(stream_of("[12, 34567]").elements()) == [12, 34567]
-    assert list(stream_of("12\n345678").documents()) == [12, 345678]
-
-
-def test_one_value_a_line():
-    first, second = stream_of('\ufeff{"a": 1}\n\n{"a": NaN}\n').documents()
-    assert first == {"a": 1}
-    assert list(second) == ["a"]
-
-
 @pytest.mark.parametrize(
     ("text", "word"),
     [
@@ -81,11 +69,3 @@ def test_a_glimpse_holds_what_was_seen(cut):
 def test_a_glimpse_tells_where_the_first_value_ends():
     assert glimpse('{"a": 1}\n{"a": 2}') == ({"a": 1}, '{"a": 2}')
     assert glimpse("[" * 100_000)[1] == ""
-
-
-def test_lists_in_a_row_are_read_to_the_end():
-    assert list(stream_of("[1, 2]\n[]\n[3]").records()) == [1, 2, 3]
-    stream = stream_of("[1, 2] and more")
-    assert list(stream.records()) == [1, 2]
-    with pytest.raises(InvalidFile):
-        stream.check_end()

@@ -231,15 +231,6 @@ def test_bad_input_gets_one_sentence(case):
         assert caught.value.parameter == case
 
 
-def test_a_constant_score_is_said_and_worth_one_half():
-    labels, truth, rng = crowd(80)
-    cmp = tu.compare(
-        {"a": truth + rng.normal(size=80), "flat": np.zeros(80)}, labels, metric="auc", noise="dawid-skene", **FAST
-    )
-    assert cmp["flat"].mean == 0.5
-    assert any("flat" in sentence for sentence in cmp.warnings)
-
-
 def test_a_system_that_is_not_there():
     labels, truth, _ = crowd(40)
     cmp = tu.compare({"alpha": truth, "beta": 1 - truth}, labels, noise="dawid-skene", **FAST)

@@ -139,20 +139,3 @@ def test_where_all_items_are_checked_every_difference_is_named():
     with pytest.raises(InvalidParameter) as caught:
         tu.compare(systems, labels).significant_pairs(error=1)
     assert caught.value.parameter == "error"
-
-
-def test_many_systems_with_classes_and_probabilities_keep_their_own_numbers():
-    sim = tu.simulate.dawid_skene(n_items=200, n_labelers=5, random_state=4)
-    rng, truth = np.random.default_rng(5), np.asarray(sim.truth)
-    codes = np.where(rng.random(200) < 0.75, truth, 1 - truth)
-
-    def surer_if_right(strength):
-        sure = 0.5 + 0.49 * np.where(codes == truth, strength, 1 - strength) * rng.uniform(0.8, 1, 200)
-        p = np.where(codes == 1, sure, 1 - sure)
-        return tu.Predictions.from_probabilities(np.column_stack([1 - p, p]), classes=[0, 1])
-
-    systems = {f"s{k}": surer_if_right(strength) for k, strength in enumerate((0.9, 0.7, 0.5, 0.3, 0.1, 0.9))}
-    by_classes = tu.compare(systems, sim.labels)
-    assert np.ptp(by_classes.means) == 0  # the same classes
-    by_scores = tu.compare(systems, sim.labels, metric="brier").means
-    assert (np.diff(by_scores[:5]) > 0.004).all()

@@ -71,14 +71,6 @@ def test_the_positive_class_does_not_turn_the_curve_around(scored, form):
     assert area == pytest.approx(roc_auc_score(data.truth, scores), abs=0.05)
 
 
-def test_items_without_score_are_left_out(scored):
-    data, scores, model = scored
-    some = {i: float(scores[i]) for i in range(200)}
-    predictions = Predictions.from_scores(list(some.values()), items=list(some))
-    curve = tu.evaluate(predictions, data.labels, noise=model, missing="ignore").curve(n_thresholds=11)
-    assert curve.area == pytest.approx(roc_auc_score(data.truth[:200], scores[:200]), abs=0.06)
-
-
 def test_heat_map_and_plots(evaluation):
     curve = evaluation.curve(n_thresholds=11)
     edges, heat = curve.heat_map(20)

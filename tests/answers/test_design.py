@@ -29,12 +29,6 @@ def test_one_class_where_the_votes_say_otherwise(crowd):
     assert any("most votes are for 1 on " in doubt and 'drawn="chosen"' in doubt for doubt in doubts)
 
 
-def test_one_class_is_no_wonder_where_all_items_are_of_it(crowd):
-    common = np.flatnonzero(crowd.truth == 0)
-    labels = crowd.labels.select(items=common)
-    assert design_doubts(labels.with_gold({int(i): 0 for i in common[::5]}, drawn="random")) == []
-
-
 def test_one_class_where_votes_are_poor_and_say_otherwise():
     """Labelers who are right two times in three do not move majorities enough, but 150 votes do."""
     crowd = tu.simulate.dawid_skene(n_items=600, n_labelers=5, accuracy=0.66, prior=[0.45, 0.55], random_state=0)
@@ -42,14 +36,6 @@ def test_one_class_where_votes_are_poor_and_say_otherwise():
     assert any("all 30 items have the class 1" in doubt and 'drawn="chosen"' in doubt for doubt in doubts)
     fewer = with_checks(crowd, np.flatnonzero(crowd.truth == 1)[:9])
     assert not any("have the class" in doubt for doubt in design_doubts(fewer))
-
-
-def test_noisy_votes_are_no_doubt_of_the_sample():
-    """Half of the votes are wrong for a class that never occurs: the gold is random all the same."""
-    rng = np.random.default_rng(0)
-    labels = tu.Labels.from_matrix(rng.integers(0, 2, size=(300, 3)))
-    sample = rng.choice(300, 60, replace=False)
-    assert design_doubts(labels.with_gold({int(i): 0 for i in sample}, drawn="random")) == []
 
 
 @pytest.mark.parametrize(("contested", "words"), [(True, "too many contested items"), (False, "agree on")])

@@ -125,20 +125,6 @@ def test_ideal_is_scikit_learn(which, request):
     np.testing.assert_array_equal(ev.confusion.mean, sk.confusion_matrix(y, p))
 
 
-@pytest.mark.parametrize("how", ["known", "dawid-skene"])
-def test_a_population_is_less_certain_than_a_sample(binary, known, how):
-    model = known if how == "known" else how
-    options = {"n_draws": 1000, "n_warmup": 300, "check_dependence": False} if how != "known" else {}
-    sample, population = (
-        tu.evaluate(binary.predictions, binary.labels, noise=model, target=target, **options)
-        for target in ("sample", "population")
-    )
-    for name in ("accuracy", "precision", "recall"):
-        assert population[name].std > 1.1 * sample[name].std, name
-        assert population[name].mean == pytest.approx(sample[name].mean, abs=2 * population[name].std)
-    assert population.confusion.mean.sum() == pytest.approx(1.0)
-
-
 # ---------------------------------------------------------------------- agreement with what lies below
 
 
@@ -178,20 +164,6 @@ def test_functions_agree_with_the_metrics_of_that_name(binary):
     named = noise.Confusion(binary.parameters["confusion"], prior=binary.parameters["prior"])
     exact = tu.evaluate(binary.predictions, binary.labels, noise=named, metrics=sk.matthews_corrcoef)
     assert exact["matthews_corrcoef"].mean == pytest.approx(exact["mcc"].mean, abs=0.25 * exact["mcc"].std)
-
-
-def test_functions_see_the_names_of_classes():
-    names = np.array(["cat", "dog"], dtype=object)
-    data = simulate.baseline(n_items=100, random_state=0)
-    item, labeler, answer, _ = data.labels.vote_table()
-    labels = Labels.from_frame({"item": item, "labeler": labeler, "label": names[answer]})
-
-    def cats(y_true, y_pred):
-        assert set(y_true) | set(y_pred) <= {"cat", "dog"}
-        return float(np.mean(y_pred == "cat"))
-
-    ev = tu.evaluate(names[data.predictions], labels, noise=noise.Confusion([[0.8, 0.2], [0.2, 0.8]]), metrics=[cats])
-    assert ev["cats"].mean == pytest.approx(np.mean(data.predictions == 0))
 
 
 def test_two_functions_of_one_name_are_not_mixed_up(binary, known):

@@ -43,28 +43,11 @@ def test_one_labeler_and_a_classifier_cannot_be_told_apart(data, how):
     assert ev.warnings[0].startswith("No item has more than")
 
 
-@pytest.mark.parametrize("options", [{"method": "mmse"}, {"noise": "glad"}], ids=str)
-def test_two_labelers_are_unidentifiable_where_noise_is_fitted_first(data, options):
-    """A noise model fitted on its own does not see the classifier, which is then no third rater."""
-    two = data.labels.select(labelers=[0, 1])
-    ev = tu.evaluate(data.predictions, two, **{"noise": "dawid-skene", "check_dependence": False, **options})
-    assert has(ev, "cannot be known", "labels.with_gold")
-
-
 def test_two_labelers_and_a_classifier_are_three_raters(data):
     """What is drawn counts the classifier as a rater, so no warning may say that rates cannot be known."""
     two = data.labels.select(labelers=[0, 1])
     ev = tu.evaluate(data.predictions, two, noise="dawid-skene", check_dependence=False, **FAST)
     assert not has(ev, "cannot be known")
-
-
-def test_few_votes_are_said(data):
-    votes = np.full((200, 5), -1)
-    item, labeler, answer, _ = data.labels.vote_table()
-    votes[item, labeler] = answer
-    votes[30:, 1:] = -1
-    ev = tu.evaluate(data.predictions, Labels.from_matrix(votes), noise="dawid-skene", check_dependence=False, **FAST)
-    assert has(ev, "votes an item on average")
 
 
 def test_a_classifier_that_is_a_labeler_is_recognised(data):

@@ -102,11 +102,3 @@ def test_a_wide_prior_leaves_what_checks_leave():
     assert checks.number_for(expected, 0.95) == pytest.approx(100, abs=1)
     assert checks.width(1000, 0.95) == 0
     assert checks.number_for(0.0, 0.95) == 1000
-
-
-def test_what_is_known_already_spares_checks():
-    known = NextChecks(1000.0, 1000.0, 0, mean=0.8, spread=0.05, variances=np.array([0.16]))
-    unknown = NextChecks(1000.0, 1000.0, 0, mean=0.8, spread=1.0, variances=np.array([0.16]))
-    assert known.number_for(0.1, 0.95) < unknown.number_for(0.1, 0.95)
-    assert known.number_for(0.3, 0.95) == 0
-    assert known.width(0, 0.95) == pytest.approx(2 * 1.96 * 0.05, rel=0.001)

@@ -100,14 +100,6 @@ def test_views_of_a_paper_take_no_keywords_of_the_posterior(scored, extra):
         tu.auc(scores, labels, view="probabilistic", **extra)
 
 
-def test_the_call_is_kept_as_it_was(scored):
-    labels, scores = scored
-    metrics = ["accuracy"]
-    ev = tu.evaluate(scores, labels, metrics=metrics, check_dependence=False, **FAST)
-    metrics.append("f1")
-    assert ev.settings.arguments["metrics"] == ["accuracy"]
-
-
 def test_a_class_that_only_gold_has_is_told(scored):
     labels, scores = scored
     open_labels = tu.Labels.from_frame(labels.to_frame(backend="pandas"))

@@ -151,23 +151,6 @@ def test_labels_that_cannot_answer():
     assert refused.value.parameter == "scale"
 
 
-def test_who_is_left_out_is_no_part_of_the_mean_person():
-    votes = crowd().to_frame(backend="pandas")
-    wrong = votes["labeler"] == "h4"
-    votes.loc[wrong, "label"] = 1 - votes.loc[wrong, "label"]
-    some = tu.Labels.from_frame(votes[~wrong | (votes["item"] < 20)])
-    nobody = tu.Labels.from_frame(votes[~wrong])
-    found = [tu.may_replace(one, judges=["gpt"])["gpt"].difference.mean for one in (some, nobody)]
-    assert found[0] == pytest.approx(found[1], abs=0.03)
-
-
-def test_a_judge_like_everyone_errs_as_much():
-    same = crowd().votes.toarray().reshape(300, 5, 2).argmax(axis=2)[:, [0] * 5]
-    answer = tu.may_replace(tu.Labels.from_matrix(same), judges=[4])[4]
-    assert answer.prob_better == pytest.approx(0.5)
-    assert "0.50" in answer.sentence
-
-
 def test_classes_have_an_order_if_they_are_named_in_one():
     codes = crowd(n_items=60, n_classes=3).votes.toarray().reshape(60, 5, 3).argmax(axis=2)
     names = np.array(["low", "mid", "high"])

@@ -79,15 +79,6 @@ def test_a_group_that_is_alone_is_told(judged):
     assert alone.to_dict()["lower"] == []
 
 
-def test_everything_a_reader_sees_goes_into_json(rates):
-    told = rates.to_dict()
-    assert told["lower"] == ["gamma"]
-    assert {group["group"]: group["vettings"] for group in told["groups"]} == rates.vettings
-    first = told["differences"][0]
-    assert (first["a"], first["b"]) == ("alpha", "beta")
-    assert first["mean"] == pytest.approx(rates.difference("alpha", "beta").mean)
-
-
 def test_groups_are_those_of_the_whole(shares):
     sizes = {name: (name == SYSTEM).sum() for name in PASSES}
     together = sum(shares[name].mean * sizes[name] for name in PASSES) / N

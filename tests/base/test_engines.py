@@ -36,13 +36,6 @@ def test_little_work_is_left_to_scipy_and_much_to_compiled_code():
     assert choose_engine(work=10**7, offers=["scipy"]) == "scipy"
 
 
-def test_without_numba_scipy_does_all(without):
-    without("numba")
-    assert choose_engine(work=10**9) == "scipy"
-    assert "numba is not installed" in tu.engines()["scipy"].reason
-    assert tu.engines()["numba"].reason == "not installed: pip install 'trueup[fast]'"
-
-
 def test_the_environment_names_an_engine(monkeypatch):
     monkeypatch.setenv(VARIABLE, "scipy")
     assert choose_engine(work=10**7) == "scipy"
@@ -53,16 +46,6 @@ def test_the_environment_names_an_engine(monkeypatch):
     monkeypatch.setenv(VARIABLE, "fortran")
     with pytest.raises(InvalidParameter, match=r"TRUEUP_ENGINE must be one of .* got 'fortran'"):
         choose_engine(work=10)
-
-
-def test_a_call_names_an_engine_before_the_environment(monkeypatch):
-    monkeypatch.setenv(VARIABLE, "numba")
-    assert choose_engine("scipy") == "scipy"
-    with using_engine("scipy"):
-        assert choose_engine(work=10**7) == "scipy"
-        with using_engine(None):
-            assert named_engine() == "scipy"
-    assert named_engine() is None
 
 
 def test_threads_use_the_engine_that_was_named():

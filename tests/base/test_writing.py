@@ -43,12 +43,6 @@ def test_a_failure_on_the_way_leaves_the_old_file_and_no_other(tmp_path, monkeyp
     assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
 
 
-def test_a_text_that_cannot_be_encoded_leaves_nothing(tmp_path):
-    with pytest.raises(InvalidFile):
-        write_text_safely(tmp_path / "a.txt", "\ud800")
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_link_is_followed(tmp_path):
     (tmp_path / "real").mkdir()
     link = tmp_path / "link.txt"

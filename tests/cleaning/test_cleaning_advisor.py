@@ -7,13 +7,10 @@ import json
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
-from sklearn.tree import DecisionTreeClassifier
 
 import trueup as tu
 from trueup.cleaning import CleaningAdvisor
@@ -70,25 +67,6 @@ def test_the_model_is_the_estimator_trained_on_the_labels_as_they_are():
     assert session.model_ is session.model_  # fitted once
 
 
-def test_every_detail_says_why():
-    for name in STRATEGIES:
-        batch = advisor(simulation(120), strategy=name).ask(3)
-        for one in batch.details:
-            assert one.why.endswith(".")
-            assert np.isfinite(one.score)
-            assert one.propensity is None
-
-
-def test_items_that_were_skipped_do_not_come_back():
-    session = advisor(simulation())
-    first = session.ask(2)
-    session.skip(first, who="ann")
-    assert session.waiting == []
-    assert not set(session.ask(400)) & set(first)
-    with pytest.raises(InvalidParameter, match="must be a list of items"):
-        session.skip("ab")
-
-
 def test_an_answer_can_be_corrected():
     sim = simulation()
     session = advisor(sim)
@@ -111,36 +89,6 @@ def test_a_validation_item_is_never_asked_but_can_be_told():
     assert session.score_.std < 0.7 * before.std
     right = (session.model_.predict(sim.features[validation]) == sim.truth[validation]).mean()
     assert session.score_.mean == pytest.approx(right, abs=0.01)  # nothing is noisy any more
-
-
-def test_gold_is_clean_from_the_start():
-    sim = simulation()
-    gold = {item: int(sim.truth[item]) for item in range(100)}
-    session = CleaningAdvisor(
-        LogisticRegression(), sim.features, sim.labels.with_gold(gold), noise=tu.noise.Confusion(MATRIX)
-    )
-    assert [session.labels_[item] for item in gold] == list(gold.values())
-    assert not set(session.ask(1000)) & set(gold)
-
-
-def test_without_a_split_every_item_trains_and_validates():
-    session = advisor(simulation(), split=False)
-    assert session.problem.trains.all()
-    assert session.problem.validates.all()
-    assert not session.problem.split
-    assert len(session.ask(1000)) == 300
-
-
-def test_the_validation_part_can_be_named():
-    sim = simulation()
-    items = list(range(0, 300, 3))
-    named = advisor(sim, validation=items)
-    mask = np.arange(300) % 3 == 0
-    assert named.problem.validates.tolist() == mask.tolist()
-    assert advisor(sim, validation=mask).problem.validates.tolist() == mask.tolist()
-    share = advisor(sim, validation=0.25).problem
-    assert share.validates.mean() == pytest.approx(0.25, abs=0.01)
-    assert not (share.validates & share.trains).any()
 
 
 def test_items_without_votes_wait_for_an_oracle():
@@ -175,26 +123,6 @@ def test_replay_of_500_tells_gives_the_same_next_choice():
     assert [list(other.ask(10)) for other in (again, replayed)] == [list(expected)] * 2
     assert again.log == session.log == replayed.log
     assert again.score_.mean == session.score_.mean
-
-
-@pytest.mark.parametrize("name", sorted(STRATEGIES))
-def test_replay_for_every_strategy_with_pruning(name):
-    sim = simulation(150)
-    options = {"strategy": name, "prune": 0.6, "random_state": 5}
-    session = advisor(sim, **options)
-    clean(session, sim.truth, 12)
-    again = advisor(sim, **options).replay(session.to_json())
-    assert list(again.ask(4)) == list(session.ask(4))
-
-
-def test_an_estimator_without_a_seed_gets_one():
-    sim = simulation(100)
-    one, two = (
-        advisor(sim, RandomForestClassifier(n_estimators=5), shortlist=5, random_state=4, how="shortlist")
-        for _ in range(2)
-    )
-    assert list(one.ask(3)) == list(two.ask(3))
-    assert one.problem.estimator.random_state == 4
 
 
 def test_settings_survive_json():
@@ -251,40 +179,6 @@ def test_names_do_not_matter():
 # ---------------------------------------------------------------------- pruning, costs, budget
 
 
-def test_pruning_keeps_the_scores_of_an_earlier_answer():
-    sim = simulation(200)
-    pruned, full = advisor(sim, prune=1.0), advisor(sim)
-    order = list(full.ask(30))
-    asked = []
-    for _ in range(30):
-        (item,) = pruned.ask()
-        asked.append(item)
-        pruned.tell({item: int(sim.truth[item])})
-    assert asked == order  # scores of the very first state, in their order
-
-
-def test_dear_items_rank_by_value_for_money():
-    sim = simulation(200)
-    (first,) = advisor(sim).ask()
-    costs = np.ones(200)
-    costs[first] = 100.0
-    session = advisor(sim, costs=costs)
-    order = list(session.ask(1000))
-    assert order.index(first) > 50
-    assert advisor(sim, costs=dict(enumerate(np.full(200, 3.0)))).ask()[0] == first  # only ratios matter
-
-
-def test_the_budget_is_kept():
-    sim = simulation(200)
-    costs = np.where(np.arange(200) % 2, 2.0, 5.0)
-    session = advisor(sim, costs=costs, budget=21.0)
-    while session.finished is None:
-        session.tell({item: int(sim.truth[item]) for item in session.ask(2)})
-    assert 19 < session.spent <= 21
-    assert "budget of 21 is spent" in session.finished
-    assert len(session.ask()) == 0
-
-
 def test_the_curve_is_what_replaying_gives():
     sim = simulation(200)
     session = advisor(sim, strategy="noise-rate")
@@ -294,15 +188,6 @@ def test_the_curve_is_what_replaying_gives():
     assert rows[-1]["mean"] == session.score_.mean
     assert rows[0]["mean"] == advisor(sim).score_.mean
     assert rows[-1]["cost"] == 9
-
-
-def test_plot():
-    pytest.importorskip("matplotlib")
-    import matplotlib
-
-    matplotlib.use("Agg")
-    session = advisor(simulation(100), strategy="noise-rate")
-    assert "accuracy" in session.plot(every=5).get_ylabel()
 
 
 # ---------------------------------------------------------------------- data of any kind
@@ -317,16 +202,6 @@ def three_classes(n=240, seed=0):
     return X, truth, tu.Labels.from_matrix(votes, classes=[0, 1, 2])
 
 
-@pytest.mark.parametrize("metric", ["accuracy", "macro_f1", "recall:2"])
-@pytest.mark.parametrize("make", [LogisticRegression, GaussianNB], ids=["logistic", "naive-bayes"])
-def test_many_classes_with_learned_noise(make, metric):
-    X, truth, labels = three_classes()
-    session = CleaningAdvisor(make(), X, labels, metric=metric)
-    clean(session, truth, 20, batch=5)
-    assert session.model_.score(X, truth) > 0.6
-    assert session.score_.name == session.state.scorer.metric.name
-
-
 def test_sparse_features_and_pipelines():
     X, _, labels = three_classes()
     dense = CleaningAdvisor(LogisticRegression(), X, labels, strategy="activeclean").ask(20)
@@ -335,16 +210,6 @@ def test_sparse_features_and_pipelines():
     model = make_pipeline(StandardScaler(), LogisticRegression())
     for name in STRATEGIES:
         assert len(CleaningAdvisor(model, X, labels, strategy=name).ask(2)) == 2
-
-
-def test_any_estimator_and_its_progress():
-    seen = []
-    sim = simulation(150)
-    session = advisor(
-        sim, DecisionTreeClassifier(max_depth=2), shortlist=7, progress=lambda done, total: seen.append((done, total))
-    )
-    assert len(session.ask(2)) == 2
-    assert seen[-1] == (7, 7)
 
 
 def test_a_model_without_probabilities_can_rank_by_improvement_alone():
@@ -426,17 +291,6 @@ def test_what_cannot_be_cleaned_is_one_sentence(call, words):
     with pytest.raises((InvalidParameter, InvalidLabels), match=words) as error:
         call()
     assert ". " not in str(error.value).replace("e.g. ", "")
-
-
-def test_an_answer_outside_the_classes():
-    session = advisor(simulation(60))
-    (item,) = session.ask()
-    with pytest.raises(InvalidParameter, match="must be one of the classes") as error:
-        session.tell({item: "perhaps"})
-    assert "'perhaps'" in sentence(error)
-    with pytest.raises(InvalidParameter, match="there is no item"):
-        session.tell({"nothing": 1})
-    assert session.n_cleaned == 0
 
 
 @pytest.mark.parametrize(

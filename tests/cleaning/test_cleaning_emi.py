@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
-from trueup.cleaning import UnbiasedScorer, expected_improvement, model_uncertainty, true_class_probabilities
+from trueup.cleaning import UnbiasedScorer, expected_improvement, true_class_probabilities
 from trueup.exceptions import InvalidParameter
 
 MATRICES = {2: np.array([[0.6, 0.4], [0.1, 0.9]]), 3: 0.7 * np.eye(3) + 0.1}
@@ -121,29 +120,6 @@ def test_the_standard_error_is_the_spread_over_validation_parts():
     assert spread[big] == pytest.approx(told[big], rel=0.25)
 
 
-def test_only_the_items_asked_for_and_never_clean_ones():
-    X, y, X_val, scorer, chances = problem()
-    chances[:10] = np.eye(2)[y[:10]]
-    found = expected_improvement(RidgeClassifier(), X, y, X_val, scorer, chances)
-    assert found.items.tolist() == list(range(10, 60))
-    some = expected_improvement(RidgeClassifier(), X, y, X_val, scorer, chances, items=[40, 20, 5])
-    assert some.items.tolist() == [5, 20, 40]
-    assert some.improvement[0] == 0  # certain
-    assert some.improvement[1:] == pytest.approx(found.improvement[[10, 30]])
-
-
-def test_ties_go_to_the_less_certain_item():
-    X, y, X_val, scorer, chances = problem()
-    found = expected_improvement(RidgeClassifier(), X, y, X_val, scorer, chances, weigh=False)
-    order = found.order
-    for a, b in pairwise(order.tolist()):
-        assert (found.score[a], found.uncertainty[a]) >= (found.score[b], found.uncertainty[b])
-
-
-class Unknown(LogisticRegression):
-    """Might do anything, so there is no fast path."""
-
-
 class TestShortlist:
     def test_the_shortlist_is_retrained_and_ranks_first(self):
         task = problem()
@@ -156,35 +132,6 @@ class TestShortlist:
         assert found.exact[found.order[:12]].all()
         best = found.best()[0]
         assert full.score[best] == full.score[found.exact].max()
-
-    def test_the_surrogate_finds_what_matters_to_a_model_like_it(self):
-        task = problem(n=100, n_val=300, seed=2)
-        found = expected_improvement(Unknown(), *task, shortlist=30, weigh=False)
-        full = expected_improvement(Unknown(), *task, how="exact", weigh=False)
-        assert found.how == "shortlist"
-        assert found.exact[full.order[:15]].sum() >= 13  # 4.5 by chance
-
-    def test_many_features_and_features_that_are_no_numbers(self):
-        X, y, X_val, scorer, chances = problem()
-        rng = np.random.default_rng(0)
-        wide = [np.hstack([part, rng.normal(size=(len(part), 100))]) for part in (X, X_val)]
-        estimator = DecisionTreeClassifier(max_depth=2, random_state=0)
-        found = expected_improvement(estimator, wide[0], y, wide[1], scorer, chances, shortlist=5)
-        assert found.exact.sum() == 5
-
-        holes = X.copy()
-        holes[0, 0] = np.nan
-        found = expected_improvement(estimator, holes, y, X_val, scorer, chances, shortlist=5)
-        assert found.exact.sum() == 5
-
-
-def test_uncertainty_without_probabilities():
-    X, y, *_ = problem(c=3)
-    model = RidgeClassifier().fit(X, y)
-    unsure = model_uncertainty(model, X)
-    assert unsure == pytest.approx(1 - special.softmax(model.decision_function(X), axis=1).max(axis=1))
-    two = RidgeClassifier().fit(X, y > 0)
-    assert model_uncertainty(two, X) == pytest.approx(special.expit(-np.abs(two.decision_function(X))))
 
 
 def test_bad_input():

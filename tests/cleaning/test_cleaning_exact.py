@@ -5,13 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from joblib import parallel_config
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
-from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from trueup.cleaning import UnbiasedScorer, flip_candidates, retrained_scores
-from trueup.cleaning.flips import goes_on, predicted_codes
 
 
 @pytest.fixture
@@ -42,26 +38,3 @@ def test_scores_are_those_of_models_trained_one_by_one(problem, backend):
     assert found.predictions.shape == (len(changes), len(X_val))
     assert done[-1] == (len(changes), len(changes))
     assert not hasattr(estimator, "tree_")
-
-
-def test_warm_starts_reach_the_same_models(problem):
-    X, y, X_val, scorer, changes = problem
-    estimator = LogisticRegression(tol=1e-10, max_iter=5000)
-    warm, cold = (
-        retrained_scores(estimator, X, y, X_val, scorer, changes, warm_start=warm_start) for warm_start in (True, False)
-    )
-    assert (warm.predictions == cold.predictions).all()
-    assert warm.base == cold.base
-
-
-def test_only_fits_that_go_on_are_warm_started():
-    assert goes_on(LogisticRegression())
-    assert not goes_on(RandomForestClassifier())  # would keep the old trees
-    assert not goes_on(KNeighborsClassifier())
-
-
-def test_codes_of_unsorted_names():
-    names = np.array(["c", "a", "b"])
-    X = np.array([[0.0], [1.0], [2.0]])
-    model = KNeighborsClassifier(1).fit(X, names)
-    assert predicted_codes(model, X[::-1], names).tolist() == [2, 1, 0]

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from trueup.cleaning import flip_candidates, true_class_probabilities
-from trueup.exceptions import InvalidLabels, InvalidParameter
 
 
 def test_chances_are_the_rule_of_bayes():
@@ -43,19 +42,3 @@ def test_candidates_by_enumeration():
     assert list(zip(found.item.tolist(), found.to.tolist(), strict=True)) == wanted
     assert found.of([1]).tolist() == [k for k, (i, _) in enumerate(wanted) if i == 1]
     assert len(found.select([0, 1])) == 2
-
-
-@pytest.mark.parametrize(
-    ("codes", "matrices", "error", "says"),
-    [
-        ([0, 2], np.eye(2), InvalidLabels, "from 0 to 1, got 2"),
-        ([-1], np.eye(2), InvalidLabels, "got -1"),
-        ([0.5], np.eye(2), InvalidLabels, "integers"),
-        ([0], np.ones((2, 3)), InvalidParameter, "shape"),
-        ([0], np.ones((2, 2, 2)), InvalidParameter, "one for each of the 1 labels, got 2"),
-    ],
-    ids=["above", "missing", "floats", "sides", "number"],
-)
-def test_bad_input(codes, matrices, error, says):
-    with pytest.raises(error, match=says):
-        true_class_probabilities(codes, matrices, [0.5, 0.5])

@@ -9,8 +9,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import trueup as tu
-from trueup.cleaning import budget_curve, clean_or_vote, shrunk_improvement, value_of_cleaning
-from trueup.cleaning.advisor import per_cost
+from trueup.cleaning import budget_curve, clean_or_vote, shrunk_improvement
 from trueup.exceptions import InvalidParameter
 
 MATRIX = np.array([[0.6, 0.4], [0.1, 0.9]])
@@ -32,33 +31,6 @@ def test_the_best_of_many_is_worth_what_is_said():
     assert np.mean(raw) > 0.005
     assert abs(np.mean(shrunk)) < 0.0005
     assert 270 <= inside <= 299
-
-
-def test_shrinkage_at_its_ends():
-    same, sd = shrunk_improvement([0.1, 0.1, 0.1], [0.2, 0.3, 0.1])
-    assert same == pytest.approx([0.1] * 3)
-    assert sd == pytest.approx(np.array([0.2, 0.3, 0.1]) / np.sqrt(3))  # what is left is the error of the mean
-    sure, sd = shrunk_improvement([0.3, -0.2, 0.0], [0.0, 0.0, 0.0])
-    assert sure.tolist() == [0.3, -0.2, 0.0]
-    assert sd.tolist() == [0.0, 0.0, 0.0]
-    nearly, _ = shrunk_improvement([0.3, -0.2, 0.0], [1e-6, 1e-6, 1e-6])
-    assert nearly == pytest.approx([0.3, -0.2, 0.0], abs=1e-8)
-    with pytest.raises(InvalidParameter, match="one length"):
-        shrunk_improvement([0.1], [0.1, 0.2])
-
-
-def test_the_value_of_the_best_and_of_a_chosen_one():
-    assert value_of_cleaning([], []).mean == 0
-    assert value_of_cleaning([0.1, 0.3], [0.0, 0.0]).mean == pytest.approx(0.3)
-    assert value_of_cleaning([0.1, 0.3], [0.0, 0.0], best=0).mean == pytest.approx(0.1)
-    wide = value_of_cleaning([5.0, -5.0, 0.0], [0.1, 0.1, 0.1])
-    assert wide.mean == pytest.approx(5.0, abs=0.01)
-
-
-def test_dear_items_never_rank_higher():
-    scores, costs = np.array([0.5, -0.5, 0.0, -np.inf]), np.array([2.0, 2.0, 2.0, 2.0])
-    assert per_cost(scores, costs).tolist() == [0.25, -1.0, 0.0, -np.inf]
-    assert (per_cost(scores, 2 * costs) <= per_cost(scores, costs)).all()
 
 
 def test_budget_curve_by_trying_all_sets_of_equal_cost():
@@ -91,22 +63,6 @@ def test_a_vote_and_the_oracle_by_simulation():
     assert found.vote == pytest.approx(gains[label].mean(), abs=1e-4)
 
 
-def test_a_perfect_vote_is_an_oracle_and_a_coin_is_nothing():
-    gains, chances = [0.0, 0.02], [0.7, 0.3]
-    perfect = clean_or_vote(gains, chances, np.eye(2), clean_cost=1.0, vote_cost=1.0)
-    assert perfect.vote == pytest.approx(perfect.clean)
-    assert clean_or_vote(gains, chances, np.eye(2), clean_cost=1.0, vote_cost=0.9).choice == "vote"
-    coin = clean_or_vote(gains, chances, np.full((2, 2), 0.5))
-    assert coin.vote == 0
-    assert coin.choice == "clean"
-    assert clean_or_vote([0.0, -0.02], chances, np.eye(2)).choice == "neither"
-    assert perfect.why.count(".") >= 1
-    with pytest.raises(InvalidParameter, match="vote_cost"):
-        clean_or_vote(gains, chances, np.eye(2), vote_cost=0.0)
-    with pytest.raises(InvalidParameter, match="shape"):
-        clean_or_vote(gains, chances, [0.5, 0.5])
-
-
 # ---------------------------------------------------------------------- in the advisor
 
 
@@ -128,15 +84,6 @@ def test_the_stop_rule_stops_where_little_is_left_to_gain():
     while plain.n_cleaned < 80:
         plain.tell({item: int(sim.truth[item]) for item in plain.ask(10)})
     assert plain.value.prob_above(first.mean + first.std) < 0.9
-
-
-def test_the_value_is_there_beside_every_strategy():
-    for name in ("random", "hung"):
-        _, session = advisor(150, strategy=name)
-        assert -1 < session.value.mean < 1
-        curve = session.forecast()
-        assert set(curve.order.tolist()) <= set(np.flatnonzero(session.problem.trains).tolist())
-        assert (np.diff(curve.improvement) >= 0).all()
 
 
 def test_clean_or_vote_for_an_item():

@@ -7,12 +7,10 @@ import pytest
 from scipy import special
 from scipy.stats import entropy
 from sklearn.linear_model import LogisticRegression
-from sklearn.neighbors import KNeighborsClassifier
 
 import trueup as tu
 from trueup.cleaning import UnbiasedScorer, expected_improvement, get_cleaning_strategy, noise_aware_probabilities
-from trueup.cleaning.strategies import STRATEGIES, ExpectedImprovement
-from trueup.exceptions import InvalidParameter
+from trueup.cleaning.strategies import STRATEGIES
 from trueup.noise.base import from_table, normalise
 
 MATRICES = np.array([[[0.6, 0.4], [0.1, 0.9]], [[0.7, 0.3], [0.4, 0.6]]])
@@ -72,12 +70,6 @@ def test_expected_error_by_retraining():
         other = LogisticRegression(tol=1e-8).fit(state.features, y)
         now = (other.predict(state.validation_features) == noisy).mean()
         assert scores[at] == pytest.approx(p[at, y[at]] * (now - base), abs=1e-9)
-
-
-def test_hung_with_known_noise_is_the_entropy_of_the_label():
-    state, scores = state_and_scores("hung")
-    posterior = state.problem.noise.posterior(state.problem.labels)
-    assert scores == pytest.approx(entropy(posterior[state.train], axis=1))
 
 
 def test_hung_with_learned_noise_by_counting_again():
@@ -180,33 +172,6 @@ def test_no_loss_is_ranked_before_a_gain(seed):
     assert not any("by -" in one.why for one in asked.details[:10])
 
 
-def test_a_shortlist_has_the_most_promising_by_what_needs_no_training():
-    X, _, labels = mixed(150)
-    advisor = tu.CleaningAdvisor(
-        KNeighborsClassifier(7), X, labels, noise=tu.noise.Confusion(MATRICES), strategy="emi", shortlist=6
-    )
-    state, strategy = advisor.state, get_cleaning_strategy("emi")
-    found = strategy.improvement(state)
-    assert found.how == "shortlist"
-    assert found.exact.sum() == 6
-    cheap = get_cleaning_strategy("emi", scale=0.0).scores(state)
-    assert set(found.items[found.exact]) == set(np.argsort(-cheap, kind="stable")[:6])
-    first = advisor.ask(8)
-    at = np.searchsorted(state.train, list(first))
-    assert set(at[:6]) == set(found.items[found.exact])
-
-
-def test_features_that_are_no_numbers_leave_the_votes():
-    from sklearn.feature_extraction.text import CountVectorizer
-    from sklearn.pipeline import make_pipeline
-
-    words = np.array([["bad", "good"][k % 2] + (" film" if k % 3 else " book") for k in range(60)], dtype=object)
-    labels = tu.Labels.from_matrix((np.arange(60) % 2)[:, None], classes=[0, 1])
-    model = make_pipeline(CountVectorizer(), LogisticRegression())
-    advisor = tu.CleaningAdvisor(model, words, labels, noise=tu.noise.Confusion(MATRICES[0]))
-    assert len(advisor.ask(3)) == 3
-
-
 @pytest.mark.parametrize("name", sorted(STRATEGIES))
 def test_what_is_clean_is_never_wanted(name):
     X, truth, labels = mixed(120)
@@ -249,12 +214,6 @@ def learning_curve(strategy, seed, n_clean, **options):
     return np.mean(found)
 
 
-def test_emi_learns_faster_than_chance():
-    gains = [learning_curve("emi", seed, 30) - learning_curve("random", seed, 30) for seed in range(5)]
-    assert np.mean(gains) > 0.01
-    assert sum(gain > 0 for gain in gains) >= 4
-
-
 @pytest.mark.slow
 def test_emi_is_at_least_level_with_every_other_strategy():
     curves = {name: np.array([learning_curve(name, seed, 100) for seed in range(15)]) for name in STRATEGIES}
@@ -262,17 +221,3 @@ def test_emi_is_at_least_level_with_every_other_strategy():
         apart = curves["emi"] - curves[name]
         assert apart.mean() > -1.7 * apart.std(ddof=1) / np.sqrt(len(apart)), name
     assert curves["emi"].mean() > np.mean([values.mean() for name, values in curves.items() if name != "emi"])
-
-
-def test_strategies_by_name():
-    assert get_cleaning_strategy("NOISE_RATE").name == "noise-rate"
-    own = ExpectedImprovement(weigh=False)
-    assert get_cleaning_strategy(own) is own
-    with pytest.raises(InvalidParameter, match="has its options already"):
-        get_cleaning_strategy(own, weigh=True)
-    with pytest.raises(InvalidParameter, match="takes the options weigh, belief"):
-        get_cleaning_strategy("emi", wight=True)
-    with pytest.raises(InvalidParameter, match="did you mean 'random'"):
-        get_cleaning_strategy("randm")
-    X, _, labels = mixed(60)
-    assert session(X, labels, strategy=own).strategy == "emi"

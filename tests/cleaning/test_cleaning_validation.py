@@ -59,18 +59,6 @@ def test_agrees_with_the_unbiased_estimator(metric):
     )
 
 
-def test_changed_shares_equal_shares_anew():
-    rng = np.random.default_rng(3)
-    _, codes, matrices = noisy(80, rng)
-    scorer = UnbiasedScorer(codes, matrices)
-    base = rng.integers(0, 3, 80)
-    columns = np.array([3, 50, 7, 20])
-    others = np.repeat(base[None], 5, axis=0)
-    others[:, columns] = rng.integers(0, 3, (5, 4))
-    found = scorer.changed_shares(scorer.shares(base), base[columns], columns, others[:, columns])
-    assert found == pytest.approx(scorer.shares(others))
-
-
 @pytest.mark.parametrize("metric", ["accuracy", "error_rate"])
 def test_gains_add_up_to_the_change(metric):
     rng = np.random.default_rng(4)
@@ -90,32 +78,6 @@ def test_gains_of_other_metrics_are_derivatives():
     other[:20] = truth[:20]
     change = scorer.scores(other) - scorer.scores(base)
     assert scorer.gains(base)[np.arange(5000), other].mean() == pytest.approx(change, rel=0.02)
-
-
-def test_items_whose_label_says_nothing_are_left_out():
-    matrices = np.array([np.eye(2), [[0.5, 0.5], [0.5, 0.5]], np.eye(2)])
-    scorer = UnbiasedScorer([0, 1, 1], matrices)
-    assert scorer.n_used == 2
-    assert scorer.scores([[0, 0, 1], [0, 1, 1], [1, 0, 1]]).tolist() == [1.0, 1.0, 0.5]
-
-
-def test_names_and_order_do_not_matter():
-    rng = np.random.default_rng(6)
-    _, codes, matrices = noisy(60, rng)
-    predictions, order, names = rng.integers(0, 3, 60), rng.permutation(60), np.array([2, 0, 1])
-    plain = UnbiasedScorer(codes, matrices, metric="macro_f1").scores(predictions)
-    shuffled = UnbiasedScorer(codes[order], matrices[order], metric="macro_f1").scores(predictions[order])
-    back = np.argsort(names)
-    renamed = UnbiasedScorer(names[codes], matrices[:, back][:, :, back], metric="macro_f1").scores(names[predictions])
-    assert shuffled == pytest.approx(plain)
-    assert renamed == pytest.approx(plain)
-
-
-def test_an_undefined_metric_counts_as_nothing_and_quotients_stay_in_bounds():
-    scorer = UnbiasedScorer([0, 1, 0], np.eye(2), metric="precision")
-    assert scorer.scores([0, 0, 0]) == 0
-    noisy_scorer = UnbiasedScorer([1, 1, 0], [[0.6, 0.4], [0.4, 0.6]], metric="precision")
-    assert noisy_scorer.scores([1, 0, 0]) == 1
 
 
 def test_bad_input():

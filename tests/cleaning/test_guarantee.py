@@ -64,23 +64,6 @@ def test_the_bound_of_a_small_pool_is_that_of_all_its_samples():
     assert failed / 20 <= 0.3
 
 
-def test_checked_items_are_not_asked_for():
-    sim = tu.simulate.dawid_skene(n_items=300, n_labelers=3, accuracy=0.7, random_state=2)
-    labels = sim.labels.with_gold({k: int(sim.truth[k]) for k in range(200)})
-    check = tu.cleaning.check_until(labels, error=0.01, random_state=0)
-    assert set(check.ask(300)) <= set(range(200, 300))
-    assert check.bound == 1.0
-    check.tell({k: int(sim.truth[k]) for k in range(200, 300)})
-    assert check.finished
-    assert (check.bound, check.n_checked) == (0.0, 100)
-
-
-def test_an_error_that_cannot_be_exceeded_needs_no_check():
-    sim = tu.simulate.dawid_skene(n_items=50, n_labelers=3, random_state=2)
-    labels = sim.labels.with_gold({k: int(sim.truth[k]) for k in range(48)})
-    assert tu.cleaning.check_until(labels, error=0.5, n_sample=1, random_state=0)._n_unchecked() == 2
-
-
 def test_bad_options_and_answers():
     sim = tu.simulate.dawid_skene(n_items=50, n_labelers=3, random_state=2)
     for options in ({"error": 0}, {"confidence": 1}, {"n_sample": 0}):

@@ -56,14 +56,6 @@ def test_a_scan_gives_the_same(labels, scan_of):
     assert list(likely_wrong(scan, noise=known, most=7)) == list(likely_wrong(labels, noise=known, most=7))
 
 
-def test_a_cluster_gives_the_same(labels, scan_of):
-    distributed = pytest.importorskip("distributed", reason="needs dask: pip install 'trueup[dask]'")
-    place = {"processes": False, "dashboard_address": "127.0.0.1:0", "silence_logs": 50}
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, **place) as cluster, distributed.Client(cluster):
-        there = likely_wrong(scan_of(3), most=50, engine="dask")
-    assert list(there) == list(likely_wrong(labels, most=50))
-
-
 def test_what_cannot_be_had_says_so(labels, scan_of):
     with pytest.raises(InvalidLabels, match=r"labels must be trueup\.Labels, got dict"):
         likely_wrong({})

@@ -16,7 +16,6 @@ from trueup import __version__
 from trueup.cli import _console
 from trueup.cli import _console as _codes
 from trueup.cli._app import COMMANDS
-from trueup.cli._options import lists
 
 
 def test_help_lists_every_command_and_loads_nothing_heavy(run_trueup):
@@ -45,12 +44,6 @@ def test_completion_offers_commands_and_values(run_trueup, run_main, monkeypatch
     assert run_main().out.split() == ["glad"]
 
 
-def test_without_a_command_the_help_is_shown(run_main):
-    ran = run_main()
-    assert ran.code == 2
-    assert "Usage" in ran.out + ran.err
-
-
 @pytest.mark.parametrize("args", [("--debug", "check"), ("check", "--debug")], ids=["before", "after"])
 def test_debug_shows_where_and_keeps_the_exit_code(run_main, args):
     ran = run_main(*args, "nowhere.csv")
@@ -69,14 +62,6 @@ def test_a_bug_is_one_sentence_and_exit_code_3(run_main, monkeypatch, votes_csv)
     assert "ZeroDivisionError" in ran.err
     assert "--debug" in ran.err
     assert "Traceback" in run_main("check", votes_csv, "--debug").err
-
-
-def test_an_interrupt_outside_long_work(run_main, monkeypatch, votes_csv):
-    def interrupted(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("trueup.adapters.read_labels", interrupted)
-    assert_one_sentence(run_main("check", votes_csv), code=_codes.INTERRUPTED)
 
 
 def read_until(terminal: int, word: bytes | None) -> bytes:
@@ -196,28 +181,6 @@ def test_every_json_has_its_head_and_findings(run_main, votes_csv, predictions_c
     assert found["vet", "status"]["seed"] == 3
     assert len(found["vet", "status"]["files"]["votes"]["sha256"]) == 64
     assert found["labelers", votes_csv]["files"]["votes"]["file"] == str(votes_csv)
-
-
-def test_the_help_names_what_can_be_said(run_main, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "300")
-    parsed = " ".join(run_main("evaluate", "--help").out.split())
-    for names in ("METHODS", "NOISE_MODELS"):
-        assert all(name in parsed for name in lists[names]())
-    assert "soft-truth" in parsed
-    assert "--class" in parsed
-    usage = run_main("compare", "--help").out
-    assert "PREDICTIONS..." not in usage
-
-
-def test_another_package_can_add_a_command(run_main, monkeypatch):
-    def greet(name: str) -> None:
-        """Say hello."""
-        _console.say(f"hello {name}")
-
-    with COMMANDS.preserved():
-        COMMANDS.register("greet", greet)
-        assert "greet" in run_main("--help").out
-        assert run_main("greet", "you").out == "hello you\n"
 
 
 def test_the_package_runs_as_a_module_and_a_command_loads_no_other():

@@ -5,14 +5,6 @@ import json
 from cli_helpers import write_csv
 
 
-def test_what_is_in_the_files(run_main, votes_csv, predictions_csv):
-    ran = run_main("check", votes_csv, predictions_csv)
-    assert ran.code == 0, ran.err
-    for text in ("300", "60", "labelers", "yes", "no", "classes, scores", "err together", "independent ones"):
-        assert text in ran.out
-    assert ran.err == ""
-
-
 def test_json_counts_everything(run_main, tmp_path):
     rows = [("a", "u", "x"), ("a", "u", "x"), ("a", "v", "y"), ("b", "u", "NA"), ("b", "v", "?"), ("b", "w", "y")]
     votes = write_csv(tmp_path / "v.csv", ("item", "labeler", "label"), rows)
@@ -42,14 +34,3 @@ def test_files_that_do_not_fit_are_told_in_full_and_refused(run_main, votes_csv,
     ran = run_main("check", votes_csv, path, "--missing", "ignore", "--unknown", "ignore", "--no-dependence")
     assert ran.code == 2
     assert len(ran.err.strip().splitlines()) == 1
-
-
-def test_dependent_labelers_are_found(run_main, dependent_csv):
-    ran = run_main("check", dependent_csv, "--json", "--fail-if-dependent")
-    found = json.loads(ran.out)
-    assert found["independence"]["dependent"]
-    assert found["effective_labelers"]["effective"] < 6
-    assert ran.code == 1
-    assert "finding: Labelers err together" in ran.err
-    assert "trueup plan draw" in ran.err
-    assert run_main("check", dependent_csv).code == 0

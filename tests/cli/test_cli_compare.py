@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from cli_helpers import FEW, QUICK, assert_one_sentence, crowd, write_csv
+from cli_helpers import QUICK, crowd, write_csv
 
 import trueup as tu
 
@@ -36,14 +36,6 @@ def test_json_holds_the_numbers_of_the_library(run_main, votes_csv, systems_csv)
     assert got["groups"] == [list(group) for group in expected.groups]
 
 
-def test_two_files_of_one_name(run_main, votes_csv, two_files, tmp_path):
-    other = tmp_path / "good.v2.csv"
-    other.write_bytes(two_files[0].read_bytes())
-    ran = run_main("compare", votes_csv, two_files[0], other)
-    assert_one_sentence(ran)
-    assert "'good' twice" in ran.err
-
-
 def test_the_report_of_a_comparison_has_its_numbers_and_no_others(run_main, votes_csv, uneven_csv, tmp_path):
     report = tmp_path / "r.json"
     ran = run_main("compare", votes_csv, uneven_csv, "--report", report, "--json", *QUICK)
@@ -54,14 +46,3 @@ def test_the_report_of_a_comparison_has_its_numbers_and_no_others(run_main, vote
     for of_page, one in zip(page["comparison"]["systems"], said["systems"], strict=True):
         assert one.items() <= of_page.items()
     assert page["dependence"]["ratio"] is not None  # the check was made, and the page says so
-
-
-def test_systems_beside_each_other_in_each_slice(run_main, votes_csv, systems_csv, items_csv):
-    args = ("compare", votes_csv, systems_csv, "--items", items_csv, "--by", "system", *FEW)
-    parsed = json.loads(run_main(*args, "--json").out)["by"]
-    assert (parsed["column"], parsed["first"], parsed["second"]) == ("system", "good", "bad")
-    assert sum(one["n_items"] for one in parsed["slices"]) == 60
-    assert all(one["systems"]["good"]["mean"] > one["systems"]["bad"]["mean"] for one in parsed["slices"])
-    ran = run_main(*args)
-    assert ran.code == 0, ran.err
-    assert "good minus bad by system" in ran.out

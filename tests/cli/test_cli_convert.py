@@ -43,20 +43,6 @@ def rows_of(path):
         return list(csv.DictReader(stream))
 
 
-def test_formats_are_listed(run_main):
-    ran = run_main("formats")
-    assert ran.code == 0
-    for name in tu.adapters.list_formats():
-        assert name in ran.out
-    records = json.loads(run_main("formats", "--json").out)["formats"]
-    assert [one["name"] for one in records] == tu.adapters.list_formats()
-    assert {one["basis"] for one in records} <= {
-        "from real files",
-        "from files that the tool's own code wrote",
-        "from the documented layout",
-    }
-
-
 def test_every_command_takes_an_export(run_main, export, tmp_path):
     report = tmp_path / "r.json"
     ran = run_main("evaluate", export, export, "--only-system", "strong", "--report", report, *QUICK, "--json")
@@ -107,12 +93,6 @@ def test_from_an_export_to_tables_and_back(run_main, export, tmp_path):
     assert 0.5 <= first["predictions"][0]["score"] <= 1
 
 
-def test_text_is_left_out_aloud(run_main, export, tmp_path):
-    ran = run_main("convert", export, tmp_path / "c.csv", "--to", "csv")
-    assert "text left out, --with-text writes it" in ran.out
-    assert list(rows_of(tmp_path / "c.csv")[0]) == ["item", "label", "confidence"]
-
-
 def test_mistakes_are_one_sentence(run_main, export, tmp_path, votes_csv):
     assert_one_sentence(run_main("check", export, "--question", "moods"))
     assert_one_sentence(run_main("check", votes_csv, "--question", "mood"))
@@ -145,14 +125,3 @@ def test_vetting_in_a_tool_and_back(run_main, export, tmp_path):
     unanswered = run_main("vet", "tell", session, "--from", tasks)
     assert unanswered.code == 2
     assert "is not known, got records with the keys 'data'" in unanswered.err
-
-
-@pytest.mark.parametrize(("name", "rows"), [("yes", 3), ("1", 3)])
-def test_a_file_with_one_class(run_main, tmp_path, name, rows):
-    votes = tmp_path / "votes.csv"
-    votes.write_text("item,labeler,label\n" + "".join(f"i{k},a,{name}\n" for k in range(rows)), encoding="utf-8")
-    ran = run_main("convert", votes, tmp_path / "out.csv")
-    assert ran.code == 0, ran.err
-    with (tmp_path / "out.csv").open(newline="") as stream:
-        assert [row["label"] for row in csv.DictReader(stream)] == [name] * rows
-    assert run_main("convert", votes, tmp_path / "tasks.json", "--to", "label-studio").code == 2

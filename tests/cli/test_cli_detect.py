@@ -2,7 +2,6 @@
 
 import json
 
-import numpy as np
 import pytest
 from cli_helpers import QUICK, assert_one_sentence, write_csv
 
@@ -51,18 +50,6 @@ def annotators(files):
     return ("--annotators", *(files / f"an{k}.json" for k in (1, 2, 3)))
 
 
-def test_match(run_main, files):
-    ran = run_main(
-        *("detect", "match", files / "sys1.json", *annotators(files)),
-        *("--votes", files / "votes.csv", "--coco", files / "all.json"),
-    )
-    assert ran.code == 0, ran.err
-    for words in ("candidate objects in 12 images", "looked and did not draw", "an3", "sys1"):
-        assert words in ran.out
-    assert (files / "votes.csv").read_text().startswith("item,labeler,label")
-    assert json.loads((files / "all.json").read_text())["annotations"]
-
-
 def test_match_says_the_same_as_python(run_main, files, data):
     ran = run_main("detect", "match", *annotators(files), "--iou", "0.4", "--json")
     parsed = json.loads(ran.out)
@@ -70,24 +57,6 @@ def test_match_says_the_same_as_python(run_main, files, data):
     assert parsed["candidates"] == len(pool)
     assert parsed["annotators"]["an2"]["drawn"] == int((pool.votes[1] == 1).sum())
     assert len(parsed["files"]["annotators"]) == 3
-
-
-def test_evaluate(run_main, files):
-    ran = run_main(
-        *("detect", "evaluate", files / "sys1.json", *annotators(files), "-m", "precision", "-m", "ap50", "--cuts"),
-        *("--report", files / "report.html", "--coco", files / "all.json", *QUICK),
-    )
-    assert ran.code == 0, ran.err
-    for words in ("sys1: ", "precision", "ap50", "where shapes are one thing from"):
-        assert words in ran.out
-    assert "ap50 is of the pool" in ran.err
-    assert "pass --answers or --searched to count them" in ran.err
-    chances = [row["probability"] for row in json.loads((files / "all.json").read_text())["annotations"]]
-    assert min(chances) >= 0.5
-    assert len(set(chances)) > 4  # those of draws, not shares of three votes
-    page = (files / "report.html").read_text()
-    assert "probably wrong" in page
-    assert page.count("<svg") > 5
 
 
 def test_json_is_what_python_says(run_main, files, data):
@@ -216,16 +185,3 @@ def test_bad_calls_get_one_sentence(run_main, files, name):
     ran = run_main("detect", *words)
     assert_one_sentence(ran)
     assert sentence in ran.err
-
-
-def test_vetted_candidates_as_a_table(run_main, files, data):
-    pool = detection.match(data.found.of_source("system 1"), data.objects)
-    ids = {item: f"{int(item.split('/')[0]) + 1}/{item.split('/')[1]}" for item in pool.items}  # files count from 1
-    chosen = np.random.default_rng(0).choice(pool.items, 30, replace=False)
-    gold = write_csv(files / "gold.csv", ("item", "label"), [(ids[item], "object") for item in chosen])
-    ran = run_main(
-        *("detect", "evaluate", files / "sys1.json", *annotators(files), "-m", "precision", *QUICK),
-        *("--gold", gold, "--gold-drawn", "random"),
-    )
-    assert ran.code == 0, ran.err
-    assert "30 candidates are checked" in ran.out

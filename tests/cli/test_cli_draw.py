@@ -43,18 +43,6 @@ def test_a_filled_list_is_gold_with_its_draw(run_main, votes_csv, truth_csv, tmp
     assert (votes["gold"], votes["drawn_gold"]) == (20, 20)
 
 
-def test_rows_still_empty_are_told(run_main, votes_csv, predictions_csv, tmp_path):
-    out = tmp_path / "draw.csv"
-    assert run_main("plan", "draw", votes_csv, "--n", "20", "--out", out).code == 0
-    ran = run_main("evaluate", votes_csv, predictions_csv, "--gold", out)
-    assert_one_sentence(ran)
-    assert "got 20 of 20 without a label" in ran.err
-    assert "--gold-drawn chosen" in ran.err
-    empty = run_main("evaluate", votes_csv, predictions_csv, "--gold", out, "--gold-drawn", "chosen")
-    assert_one_sentence(empty)
-    assert "has no truths" in empty.err
-
-
 def test_strata_of_votes_predictions_and_columns(run_main, votes_csv, predictions_csv, systems_csv, tmp_path):
     items = write_csv(tmp_path / "items.csv", ("item", "topic"), [(f"i{i}", "ab"[i % 2]) for i in range(60)])
     calls = [
@@ -69,12 +57,6 @@ def test_strata_of_votes_predictions_and_columns(run_main, votes_csv, prediction
         assert sorted(strata.count(name) for name in set(strata)) == [5, 5]
         assert sum(1 / one["chance"] for one in found["sample"]) == pytest.approx(60)
         assert (found["seed"], found["n_items"]) == (0, 60)
-
-
-def test_standard_output_has_the_list_and_nothing_else(run_main, votes_csv):
-    ran = run_main("plan", "draw", votes_csv, "--n", "3")
-    assert ran.out.splitlines()[0] == "item,label,chance"
-    assert len(ran.out.splitlines()) == 4
 
 
 def test_known_items_are_filled_in_under_the_names_of_the_files(run_main, votes_csv, truth_csv, tmp_path):
@@ -98,14 +80,6 @@ def test_names_like_formulas_come_back(run_main, tmp_path):
     assert run_main("plan", "draw", votes, "--n", "2", "--gold", gold, "--out", out).code == 0
     assert "'=1+1" in out.read_text()
     assert drawn_in(run_main, votes, "--gold", out)["drawn_gold"] == 2
-
-
-def test_plan_lists_its_commands_and_spends_where_none_is_named(run_main):
-    parsed = run_main("plan", "--help").out
-    assert "spend" in parsed
-    assert "draw" in parsed
-    money = ("--budget", "500", "--vote-price", "0.05", "--labeler-accuracy", "0.8", "--error", "0.1", "--json")
-    assert run_main("plan", *money).out == run_main("plan", "spend", *money).out
 
 
 def test_the_option_overrules_the_file(run_main, votes_csv, truth_csv, tmp_path):

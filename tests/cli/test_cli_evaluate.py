@@ -3,20 +3,9 @@
 import json
 
 import pytest
-from cli_helpers import QUICK, assert_one_sentence, crowd, write_csv
+from cli_helpers import QUICK, write_csv
 
 import trueup as tu
-
-
-def test_the_contract_with_a_report(run_trueup, votes_csv, predictions_csv, tmp_path):
-    report = tmp_path / "report.html"
-    ran = run_trueup("evaluate", votes_csv, predictions_csv, "--metric", "accuracy", "--report", report, *QUICK)
-    assert ran.code == 0, ran.err
-    assert "accuracy is between" in ran.out
-    assert str(report) in ran.err
-    page = report.read_text(encoding="utf-8")
-    assert page.lower().startswith("<!doctype html")
-    assert "accuracy" in page
 
 
 def test_json_holds_the_numbers_of_the_library_and_nothing_else_is_printed(run_main, votes_csv, predictions_csv):
@@ -42,17 +31,6 @@ def test_json_holds_the_numbers_of_the_library_and_nothing_else_is_printed(run_m
     assert len(got["files"]["votes"]["sha256"]) == 64
 
 
-def test_several_systems_are_each_evaluated(run_main, votes_csv, systems_csv):
-    ran = run_main("evaluate", votes_csv, systems_csv, "--json", "-m", "accuracy", *QUICK)
-    found = {one["system"]: one["metrics"]["accuracy"]["mean"] for one in json.loads(ran.out)["systems"]}
-    assert found["good"] > found["bad"]
-    ran = run_main("evaluate", votes_csv, systems_csv, "--only-system", "bad", "--json", "-m", "accuracy", *QUICK)
-    assert json.loads(ran.out)["metrics"]["accuracy"]["mean"] == found["bad"]
-    ran = run_main("evaluate", votes_csv, systems_csv, "--only-system", "god", *QUICK)
-    assert_one_sentence(ran)
-    assert "did you mean 'good'" in ran.err
-
-
 def test_failing_on_dependence(run_main, dependent_csv, tmp_path):
     systems = write_csv(tmp_path / "p.csv", ("item", "prediction"), [(i, i % 2) for i in range(300)])
     ran = run_main("evaluate", dependent_csv, systems, "-m", "accuracy", "--fail-if-dependent", "--json", *QUICK)
@@ -60,42 +38,6 @@ def test_failing_on_dependence(run_main, dependent_csv, tmp_path):
     assert ran.code == 1
     assert "finding: Labelers err together" in ran.err
     assert run_main("evaluate", dependent_csv, systems, "-m", "accuracy", *QUICK).code == 0
-
-
-def test_gold_enters(run_main, votes_csv, predictions_csv, truth_csv):
-    args = ("evaluate", votes_csv, predictions_csv, "--json", "-m", "accuracy", *QUICK)
-    with_gold = json.loads(run_main(*args, "--gold", truth_csv).out)
-    assert with_gold["files"]["gold"]["file"] == str(truth_csv)
-    assert with_gold["metrics"] != json.loads(run_main(*args).out)["metrics"]
-
-
-def test_probabilities_by_class(run_main, votes_csv, tmp_path):
-    score = crowd()["score"]
-    rows = [(f"i{i}", round(1 - s, 4), s) for i, s in enumerate(score)]
-    path = write_csv(tmp_path / "p.csv", ("item", "p0", "p1"), rows)
-    args = ("--class-probability", "no=p0", "--class-probability", "yes=p1", "-m", "log_loss", *QUICK)
-    ran = run_main("evaluate", votes_csv, path, *args)
-    assert ran.code == 0, ran.err
-    assert "log_loss is between" in ran.out
-
-
-def test_other_methods_have_no_interval(run_main, votes_csv, predictions_csv):
-    ran = run_main("evaluate", votes_csv, predictions_csv, "--method", "estimated-labels", "-m", "accuracy")
-    assert ran.code == 0, ran.err
-    assert "no interval" in ran.out
-
-
-def test_an_undefined_metric_is_called_so(run_main, votes_csv, all_no_csv):
-    args = ("evaluate", votes_csv, all_no_csv, *QUICK)
-    ran = run_main(*args, "-m", "precision")
-    assert "precision is undefined on these items: no item is predicted as yes." in ran.out
-    assert "no interval" not in ran.out
-    ran = run_main(*args, "-m", "accuracy", "-m", "precision")
-    assert "precision is undefined on these items" in ran.out
-    ran = run_main(*args, "--fail-below", "precision=0.5")
-    assert_one_sentence(ran)
-    assert "defined" in ran.err
-    assert "--method" not in ran.err
 
 
 def test_columns_of_the_items_are_told_and_their_texts_are_not(run_main, votes_csv, predictions_csv, tmp_path):

@@ -7,9 +7,6 @@ import shlex
 import pytest
 from cli_helpers import QUICK, assert_one_sentence, crowd, write_csv
 
-from trueup.cli._files import read_votes
-from trueup.cli._options import VoteOptions
-
 HOSTILE = ("=cmd()", "<script>alert(1)</script>")
 
 
@@ -21,13 +18,6 @@ def test_votes_from_standard_input(run_main, votes_csv, predictions_csv, monkeyp
     assert json.loads(piped.out)["metrics"] == json.loads(named.out)["metrics"]
     expected = json.loads(named.out)["files"]["votes"]
     assert json.loads(piped.out)["files"]["votes"] == {**expected, "file": "standard input"}
-
-
-def test_the_format_of_standard_input(run_trueup, run_main):
-    lines = '{"item": 1, "labeler": "a", "label": "x"}\n{"item": 1, "labeler": "b", "label": "y"}\n'
-    ran = run_trueup("check", "-", "--format", "jsonl", "--json", "--no-dependence", stdin=lines)
-    assert json.loads(ran.out)["votes"]["votes"] == 2
-    assert_one_sentence(run_main("check", "-", "--format", "xml"))
 
 
 def test_standard_input_is_empty_or_named_twice(run_main, monkeypatch):
@@ -90,13 +80,6 @@ def test_the_report_holds_the_command_and_what_was_asked_for(run_main, votes_csv
     given = {name: settings[name] for name in ("positive", "level", "draws", "warmup", "noise")}
     assert given == {"positive": "no", "level": 0.9, "draws": 100, "warmup": 50, "noise": "dawid-skene"}
     assert "threshold" not in settings
-
-
-def test_digits_that_are_text_in_the_file_stay_text(tmp_path):
-    path = tmp_path / "v.jsonl"
-    rows = [{"item": i, "labeler": "a", "label": "1"} for i in range(3)]
-    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    assert read_votes(str(path), VoteOptions(class_names=["0", "1"])).classes.tolist() == ["0", "1"]
 
 
 def test_no_result_replaces_a_file_of_the_same_call(run_main, tmp_path, votes_csv, predictions_csv):

@@ -1,7 +1,6 @@
 """trueup labelers."""
 
 import json
-import re
 
 import numpy as np
 import pytest
@@ -30,15 +29,6 @@ def with_spammer(tmp_path):
     truth = rng.integers(2, size=200)
     votes = np.where(rng.random((200, 4)) < 0.9, truth[:, None], 1 - truth[:, None])
     return votes_of(tmp_path / "spam.csv", np.column_stack([votes, rng.integers(2, size=200)]))
-
-
-def test_a_table(votes_csv, run_main):
-    ran = run_main("labelers", votes_csv, *QUICK)
-    assert ran.code == 0, ran.err
-    assert all(f"w{t} " in ran.out for t in range(5))
-    assert "independent ones" in ran.out
-    assert "err together" in ran.out
-    assert "\x1b" not in ran.out
 
 
 def test_json_is_what_the_library_says(votes_csv, run_main):
@@ -93,20 +83,3 @@ def test_order_number_of_rows_and_a_plot(tmp_path, votes_csv, run_main):
     assert "… and 3 more." in shown
     assert "w0" in shown
     assert "w2" not in shown
-
-
-def test_the_class_of_a_bias_stands_before_its_number(run_main, votes_csv):
-    ran = run_main("labelers", votes_csv)
-    assert ran.code == 0, ran.err
-    assert len(re.findall(r"class (?:yes|no): [+−]?\d\.\d{3}", ran.out)) >= 3
-    assert not re.search(r"[+−]0\.\d{3} (?:yes|no)\b", ran.out)
-
-
-def test_what_the_panel_is_worth(run_main, votes_csv):
-    found = json.loads(run_main("labelers", votes_csv, "--panel", "--json", "--seed", "3").out)["panel"]
-    panel = tu.labelers.panel(read_labels(votes_csv), random_state=3)
-    assert found["effective"]["mean"] == panel.effective.mean
-    assert [row["labeler"] for row in found["labelers"]] == list(panel.labelers)
-    shown = run_main("labelers", votes_csv, "--panel", "--seed", "3").out
-    assert panel.labelers[0] in shown
-    assert "independent ones" in shown

@@ -2,7 +2,7 @@
 
 import json
 
-from trueup.metrics import get_metric, list_metrics, register_metric
+from trueup.metrics import get_metric, list_metrics
 
 
 def test_every_metric_is_listed_with_what_it_needs(run_main):
@@ -16,11 +16,3 @@ def test_every_metric_is_listed_with_what_it_needs(run_main):
     assert records["f1"]["description"] == get_metric("f1", ["no", "yes"]).description
     out = run_main("metrics").out
     assert all(name in out for name in list_metrics())
-
-
-def test_a_metric_from_elsewhere_is_listed_too(run_main, monkeypatch):
-    from trueup.metrics.registry import METRICS
-
-    with METRICS.preserved():
-        register_metric("hits", lambda counts: counts[..., 1, 1], description="right answers of the second class")
-        assert "right answers of the second class" in run_main("metrics").out

@@ -10,13 +10,6 @@ PRICES = ("--vote-price", "0.05", "--expert-price", "2")
 RATES = ("--labeler-accuracy", "0.8", "--error", "0.1")
 
 
-def test_from_numbers(run_main):
-    ran = run_main("plan", "--budget", "500", *PRICES, *RATES)
-    assert ran.code == 0, ran.err
-    assert "Buy 3,333 items, 3 votes on each: accuracy ± 0.0146" in ran.out
-    assert "--design both" in ran.out
-
-
 def test_json_is_what_the_library_says(run_main):
     found = json.loads(run_main("plan", "--budget", "500", *PRICES, *RATES, "--correlation", "0.2", "--json").out)
     plan = tu.plan(

@@ -15,32 +15,6 @@ def test_a_table_through_the_installed_program(run_trueup):
     assert "allow 0.0700 to 0.1700" in ran.out
 
 
-def test_counts_say_how_many_were_counted(run_main):
-    ran = run_main("rates", "true-error", "--apparent", "120/1000", "--mislabeling", "5/100", "--json")
-    found = json.loads(ran.out)
-    expected = rates.true_error(apparent=0.12, mislabeling=0.05, n=1000, n_checked=100)
-    assert (found["low"], found["high"]) == expected.interval(0.95)
-    assert found["true_error"] == float(expected)
-    percent = run_main(
-        "rates", "true-error", "--apparent", "12%", "--mislabeling", "5%", "-n", "1000", "--n-checked", "100", "--json"
-    )
-    assert json.loads(percent.out)["high"] == found["high"]
-
-
-def test_without_a_number_there_is_no_interval(run_main):
-    ran = run_main("rates", "true-error", "--apparent", "0.12", "--mislabeling", "0.05")
-    assert "no interval" in ran.out
-    found = json.loads(run_main("rates", "true-error", "--apparent", "0.12", "--mislabeling", "0.05", "--json").out)
-    assert found["low"] is None
-    assert found["true_error"] == pytest.approx(0.07 / 0.9)
-
-
-def test_what_does_not_fit_is_said(run_main):
-    ran = run_main("rates", "true-error", "--apparent", "30/1000", "--mislabeling", "0.05")
-    assert ran.code == 0
-    assert "not bad luck" in ran.out
-
-
 def test_an_error_that_is_surely_too_large_can_fail_the_run(run_main):
     asked = ("rates", "true-error", "--apparent", "120/1000", "--mislabeling", "0.05")
     assert run_main(*asked, "--fail-above", "0.06").code == 0  # it may be below
@@ -91,9 +65,3 @@ def test_a_confusion_matrix(run_main):
     shown = run_main(*asked).out
     assert "0.958" in shown
     assert "0.0390 to 0.1257" in shown
-
-
-def test_a_policy_that_never_pays(run_main):
-    ran = run_main("rates", "policy", "--error", "0.1", "--mislabeling", "0.1", "--labelers", "2")
-    assert "The same items are better for no true error." in ran.out
-    assert "0.0000" not in ran.out.splitlines()[-1]

@@ -16,7 +16,7 @@ from http.cookiejar import CookieJar
 from pathlib import Path
 
 import pytest
-from cli_helpers import HANGS_AFTER, PROGRAM, assert_one_sentence
+from cli_helpers import HANGS_AFTER, PROGRAM
 
 import trueup as tu
 from trueup.cli import main
@@ -153,15 +153,6 @@ def test_a_demo_leaves_nothing_behind_however_it_ends(tmp_path, monkeypatch, num
         await_folders(False)
 
 
-def test_guidelines_without_a_class_are_refused_before_anything_is_worked_out(files, run_main, monkeypatch):
-    monkeypatch.chdir(files)
-    (files / "guide.md").write_text("# In general\nLook twice.\n")
-    refused = run_main("serve", "votes.csv", "predictions.csv", "--guidelines", "guide.md", "--port", "0")
-    assert refused.code == 2
-    assert refused.err.splitlines()[-1].startswith("error: the guidelines")
-    assert not list(files.glob("*.vetting.db"))
-
-
 def test_a_file_of_settings_is_read_with_paths_from_its_folder(files):
     served = read_settings(files / "q3.toml")
     assert (served.name, served.votes) == ("q3", str(files / "votes.csv"))
@@ -245,15 +236,3 @@ def test_tiles_are_served_and_searched(tmp_path):
         process.wait(HANGS_AFTER)
     vetted = detection.read_searched(f"sqlite:///{tmp_path}/tiles.vetting.db", pool)
     assert (vetted.missed.n_seen, vetted.missed.n_searched, vetted.n_noticed) == (8, 4, 1)
-
-
-def test_a_file_of_tiles_stands_alone(run_main, tmp_path):
-    (tmp_path / "tiles.json").write_text("{}")
-    for arguments, sentence in [
-        ((tmp_path / "tiles.json",), "must be the tiles of a pool"),
-        ((tmp_path / "tiles.json", "--noise", "majority"), "got options beside"),
-        ((tmp_path / "none.json",), "none.json"),
-    ]:
-        ran = run_main("serve", *arguments)
-        assert_one_sentence(ran)
-        assert sentence in ran.err

@@ -39,19 +39,6 @@ def test_the_mean_of_ratings(run_main, tmp_path):
     assert json.loads(earlier.out)["overall"] == parsed["overall"]
 
 
-def test_the_share_of_ratings_above_a_cut(run_main, tmp_path):
-    sim = tu.simulate.ratings(n_items=40, n_labelers=3, random_state=0)
-    tu.write_labels(sim.labels, tmp_path / "ratings.csv")
-    ran = run_main("share", tmp_path / "ratings.csv", "--at-least", "3", "--noise", "ordinal", "--json", *CHAINS)
-    assert ran.code == 0, ran.err
-    parsed = json.loads(ran.out)
-    assert parsed["what"] == "share of 3 or more"
-    assert parsed["overall"]["mean"] == pytest.approx((sim.truth >= 3).mean(), abs=0.25)
-    ran = run_main("share", tmp_path / "ratings.csv", "--at-least", "3", "--noise", "ordinal", *CHAINS)
-    assert "noise model ordinal" in ran.out
-    assert_one_sentence(run_main("share", tmp_path / "ratings.csv"))
-
-
 @pytest.mark.parametrize("command", [("share", "--of", "yes"), ("mean-score", "--values", "yes=5", "--values", "no=1")])
 def test_a_page_for_each_form(run_main, votes_csv, items_csv, tmp_path, command):
     name, *asked = command
@@ -79,18 +66,3 @@ def test_check_and_share_recommend_the_same_and_checked_items_end_it(run_main, d
         assert said == f"{checked['sentence']} {checked['advice']}"
         assert ("40 were drawn" in said) == bool(more)
         assert ("draw_sample" in said or "plan draw" in said) == (not more)
-
-
-def test_without_groups_there_is_a_next_step_too(run_main, tmp_path):
-    rows = [
-        (f"o{k}", judge, "yes" if (k + j) % 3 else "no", "ab"[k % 2])
-        for k in range(60)
-        for j, judge in enumerate("xyz")
-    ]
-    votes = write_csv(tmp_path / "votes.csv", ("item", "labeler", "label", "system"), rows)
-    ran = run_main("share", votes, "--of", "yes")
-    assert ran.code == 0, ran.err
-    words = " ".join(ran.out.split())
-    assert "more items drawn at random: about ±0.05 on these items." in words
-    assert "--by system" in words
-    assert "--by system" not in run_main("share", votes, "--of", "yes", "--by", "system").out

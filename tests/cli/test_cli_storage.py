@@ -56,26 +56,6 @@ def test_a_session_goes_on_in_the_storage(stored, begun, folder):
     assert [event.who for event in log[3:5]] == ["ann", "ann"]
 
 
-def test_items_that_wait_say_why(stored, begun):
-    again = json.loads(stored("ask", "--again", "--json").out)["items"]
-    assert {one["item"] for one in again} == set(begun)
-    assert all(one["why"].endswith(".") for one in again)
-
-
-def test_start_begins_once(stored):
-    assert "Began --storage sqlite:///test.db --name q3" in stored("start", "votes.csv", "predictions.csv").out
-    ran = stored("start", "votes.csv", "predictions.csv")
-    assert (ran.code, "must not exist yet, got a session" in ran.err) == (2, True)
-
-
-def test_a_new_session_says_once_which_journal_is_kept_and_why(stored, folder):
-    begun = stored("ask", "votes.csv", "predictions.csv", "-n", "1", "--noise", "majority")
-    (line,) = open_storage(URL).notes
-    assert "SQLite" in line or "journal" in line
-    assert line in " ".join(begun.err.split())
-    assert "journal" not in stored("ask", "-n", "1").err
-
-
 @pytest.mark.parametrize(
     ("words", "problem"),
     [

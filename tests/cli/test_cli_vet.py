@@ -14,8 +14,6 @@ import pytest
 from cli_helpers import HANGS_AFTER, assert_one_sentence, crowd, write_csv
 
 import trueup as tu
-from trueup._base import locking
-from trueup._base.locking import locked
 from trueup.adapters import read_labels, read_predictions
 from trueup.cli import main
 
@@ -192,14 +190,6 @@ def test_files_as_spreadsheets_save_them(encoding, delimiter, session, begun, tm
     assert (found["told"], sorted(found["waiting"])) == (3, sorted(begun[3:]))
 
 
-def test_answers_from_standard_input(session, begun, monkeypatch, run_main):
-    text = "item,truth\n" + "\n".join(f"{item},{TRUTH[item]}" for item in begun)
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
-    ran = run_main("vet", "tell", session, "--from", "-", "--json")
-    assert ran.code == 0, ran.err
-    assert json.loads(ran.out)["n_vetted"] == 5
-
-
 def test_who_said_what_corrections_and_skips(session, begun, run_main):
     a, b, c = begun[:3]
     run_main("vet", "tell", session, f"{a}=no", f"{b}=no", "--who", "ann")
@@ -214,28 +204,6 @@ def test_who_said_what_corrections_and_skips(session, begun, run_main):
     assert run_main("vet", "skip", session, c).code == 0
     found = json.loads(run_main("vet", "status", session, "--json").out)
     assert (found["n_vetted"], sorted(found["waiting"])) == (2, sorted(begun[3:]))
-
-
-def test_a_blind_expert_is_not_told_what_the_votes_say(session, votes_csv, predictions_csv, tmp_path, run_main):
-    asked = ("vet", "ask", session, votes_csv, predictions_csv, "-n", "3", "--blind", "--out", tmp_path / "b.csv")
-    ran = run_main(*asked)
-    assert "probability" not in ran.out + (tmp_path / "b.csv").read_text()
-    assert (tmp_path / "b.csv").read_text().startswith("item,truth\n")
-    assert "why" not in run_main("vet", "ask", session, "--again", "--blind", "--json").out
-
-
-def test_when_to_stop(session, votes_csv, predictions_csv, run_main):
-    run_main("vet", "start", session, votes_csv, predictions_csv, "--budget", "2")
-    going_on = run_main("vet", "status", session, "--fail-unless-finished")
-    assert going_on.code == 1
-    assert "finding: the session is not finished" in going_on.err
-    items = [row["item"] for row in json.loads(run_main("vet", "ask", session, "--json").out)["items"]]
-    assert len(items) == 2
-    assert "use up the budget" in run_main("vet", "ask", session).out
-    run_main("vet", "tell", session, *answers(items))
-    assert "budget of 2 answers is spent" in run_main("vet", "ask", session).out
-    more = run_main("vet", "ask", session, "-n", "9", "--budget", "5", "--json")  # the rule can be changed
-    assert len(json.loads(more.out)["items"]) == 3
 
 
 # ---------------------------------------------------------------------- files
@@ -282,17 +250,6 @@ def test_what_is_fixed_stays_fixed(session, begun, votes_csv, predictions_csv, s
     again = run_main("vet", "start", session, votes_csv, predictions_csv)
     assert_one_sentence(again)
     assert "must not exist yet" in again.err
-
-
-def test_answers_in_a_batch_are_not_overwritten(session, begun, tmp_path, run_main):
-    batch = tmp_path / "batch.csv"
-    batch.write_text("item,truth\ni1,yes\n")
-    before = session.read_bytes()
-    ran = run_main("vet", "ask", session, "--out", batch)
-    assert_one_sentence(ran)
-    assert "would be lost" in ran.err
-    assert (batch.read_text(), session.read_bytes()) == ("item,truth\ni1,yes\n", before)
-    assert run_main("vet", "ask", session, "--out", batch, "--force", "-n", "1").code == 0
 
 
 @pytest.mark.parametrize(
@@ -426,18 +383,6 @@ def test_two_at_once_wait_for_each_other(session, begun, run_main, start_process
     assert [program.returncode for program in programs] == [0, 0], errors
     assert json.loads(run_main("vet", "status", session, "--json").out)["n_vetted"] == 2
     assert not list(session.parent.glob(".*"))
-
-
-def test_a_session_in_use_is_said(session, begun, monkeypatch, run_main):
-    monkeypatch.setattr(locking, "_SECONDS_TO_WAIT", 0.1)
-    before = session.read_bytes()
-    with locked(session):
-        ran = run_main("vet", "tell", session, *answers(begun))
-        assert run_main("vet", "status", session).code == 0  # looking needs no turn
-    assert_one_sentence(ran)
-    assert "is in use by another trueup command" in ran.err
-    assert session.read_bytes() == before
-    assert run_main("vet", "tell", session, *answers(begun)).code == 0
 
 
 def test_later_none_of_these_and_answers_in_sight_are_told_apart(tmp_path, run_main):

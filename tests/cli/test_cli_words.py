@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from cli_helpers import QUICK, assert_one_sentence, write_csv
+from cli_helpers import assert_one_sentence, write_csv
 
 import trueup
 from trueup.cli._console import option_names, to_cli_terms
@@ -59,23 +59,6 @@ def test_errors_that_reach_the_command_line_mark_their_parameters():
         if bare.search(text)
     ]
     assert found == []
-
-
-def test_an_empty_label_is_told_by_the_row_of_the_file_and_the_options(run_main, tmp_path):
-    votes = write_csv(tmp_path / "v.csv", ("item", "labeler", "label"), [("a", "x", ""), ("a", "y", "no")])
-    ran = run_main("check", votes)
-    assert_one_sentence(ran)
-    assert "row 1 after the header" in ran.err
-    assert "--no-vote ''" in ran.err
-    assert "--abstain ''" in ran.err
-
-
-def test_warnings_in_the_report_use_the_words_of_the_command_line(run_main, votes_csv, uneven_csv, tmp_path):
-    report = tmp_path / "r.md"
-    run_main("compare", votes_csv, uneven_csv, "--report", report, *QUICK)
-    page = report.read_text(encoding="utf-8")
-    assert "--judged-on own" in page
-    assert 'items="own"' not in page
 
 
 @pytest.mark.parametrize("command", ["evaluate", "compare", "auc"])

@@ -57,13 +57,6 @@ class TestSubsets:
             assert one.codes is None
             assert one.missing.tolist() == [0]
 
-    def test_some_items(self, labels):
-        aligned = as_predictions([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]], labels).align(labels)
-        part = aligned.on_items(np.array([True, False, True]))
-        assert part.codes.tolist() == [[0, -1, 0]]
-        for kind in ("classes", "scores", "probabilities"):
-            assert part.has_output(kind).tolist() == [[True, False, True]]
-
 
 class TestPreparation:
     def test_scores_are_turned_towards_the_positive_class(self, labels):
@@ -82,17 +75,6 @@ class TestPreparation:
         assert named.prepared_for("scores", positive=2) is named
         with pytest.raises(InvalidPredictions):
             named.prepared_for("scores", positive=0)
-
-    def test_a_probability_is_the_score_of_its_class(self, three):
-        table = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]]
-        aligned = as_predictions(table, three).align(three).prepared_for("scores", positive=1)
-        np.testing.assert_allclose(aligned.scores, [[0.2, 0.8, 0.2]])
-
-    def test_scores_between_0_and_1_serve_as_probabilities(self, labels):
-        prepared = scored(labels, positive="cat").prepared_for("probabilities", positive=0)
-        np.testing.assert_allclose(prepared.probabilities[0], [[0.1, 0.9], [0.9, 0.1], [0.4, 0.6]])
-        logits = as_predictions([-3.0, 0.2, 0.9], labels, of_scores=True).align(labels)
-        assert logits.prepared_for("probabilities", positive=1).probabilities is None
 
 
 class TestOneCoercion:

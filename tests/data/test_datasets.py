@@ -30,15 +30,6 @@ def votes_of(labels):
     return list(zip(*(values.tolist() for values in names), strict=True))
 
 
-def test_classes_get_their_names_and_their_order():
-    rows = Rows({"id": ["a", "a", "b"], "who": [7, 8, 7], "label": [1, 0, -1]}, {"label": SENTIMENT})
-    with pytest.warns(tu.exceptions.DataWarning, match="no votes"):
-        labels = tu.Labels.from_dataset(rows, item="id", labeler="who")
-    assert labels.classes.tolist() == ["negative", "positive"]
-    assert votes_of(labels) == [("a", 7, "positive"), ("a", 8, "negative")]
-    assert labels.n_missing == 1
-
-
 def test_lists_of_votes_are_taken_apart():
     features = {"votes": SimpleNamespace(feature=SENTIMENT), "who": None}
     rows = Rows({"votes": [[0, 1, 1], [1]], "who": [["x", "y", "z"], ["x"]]}, features)
@@ -63,13 +54,6 @@ def test_votes_of_nobody_known_are_a_crowd():
     assert labels.is_crowd.tolist() == [True]
     assert not labels.has_repeats
     assert labels.witnesses_per_item.tolist() == [3, 1]
-
-
-def test_frames_and_dicts():
-    pandas = pytest.importorskip("pandas")
-    columns = {"n": [1, 1, 2], "labeler": ["x", "y", "x"], "label": ["a", "b", "b"]}
-    for rows in (columns, pandas.DataFrame(columns)):
-        assert tu.Labels.from_dataset(rows, item="n").n_votes == 3
 
 
 def test_labeling_functions_that_pass_abstain():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from trueup.data.describing import find_suspect_names
@@ -50,11 +49,3 @@ def test_a_probable_typing_error_is_told(counts):
 )
 def test_honest_names_are_left_alone(counts):
     assert find_suspect_names(labels_of(counts)) == []
-
-
-def test_many_items_and_classes_need_no_dense_table():
-    rng = np.random.default_rng(0)
-    n = 8_000
-    labels = Labels.from_frame({"item": np.arange(n), "labeler": np.zeros(n, int), "label": rng.integers(0, n, n)})
-    assert any("all are numbers" in note for note in labels.notes())
-    assert "answer_counts" not in labels.__dict__

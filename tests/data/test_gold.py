@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from trueup import Labels
-from trueup.data.gold import Gold
 from trueup.exceptions import InvalidLabels
 
 
@@ -17,17 +16,6 @@ def labels():
 
 
 class TestDrawn:
-    def test_chosen_is_the_default(self, labels):
-        for told in (labels.with_gold({"q1": 1}), labels.with_gold({"q1": 1}, drawn="chosen")):
-            assert np.isnan(told.gold_chance).all()
-            assert told.drawn_gold == {}
-        assert np.isnan(labels.gold_chance).all()
-
-    def test_random_is_the_share_of_the_pool(self, labels):
-        told = labels.with_gold({"q1": 1, "q2": 0, "q9": 0}, drawn="random")
-        assert told.drawn_gold == {"q1": 0.3, "q2": 0.3, "q9": 0.3}
-        assert np.flatnonzero(~np.isnan(told.gold_chance)).tolist() == [1, 2, 9]
-
     def test_probabilities_are_kept_for_each(self, labels):
         told = labels.with_gold({"q1": 1, "q2": 0}, drawn={"q2": 1, "q1": np.float32(0.25)})
         assert told.drawn_gold == {"q1": 0.25, "q2": 1.0}
@@ -42,11 +30,6 @@ class TestDrawn:
         again = at_once.with_gold(truths, drawn="random")
         for other in (one_by_one, overlapping, again):
             assert other.drawn_gold == at_once.drawn_gold
-
-    def test_random_gold_of_the_two_roles_are_two_samples(self, labels):
-        told = labels.with_gold({"q1": 1}, drawn="random").with_gold({"q2": 0, "q3": 0}, drawn="random", role="check")
-        assert told.gold_chance[1:4].tolist() == [0.1, 0.2, 0.2]
-        assert told.drawn_gold == {"q1": 0.1}
 
     def test_what_is_told_later(self, labels):
         told = labels.with_gold({"q1": 1}, drawn="random")
@@ -89,12 +72,6 @@ class TestTravels:
         assert some.gold_chance.shape == (3,)
         assert told.select(labelers=[0]).drawn_gold == told.drawn_gold
 
-    def test_merge(self, told):
-        other = Labels.from_matrix([[1], [0], [1]], items=["q0", "q1", "z"], labelers=[9])
-        both = told.merge(other.with_gold({"q1": 1}).with_gold({"z": 1}, drawn={"z": 0.75}))
-        assert both.drawn_gold == {"q1": 0.25, "q2": 0.5, "z": 0.75}
-        assert both.merge(told, duplicates="first").drawn_gold == both.drawn_gold
-
     def test_item_columns_and_pickles(self, told):
         described = told.with_items({"item": told.items, "n": np.arange(10)})
         for same in (described, pickle.loads(pickle.dumps(told))):
@@ -112,10 +89,3 @@ class TestContradictions:
         told = labels.with_gold({"q1": 1}, drawn="random").with_gold({"q1": 0}, correct=True)
         assert told.gold == {"q1": 0}
         assert told.drawn_gold == {"q1": 0.1}
-
-
-class TestGold:
-    def test_it_carries_its_draw_into_the_labels(self, labels):
-        gold = Gold({"q1": 1, "q2": 0}, drawn={"q1": 0.5, "q2": "chosen"})
-        assert labels.with_gold(gold).drawn_gold == {"q1": 0.5}
-        assert labels.with_gold(gold, drawn="random").drawn_gold == {"q1": 0.2, "q2": 0.2}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pickle
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 
 import numpy as np
 import pandas as pd
@@ -57,22 +56,6 @@ def test_columns_have_the_kind_of_their_values(values, kind, labels):
     assert not column.flags.writeable
 
 
-def test_times_of_a_zone_are_in_utc(labels):
-    noon = datetime.fromisoformat("2024-01-01T12:00:00+02:00")
-    for value in (noon, noon.astimezone(UTC), pd.Timestamp(noon)):
-        column = labels.with_items({"item": ["a"], "time": [value]}).item_column("time")
-        assert column[0] == np.datetime64("2024-01-01T10:00:00")
-        assert np.isnat(column[1:]).all()
-
-
-def test_they_travel(labels):
-    known = labels.with_items(TABLE)
-    assert known.select(items=["c", "b"]).item_column("topic").tolist() == ["sport", None]
-    assert known.with_gold({"a": "bird"}).without_gold().item_column("turns").tolist()[0] == 1
-    assert known.without_labeler(2).item_column("topic").tolist() == ["law", "sport", None]
-    assert pickle.loads(pickle.dumps(known)).item_column("topic").tolist() == ["law", "sport", None]
-
-
 def test_merging_joins_what_both_know(labels):
     other = Labels.from_frame({"item": ["c", "d"], "labeler": [3, 3], "label": ["cat", "dog"]})
     both = labels.with_items(TABLE).merge(other.with_items({"item": ["c", "d"], "turns": [7, 8], "lang": ["nl", "de"]}))
@@ -81,14 +64,6 @@ def test_merging_joins_what_both_know(labels):
     assert both.item_column("topic").tolist() == ["law", "sport", None, None]
     with pytest.raises(InvalidLabels):
         labels.with_items(TABLE).merge(labels.with_items({"item": ["b"], "turns": [4]}), duplicates="first")
-
-
-def test_a_second_table_adds_columns_and_values(labels):
-    known = labels.with_items(TABLE).with_items({"item": ["c", "a"], "topic": ["art", "law"], "lang": ["nl", "nl"]})
-    assert known.item_column("topic").tolist() == ["law", "sport", "art"]
-    assert known.item_columns == ("topic", "weight", "turns", "lang")
-    with pytest.raises(InvalidLabels):
-        known.with_items({"item": ["a"], "topic": ["art"]})
 
 
 def test_some_columns_of_a_table_of_votes(labels):
@@ -156,15 +131,6 @@ def test_cells_of_text_files(cells, values):
     assert text_as_values(cells) == values
 
 
-def test_whole_numbers_that_an_item_lacks_are_kept_exactly():
-    large = 2**60 + 1
-    one = Labels.from_matrix([[0, 1]], items=["a"]).with_items({"item": ["a"], "n": [large]})
-    both = one.merge(Labels.from_matrix([[1, 0]], items=["b"]))
-    assert both.item_column("n").tolist() == [large, None]
-    again = both.with_items({"item": ["a", "b"], "n": [large, 0.5]})  # a float could not hold the first
-    assert again.item_column("n").tolist() == [large, 0.5]
-
-
 def test_columns_of_a_frame_need_different_names_of_text():
     labels = Labels.from_matrix([[0, 1], [1, 1]])
     with pytest.raises(InvalidLabels):
@@ -180,12 +146,6 @@ KINDS = {"labeler": ["bob", "gpt", "ann"], "kind": ["human", "llm", "human"], "a
 
 
 class TestLabelers:
-    def test_columns_follow_the_order_of_labelers(self):
-        known = JUDGES.with_labelers(KINDS)
-        assert known.labeler_column("kind").tolist() == ["llm", "human", "human"]
-        assert known.labeler_column("age").tolist() == [1, 2, 3]
-        assert JUDGES.with_labelers(KINDS, columns="age").labeler_table.given == ("age",)
-
     def test_they_travel_with_the_labels(self):
         known = JUDGES.with_labelers(KINDS)
         assert known.select(labelers=["bob", "gpt"]).labeler_column("age").tolist() == [1, 3]
@@ -201,9 +161,3 @@ class TestLabelers:
     def test_wrong_tables(self, table):
         with pytest.raises(InvalidLabels):
             JUDGES.with_labelers(table)
-
-    def test_unknown_ones(self):
-        with pytest.raises(InvalidLabels):
-            JUDGES.labeler_column("kind")
-        some = JUDGES.with_labelers({"labeler": ["gpt", "eve"], "kind": ["llm", "llm"]}, unknown="ignore")
-        assert some.labeler_column("kind").tolist() == ["llm", None, None]

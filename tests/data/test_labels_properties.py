@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import string
 import tempfile
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,6 @@ from hypothesis import strategies as st
 from trueup.adapters import read_labels
 from trueup.data.labels import Labels
 from trueup.data.reading import write_labels
-from trueup.exceptions import DataWarning
 
 pytestmark = pytest.mark.filterwarnings("ignore::trueup.exceptions.DataWarning")
 SOME = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -138,10 +136,3 @@ def test_what_is_left_out_is_counted(rows, data):
     half = ignored.items.tolist()[: (ignored.n_items + 1) // 2]
     part = ignored.select(items=half)
     assert part.n_votes + part.abstentions.sum() == sum(row[0] in half for row in rows)
-
-
-def test_repeated_votes_warn():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", DataWarning)
-        with pytest.raises(DataWarning, match="1 of 3 votes"):
-            labels_of([(1, 1, "x"), (1, 1, "y"), (2, 1, "y")])

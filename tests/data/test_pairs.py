@@ -92,13 +92,6 @@ def test_bad_rows_get_a_sentence(rows):
         read(*rows)
 
 
-def test_letters_are_places():
-    pairs = read("1,j,y,x,A", "2,j,y,x, b", "3,j,y,x,tie")
-    assert (
-        pairs.verdict.tolist() == read("1,j,y,x,first", "2,j,y,x,second", "3,j,y,x,tie").verdict.tolist() == [1, 0, 2]
-    )
-
-
 def test_exports_of_pairs_are_read(tmp_path):
     rows = [
         '{"question_id": 1, "model_1": "vicuna", "model_2": "alpaca", "g1_winner": "model_1", "g2_winner": "tie", '
@@ -176,20 +169,3 @@ def test_columns_in_capitals_or_with_marks_of_the_winner_are_known(tmp_path, bat
     assert pairs.contests == plain.contests
     assert np.array_equal(pairs.shown, plain.shown)
     assert np.array_equal(pairs.verdict, plain.verdict)
-
-
-def test_two_marked_winners_are_told_and_none_is_no_verdict():
-    columns = {"item": [1, 2, 3], "model_a": list("xxx"), "model_b": list("yyy")}
-    marks = {"winner_model_a": [True, 0, 0.0], "winner_model_b": [False, 0, 0.0], "winner_tie": [False, 0, 1.0]}
-    pairs = tu.Pairs.from_frame({**columns, **marks}, judge=None)
-    assert (pairs.verdict.tolist(), pairs.n_open) == ([0, 2], 1)
-    with pytest.raises(InvalidLabels, match="row 3"):
-        tu.Pairs.from_frame({**columns, **marks, "winner_model_b": [0, 0, 1]}, judge=None)
-
-
-def test_a_table_with_items_may_call_its_systems_models():
-    text = "item,model_a,model_b,winner\n1,x,y,model_b\n1,y,x,tie (bothbad)\n2,x,y,y\n"
-    pairs = tu.read_pairs(io.StringIO(text))
-    assert pairs.contests == [("1", "x", "y"), ("2", "x", "y")]
-    assert pairs.shown.tolist() == [0, 1, 0]
-    assert pairs.verdict.tolist() == [1, 2, 1]

@@ -133,11 +133,6 @@ class TestPolicies:
         with pytest.raises(InvalidPredictions):
             p.align(labels, unknown_class="ignore")
 
-    def test_nothing_left_is_an_error_under_every_policy(self, labels):
-        for p in (Predictions.from_classes({"z": "cat"}), Predictions.from_classes(["x", "y", "x"])):
-            with pytest.raises(InvalidPredictions):
-                p.align(labels, unknown="ignore", missing="ignore", unknown_class="ignore")
-
 
 class TestProbabilities:
     def test_columns_follow_the_classes_of_the_labels(self, labels):
@@ -148,20 +143,6 @@ class TestProbabilities:
         assert aligned.scores.tolist() == [[0.7, 0.1, 0.4]]
         assert aligned.positive == 1
 
-    def test_a_class_the_system_does_not_know_has_none(self, three):
-        p = Predictions.from_probabilities([[0.7, 0.3], [0.1, 0.9], [0.5, 0.5]], classes=[2, 0])
-        aligned = p.align(three)
-        assert aligned.probabilities[0, 0].tolist() == [0.3, 0, 0.7]
-        assert aligned.codes.tolist() == [[2, 0, 0]]
-        assert aligned.scores is None
-
-    def test_an_unknown_class_without_mass_is_no_loss(self, labels):
-        table = [[0.7, 0.3, 0], [0.1, 0.9, 0], [0.4, 0.6, 0]]
-        p = Predictions.from_probabilities(table, classes=["cat", "dog", "bird"])
-        assert p.align(labels).codes.tolist() == [[0, 1, 1]]
-        with pytest.raises(InvalidPredictions, match=r"\['bird'\]"):
-            Predictions.from_probabilities(table, classes=["cat", "bird", "dog"]).align(labels)
-
     @pytest.mark.parametrize(
         "table", [[[0.5, 0.6]], [[0.5, 0.5], [0.5, 0.1]], [[1.5, -0.5]], [[0.5, np.nan]], [0.5, 0.5], [["a", "b"]]]
     )
@@ -171,23 +152,9 @@ class TestProbabilities:
 
 
 class TestScores:
-    def test_scores_alone(self, labels, three):
-        aligned = Predictions.from_scores([3, -1, 2], threshold=None).align(labels)
-        assert aligned.codes is None
-        assert aligned.scores.tolist() == [[3, -1, 2]]
-        one_of_three = Predictions.from_scores([3, -1, 2], threshold=None, positive=2).align(three)
-        assert one_of_three.positive == 2
-
     def test_a_threshold_needs_two_classes(self, three):
         with pytest.raises(InvalidPredictions):
             Predictions.from_scores([3, -1, 2]).align(three)
-
-    def test_stacked_labelers_are_labelers(self, labels):
-        each = labels.as_systems()
-        again = Predictions.stack({name: each[name] for name in each.systems.tolist()})
-        assert again.are_labelers
-        other = Predictions.from_classes(["cat"] * labels.n_items, items=labels.items)
-        assert not Predictions.stack({"a": each[each.systems[0]], "b": other}).are_labelers
 
     def test_systems_must_speak_for_one_class(self, labels):
         a = Predictions.from_scores([0, 1, 1], positive="cat")
@@ -254,12 +221,6 @@ class TestFrame:
         together = tu.read_predictions(path, item="item,system")
         assert together.systems.tolist() == ["model"]
         assert together.parts[0].items.tolist()[:2] == [("a", "x"), ("b", "x")]
-
-    def test_by_position_only_where_asked_for(self, labels):
-        frame = {"item": ["x", "y", "z"], "prediction": ["cat", "dog", "dog"]}
-        assert Predictions.from_frame(frame, item=None).align(labels).codes.tolist() == [[0, 1, 1]]
-        with pytest.raises(InvalidPredictions):
-            Predictions.from_frame(frame).align(labels)
 
     @pytest.mark.parametrize(
         ("frame", "options"),

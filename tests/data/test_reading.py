@@ -44,15 +44,6 @@ def write(path, text: str):
     return path
 
 
-def test_parquet_is_read_by_pyarrow_too(labels, tmp_path, monkeypatch):
-    monkeypatch.setattr(_files, "is_installed", lambda name: name == "pyarrow")
-    tio.write_labels(labels, tmp_path / "v.parquet")
-    assert votes(tu.read_labels(tmp_path / "v.parquet")) == votes(labels)
-    write(tmp_path / "bad.parquet", VOTES)
-    with pytest.raises(InvalidFile):
-        tu.read_labels(tmp_path / "bad.parquet")
-
-
 def test_without_a_parquet_library(labels, tmp_path, monkeypatch):
     tio.write_labels(labels, tmp_path / "v.parquet")
     monkeypatch.setattr(_files, "is_installed", lambda name: False)
@@ -132,16 +123,6 @@ def test_json_lines_keep_types_and_may_leave_nulls_out(tmp_path):
     assert labels.classes.tolist() == [False, True]
 
 
-def test_more_rows_than_a_block(tmp_path, monkeypatch):
-    monkeypatch.setattr(_files, "_ROWS", 2)
-    rows = "".join(f"{i},{w},{(i + w) % 2}\n" for i in range(5) for w in range(3))
-    labels = tu.read_labels(write(tmp_path / "v.csv", "item,labeler,label\n" + rows))
-    assert labels.n_votes == 15
-    bad = write(tmp_path / "bad.csv", 'item,labeler,label\n"1\n1",1,1\n2,2,2\n\n3,3\n')
-    with pytest.raises(InvalidFile):
-        tu.read_labels(bad)
-
-
 @pytest.mark.parametrize(
     ("name", "content"),
     [
@@ -187,13 +168,6 @@ def test_bad_paths(tmp_path, monkeypatch):
 
 
 class TestWrite:
-    def test_bad_targets(self, labels, tmp_path):
-        with pytest.raises(MissingFile, match="folder of"):
-            tio.write_labels(labels, tmp_path / "no" / "v.csv")
-        (tmp_path / "d.csv").mkdir()
-        with pytest.raises(InvalidFile, match="got a folder"):
-            tio.write_labels(labels, tmp_path / "d.csv")
-
     @pytest.mark.parametrize("name", ["v.csv", "v.jsonl"])
     def test_names_a_file_cannot_hold(self, tmp_path, name):
         labels = Labels.from_matrix([[0, 1], [1, 0]], items=[(1, 2), (3, 4)])
@@ -253,15 +227,6 @@ class TestItems:
         for name in known.item_columns:
             np.testing.assert_array_equal(again.item_column(name), known.item_column(name))
 
-    def test_bad_files(self, labels, tmp_path):
-        tio.write_labels(labels, tmp_path / "v.csv")
-        with pytest.raises(InvalidLabels):
-            tio.read_items(write(tmp_path / "i.csv", "id,topic\n1,law\n"))
-        with pytest.raises(InvalidLabels):
-            tu.read_labels(tmp_path / "v.csv", items=write(tmp_path / "j.csv", "item,topic\nx,law\n"))
-        with pytest.raises(InvalidLabels):
-            tio.write_labels(labels, tmp_path / "v.csv", items=tmp_path / "k.csv")
-
 
 class TestPredictions:
     TEXT = "item,prediction,score\n1,dog,0.7\n2,cat,\n"
@@ -274,13 +239,6 @@ class TestPredictions:
         aligned = tu.read_predictions(path).align(labels, missing="ignore")
         assert aligned.codes.tolist() == [[1, 0]]
         assert np.isnan(aligned.scores).tolist() == [[False, True]]
-
-    def test_systems_and_probabilities(self, labels, tmp_path):
-        text = "id,who,c,d\n1,x,0.2,0.8\n2,x,0.5,0.5\n2,y,1,0\n1,y,0,1\n"
-        p = tu.read_predictions(
-            write(tmp_path / "p.csv", text), item="id", system="who", probabilities={"cat": "c", "dog": "d"}
-        )
-        assert p.align(labels).codes.tolist() == [[1, 0], [1, 0]]
 
     def test_names_are_read_as_those_of_the_labels(self, tmp_path):
         text = Labels.from_frame({"item": ["1", "x", "1"], "labeler": [1, 1, 2], "label": ["0", "1", "?"]})
@@ -304,17 +262,6 @@ class TestPredictions:
 
 
 class TestGold:
-    def test_blank_is_declared(self, tmp_path):
-        path = write(tmp_path / "g.csv", "item,label\n1,cat\n2,\n3,NA\n")
-        with pytest.raises(InvalidLabels):
-            tu.read_gold(path)
-        assert tu.read_gold(path, missing=[None, "NA"]) == {1: "cat"}
-
-    def test_names_are_read_as_those_of_the_labels(self, tmp_path):
-        labels = Labels.from_frame({"item": ["1", "x"], "labeler": [1, 1], "label": ["cat", "dog"]})
-        path = write(tmp_path / "g.csv", "item,label\n1,cat\n")
-        assert labels.with_gold(tu.read_gold(path, labels=labels)).gold == {"1": "cat"}
-
     @pytest.mark.parametrize("column", ["chance", "inclusion_probability"])
     def test_chances_are_read_and_kept(self, labels, tmp_path, column):
         path = write(tmp_path / "g.csv", f"item,label,{column}\n1,cat,0.25\n2,dog,\n")
@@ -322,13 +269,6 @@ class TestGold:
         assert gold == {1: "cat", 2: "dog"}
         told = labels.with_gold(gold)
         assert (told.drawn_gold, told.gold) == ({1: 0.25}, gold)
-
-    def test_words_are_read_and_kept(self, labels, tmp_path):
-        path = write(tmp_path / "g.csv", "drawn,item,label\nRandom,1,cat\n,2,dog\n")
-        told = labels.with_gold(tu.read_gold(path))
-        assert told.drawn_gold == {1: 1 / told.n_items}
-        assert labels.with_gold(tu.read_gold(path, drawn="chosen")).drawn_gold == {}
-        assert set(labels.with_gold(tu.read_gold(path, drawn="random")).drawn_gold) == {1, 2}
 
     def test_what_was_drawn_must_be_vetted_unless_the_draw_is_passed_over(self, tmp_path):
         path = write(tmp_path / "g.csv", "item,label,chance\n1,cat,0.5\n2,,0.5\n3,NA,0.5\n4,,\n")
@@ -379,18 +319,3 @@ def test_an_anonymous_crowd_stays_one(tmp_path, suffix):
     plain = tu.Labels.from_matrix([[0, 1], [1, 1]])
     tu.write_labels(plain, path)
     assert tu.read_labels(path).crowds == frozenset()
-
-
-def test_an_item_that_is_written_in_two_ways_has_one_truth(tmp_path):
-    votes = tu.Labels.from_frame({"item": [1, 1, 2], "labeler": ["x", "y", "x"], "label": ["a", "b", "a"]})
-    path = write(tmp_path / "gold.csv", "item,label\n1,a\n1.0,b\n2,a\n")
-    with pytest.raises(InvalidLabels, match="got 'a' and 'b'"):
-        tu.read_gold(path, labels=votes)
-
-
-def test_a_column_that_comes_late_is_not_left_out(tmp_path, monkeypatch):
-    monkeypatch.setattr(_files, "_HEAD", 2)
-    rows = ['{"item": 1, "prediction": 0}'] * 3 + ['{"item": 4, "prediction": 0, "system": "b"}']
-    path = write(tmp_path / "p.jsonl", "\n".join(rows))
-    with pytest.raises(InvalidFile):
-        tu.read_predictions(path)

@@ -59,12 +59,6 @@ def test_columns_that_are_constant_within_an_item():
     assert named.item_column("system").tolist() == ["other", *[None] * 5]
 
 
-def test_a_column_of_two_files_that_differs_is_none_of_the_items():
-    first = {"item": [1, 2], "labeler": ["x", "x"], "label": [0, 1], "batch": [1, 1], "topic": ["law", "art"]}
-    labels = tu.Labels.from_frame(first).merge(tu.Labels.from_frame({**first, "labeler": ["y", "y"], "batch": [2, 2]}))
-    assert labels.item_columns == ("topic",)
-
-
 @pytest.mark.parametrize("wide", [None, True])
 @pytest.mark.parametrize("form", [dict, pd.DataFrame, pl.DataFrame, as_csv])
 def test_wide_tables(form, wide):
@@ -73,18 +67,6 @@ def test_wide_tables(form, wide):
     assert (labels.labelers.tolist(), labels.classes.tolist()) == (["j1", "j2"], [0, 1])
     assert labels.item_column("topic").tolist() == ["law", "art"] * 2
     assert len(labels.reading_notes) == (wide is None)
-
-
-def test_wide_tables_with_classes_and_with_an_index():
-    table = {**WIDE, "length": [0, 1, 7, 8], "j3": [1, 2, 2, 2]}
-    labels = tu.read_labels(table, wide=True, classes=[0, 1, 2])
-    assert labels.labelers.tolist() == ["j1", "j2", "j3"]
-    assert labels.item_columns == ("topic", "length")
-    pivot = pd.DataFrame(LONG).pivot_table(
-        index=["prompt", "system"], columns="judge", values="verdict", aggfunc="first"
-    )
-    labels = tu.Labels(pivot, item=["prompt", "system"])
-    assert (labels.n_items, labels.labelers.tolist()) == (6, ["x", "y"])
 
 
 def test_what_is_no_wide_table():

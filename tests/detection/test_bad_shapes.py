@@ -6,8 +6,8 @@ import json
 import numpy as np
 import pytest
 
-from trueup.detection import match, read_annotations, read_boxes, read_coco, read_detections, read_results
-from trueup.detection.reading import read_seen, read_sizes
+from trueup.detection import read_annotations, read_boxes, read_coco, read_detections, read_results
+from trueup.detection.reading import read_sizes
 from trueup.exceptions import DataWarning, TrueupError
 
 BOX = [5, 5, 15, 20]
@@ -127,22 +127,6 @@ def test_results(tmp_path, rows, sentence):
         read_results(saved(tmp_path / "det.json", rows), objects)
 
 
-def test_results_of_other_images_can_be_left_out_but_not_all(tmp_path):
-    objects = read_coco(saved(tmp_path / "ann.json", INSTANCES))
-    elsewhere = [{**row, "image_id": 100} for row in RESULTS]
-    with pytest.warns(DataWarning, match="6 of 12 detections"):
-        kept = read_results(saved(tmp_path / "both.json", [*RESULTS, *elsewhere]), objects, unknown="drop")
-    assert len(kept) == 6
-    with pytest.raises(TrueupError, match="all of 6 detections are in images or of classes"):
-        read_results(saved(tmp_path / "det.json", elsewhere), objects, unknown="drop")
-
-
-def test_a_field_of_annotators_must_be_everywhere(tmp_path):
-    path = saved(tmp_path / "ann.json", changed("annotations", 2, who="ann"))
-    with pytest.raises(TrueupError, match="5 with no field 'who'"):
-        read_coco(path, labeler="who")
-
-
 def test_masks_beside_boxes_are_told_and_all_can_be_boxes(tmp_path):
     pytest.importorskip("pycocotools", reason="needs trueup[coco]")
     polygon = [[5, 5, 20, 5, 20, 25]]
@@ -203,31 +187,3 @@ def test_tables_of_detections(tmp_path, old, new, sentence):
     path = written(tmp_path / "det.csv", FOUND.replace(old, new, 1))
     with pytest.raises(TrueupError, match=sentence):
         read_detections({"detector": path}, objects)
-
-
-def test_classes_that_nobody_has_are_told(tmp_path):
-    objects = read_annotations({"ann": written(tmp_path / "ann.csv", TABLE)})
-    path = written(tmp_path / "det.csv", FOUND.replace("cat", "cta", 1))
-    with pytest.warns(DataWarning, match="1 of 4 detections are of classes that no annotator has .*cta"):
-        read_detections({"detector": path}, objects)
-
-
-def test_another_column_can_name_the_image(tmp_path):
-    """And a column that is called item is one like any other."""
-    drawn = written(tmp_path / "ann.csv", TABLE.replace("image,", "picture,").replace("class", "item"))
-    objects = read_annotations({"ann": drawn}, image="picture")
-    assert objects.images.ids.tolist() == [f"p{k}.png" for k in range(4)]
-    found = written(tmp_path / "det.csv", FOUND.replace("image,", "picture,").replace("class", "item"))
-    pool = match(read_detections({"detector": found}, objects, image="picture"), objects)
-    assert len(pool) == 4
-    seen = written(tmp_path / "seen.csv", "labeler,picture\n" + "".join(f"ann,p{k}.png\n" for k in range(4)))
-    assert read_seen(seen, objects, image="picture").seen.all()
-    twice = written(tmp_path / "sizes.csv", SIZES + "p0.png,100,80\n")
-    with pytest.raises(TrueupError, match="one row for each image, got 1 more"):
-        read_sizes(twice)
-
-
-def test_a_table_without_rows_is_of_somebody_who_drew_nothing(tmp_path):
-    sizes = read_sizes(written(tmp_path / "sizes.csv", SIZES))
-    nothing = read_annotations({"bob": written(tmp_path / "bob.csv", TABLE.partition("\n")[0] + "\n")}, sizes=sizes)
-    assert (len(nothing), nothing.sources, nothing.seen.tolist()) == (0, ("bob",), [[True] * 4])

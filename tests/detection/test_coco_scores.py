@@ -10,7 +10,7 @@ import pytest
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
-from trueup.detection import coco_matching, coco_scores, read_coco, read_results
+from trueup.detection import coco_scores, read_coco, read_results
 from trueup.detection.shapes import mask_of_box
 
 
@@ -83,14 +83,6 @@ def test_more_than_a_hundred_detections_of_an_image_and_class(tmp_path):
         {**results[0], "bbox": [*rng.uniform(0, 200, 2), 30.0, 30.0], "score": rng.random()} for _ in range(150)
     ]
     np.testing.assert_allclose(scores_of(truth, results, tmp_path), reference(truth, results, "bbox"), atol=1e-12)
-
-
-def test_compiled_code_gives_the_same(tmp_path, monkeypatch):
-    pytest.importorskip("numba", reason="needs trueup[fast]")
-    truth, results = made_up(3)
-    plain = scores_of(truth, results, tmp_path)
-    monkeypatch.setattr(coco_matching, "WORTH_COMPILING", 0)
-    np.testing.assert_allclose(scores_of(truth, results, tmp_path), plain, rtol=0, atol=1e-14)
 
 
 @pytest.mark.data

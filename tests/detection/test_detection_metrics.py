@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from trueup import detection
-from trueup.detection import coco_scores, evaluate, match, metrics, missed_objects, simulate_boxes
+from trueup.detection import coco_scores, match, metrics, missed_objects, simulate_boxes
 from trueup.detection.metrics import NAMES, DetectionMetrics, mean_average_precisions
 from trueup.exceptions import TrueupError
 
@@ -139,23 +139,6 @@ def test_a_detector_is_judged_and_compared():
     assert comparison["system 1"].mean == pytest.approx(evaluation["ap50"].mean, abs=0.02)
 
 
-@pytest.mark.filterwarnings("ignore::trueup.exceptions.TrueupWarning")
-def test_vetted_candidates_come_first():
-    data = simulate_boxes(n_images=40, n_annotators=3, random_state=4)
-    pool = match(data.found, data.objects)
-    real = match(None, data.truth)
-    near = detection.shapes.box_overlaps(pool.boxes, real.boxes) >= 0.5
-    is_real = (near & (pool.image[:, None] == real.image[None])).any(axis=1)
-    chosen = np.random.default_rng(0).choice(len(pool), 80, replace=False)
-    truths = {pool.items[k]: "object" if is_real[k] else "nothing" for k in chosen}
-    evaluation = detection.evaluate(pool, labels=pool.labels.with_gold(truths, drawn="random"), metrics=["precision"])
-    assert evaluation.basis == "votes and 80 checked items"
-    of = pool.found["system 1"]
-    true = (is_real[of.candidate] & of.is_first & (of.scores >= 0.5)).sum() / (of.scores >= 0.5).sum()
-    low, high = evaluation["precision"].interval(0.95)
-    assert low <= true <= high
-
-
 @pytest.mark.parametrize("area", ["small", "medium"])
 def test_small_and_medium_are_told_by_the_area_of_the_object_as_coco_does(area):
     """An object that fills a third of its box is small where its box is not."""
@@ -168,15 +151,3 @@ def test_small_and_medium_are_told_by_the_area_of_the_object_as_coco_does(area):
     by_box = DetectionMetrics(replace(pool, areas=np.empty(0)), np.arange(len(pool)))
     assert by_box.values(f"ap_{area}", pool.systems[0], real)[0] != pytest.approx(value, abs=0.01)
     assert value == pytest.approx(coco_scores(data.found, truth).ap(area=area), abs=1e-3)
-
-
-def test_answers_by_area_say_that_missed_objects_are_left_out():
-    data = simulate_boxes(n_images=10, random_state=0)
-    pool = match(data.found, data.objects)
-    missed = missed_objects([1, 0, 2], 40)
-    quick = {"noise": "majority", "n_draws": 50}
-    both = evaluate(pool, metrics=["ap", "ap_large"], missed=missed, **quick)
-    assert [sentence for sentence in both.warnings if sentence.startswith("ap_large is of the pool")]
-    assert not [sentence for sentence in both.warnings if sentence.startswith("ap,")]
-    without = evaluate(pool, metrics=["ap_large"], **quick)
-    assert both["ap_large"].mean == pytest.approx(without["ap_large"].mean)

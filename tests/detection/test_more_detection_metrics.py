@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import trueup as tu
 from trueup import detection
 from trueup.detection import boxes_from_arrays, evaluate_at_cuts, match, metrics, missed_objects, simulate_boxes
 from trueup.detection.evaluating import carry_gold
@@ -23,14 +22,6 @@ def random_detections(seed, n_draws=30):
     scores = np.round(rng.random(30), 1)
     order = np.argsort(-scores, kind="stable")
     return real, candidate[order], scores[order], role[order], real.sum(axis=1) + rng.integers(0, 2, size=n_draws)
-
-
-def test_two_annotators_get_the_note_that_two_judges_get():
-    drawn = simulate_boxes(n_images=8, n_annotators=2, random_state=0)
-    pool = match(drawn.found, drawn.objects)
-    notes = tu.evaluate(dict.fromkeys(pool.items, "object"), pool.labels, metrics=["accuracy"]).warnings
-    said = detection.evaluate(pool, metrics=["precision"]).warnings
-    assert [note for note in said if "three raters" in note] == [note for note in notes if "three raters" in note] != []
 
 
 def test_froc_is_that_of_the_definition():
@@ -125,23 +116,6 @@ def test_f_scores_and_recall_with_and_without_missed_objects():
         DetectionMetrics(pool, np.arange(len(pool)), missed=np.zeros((1, 3)))
 
 
-def test_missed_objects_bring_no_class_that_is_not_there():
-    n, names = 20, ["cat", "dog", "horse"]
-    where = {"image": [f"{k}" for k in range(n)], "boxes": [[0, 0, 10, 10]] * n, "category": ["cat"] * n}
-    objects = boxes_from_arrays(**where, categories=names, seen=np.ones((1, n), dtype=bool))
-    pool = match(boxes_from_arrays(**where, categories=names, scores=[0.9] * n, name="system"), objects)
-    of_cats = values_of(pool, "ap50", "ap", "panoptic_quality", missed=np.array([[1.0]]), category="cat")
-    # 96 of 101 points of recall lie up to 20 / 21; a quality is 20 over 20 and half of the one that is missed
-    assert of_cats == pytest.approx([96 / 101, 96 / 101, 20 / 20.5])
-    assert values_of(pool, "ap50", "ap", "panoptic_quality", missed=np.array([[1.0]])) == of_cats
-    # Told by class: few tiles leave open whether there are dogs, but a horse was seen.
-    told = np.array([[1.0, 2.0, 1.0], [1.0, 0.0, 3.0]])
-    assert values_of(pool, "ap50", missed=told) == pytest.approx([96 / 101 / 2])
-    metrics = DetectionMetrics(pool, np.arange(n), 0.5, np.array([[3.0]]))
-    nothing = np.zeros((1, n), dtype=bool)  # all objects that there are were missed, whatever their class
-    assert [metrics.values(name, "system", nothing)[0] for name in ("recall", "ap50")] == [0.0, 0.0]
-
-
 @pytest.mark.filterwarnings("ignore::trueup.exceptions.TrueupWarning")
 def test_answers_for_each_class_and_at_other_cuts():
     data = simulate_boxes(n_images=15, n_annotators=4, blur=0.08, random_state=0)
@@ -157,13 +131,6 @@ def test_answers_for_each_class_and_at_other_cuts():
     strict = answers[0.6].labels
     assert len(strict.items) > len(pool)
     assert len(strict.drawn_gold) > 20
-
-
-def test_gold_is_carried_to_candidates_at_the_same_place():
-    pool = two_classes()
-    labels = pool.labels.with_gold({pool.items[0]: "object", pool.items[1]: "nothing"})
-    again = carry_gold(pool, labels, two_classes())
-    assert (again.gold, again.drawn_gold) == (labels.gold, {})
 
 
 def cells(pool_iou=0.5, *, side=10, shifts=(0, 4), chances=None, **options):
@@ -197,20 +164,6 @@ def test_carried_gold_is_of_one_candidate_and_keeps_the_chance_of_each():
     assert sorted(item.split("/")[0] for item in carried.gold) == sorted(pool.images.ids.tolist())
 
 
-def test_gold_of_small_things_is_carried_by_their_centres():
-    pool, labels = cells(by_centre=True, side=4, shifts=(0, 2))
-    moved, _ = cells(by_centre=True, side=4, shifts=(2, 2))  # boxes overlap by 3 / 5 of each other's side
-    assert np.abs(pool.boxes[:, 0] - moved.boxes[:, 0]).min() == 1
-    assert len(carry_gold(pool, labels, replace(moved, iou=0.7)).gold) == 10
-
-
-@pytest.mark.filterwarnings("ignore::trueup.exceptions.TrueupWarning")
-def test_pools_of_other_cuts_are_joined_as_the_pool_was():
-    pool, _ = cells(0.4, join=0.6)
-    answers = evaluate_at_cuts(pool, cuts=[0.4], metrics=["precision"], **QUICK)
-    assert len(pool) == len(answers[0.4].labels.items) == 20
-
-
 def test_the_order_of_rows_with_equal_scores_plays_no_part():
     data = simulate_boxes(n_images=12, n_annotators=1, random_state=0)
     rounded = replace(data.found, scores=np.round(data.found.scores, 1))
@@ -219,10 +172,3 @@ def test_the_order_of_rows_with_equal_scores_plays_no_part():
         pool = match(rounded.select(rng.permutation(len(rounded))), data.objects)
         told.append(values_of(pool, "precision", "ap50", "ap", "froc", threshold=0.6))
     assert all(values == told[0] for values in told)
-
-
-def test_of_equal_scores_the_first_image_comes_first():
-    objects = boxes_from_arrays(image=["b"], boxes=[[0, 0, 9, 9]], images=["a", "b"], seen=np.ones((1, 2), dtype=bool))
-    rows = {"image": ["b", "a"], "boxes": [[0, 0, 9, 9], [50, 50, 9, 9]], "scores": [0.5, 0.5], "images": ["a", "b"]}
-    pool = match(boxes_from_arrays(**rows, name="system"), objects)
-    assert values_of(pool, "ap50") == [0.5]  # as coco_scores has it: the false one in "a", then the right one

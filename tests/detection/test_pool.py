@@ -26,12 +26,6 @@ def test_shapes_of_one_thing_are_one_candidate_and_votes_say_who_drew_it():
     assert pool.labels.item_column("category").tolist() == ["object", "object"]
 
 
-def test_without_seen_not_drawing_is_no_vote():
-    pool = match(None, drawn([[0, 0, 10, 10], [40, 40, 10, 10]], ["ann", "bob"]))
-    assert pool.votes.tolist() == [[1, -1], [-1, 1]]
-    assert pool.labels.n_votes == 2
-
-
 def test_who_drew_a_crowd_does_not_say_what_is_in_it():
     objects = boxes_from_arrays(
         image=["a"] * 5,
@@ -102,19 +96,6 @@ def test_predictions_say_where_they_leave_detections_out():
         match(other_class, objects, same_class=False).predictions()
 
 
-def test_small_things_are_joined_by_their_centres():
-    objects = drawn([[0, 0, 6, 6], [2, 2, 6, 6]], ["ann", "bob"])
-    assert len(match(None, objects)) == 2
-    assert len(match(None, objects, by_centre=True)) == 1
-
-
-def test_classes_apart_or_together():
-    objects = drawn([[0, 0, 10, 10], [0, 0, 10, 10], [0, 0, 10, 10]], ["ann", "bob", "cid"], category=["x", "y", "y"])
-    assert len(match(None, objects)) == 2
-    pool = match(None, objects, same_class=False)
-    assert [pool.categories[k] for k in pool.category] == ["y"]
-
-
 @pytest.mark.parametrize(("first", "second"), [("cat", "dog"), ("zebra", "dog")])
 def test_of_classes_that_tie_names_and_rows_do_not_decide(first, second):
     def class_of(boxes, sources, categories):
@@ -154,10 +135,3 @@ def test_bad_calls_get_one_sentence():
         match(None, objects, shape="mask")
     with pytest.raises(TrueupError, match="seen must have a row"):
         drawn([[0, 0, 10, 10]], ["ann"], seen=np.ones((2, 2)))
-
-
-def test_reprs_count_and_print_no_arrays():
-    data = simulate_boxes(n_images=3, n_annotators=2, n_systems=1, random_state=0)
-    assert repr(data.objects) == f"Shapes({len(data.objects)} boxes in 3 images, 1 class, 2 annotators)"
-    pool = match(data.found, data.objects)
-    assert repr(pool) == f"Pool({len(pool)} candidates in 3 images, 1 class, 2 annotators, 1 system)"

@@ -16,15 +16,6 @@ VOC = """<annotation><size><width>100</width><height>80</height></size>
 </annotation>"""
 
 
-def truth(**change) -> dict:
-    row = {"id": 1, "image_id": 7, "category_id": 3, "bbox": [0, 0, 10, 10], "area": 100, "iscrowd": 0, **change}
-    return {
-        "images": [{"id": 7, "width": 100, "height": 80}],
-        "categories": [{"id": 3, "name": "cat"}],
-        "annotations": [row],
-    }
-
-
 def written(folder, content, name="file.json"):
     path = folder / name
     path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
@@ -75,18 +66,6 @@ def test_what_is_no_json_is_told(tmp_path):
         read_coco(written(tmp_path, "{"))
 
 
-def test_folders_without_files(tmp_path):
-    for read in (lambda: read_yolo(tmp_path, categories=["cat"]), lambda: read_voc(tmp_path)):
-        with pytest.raises(TrueupError, match="files; pass a folder"):
-            read()
-    written(tmp_path, "0 1 1\n", "a.txt")
-    with pytest.raises(TrueupError, match="line 1, must be a class"):
-        read_yolo(tmp_path, categories=["cat"])
-    written(tmp_path, "<a>", "a.xml")
-    with pytest.raises(TrueupError, match="is no annotation of Pascal VOC"):
-        read_voc(tmp_path)
-
-
 def test_a_short_name_of_several_images_is_refused(tmp_path):
     images = written(tmp_path, "image,x,y,w,h\ntrain/1.jpg,0,0,5,5\nval/1.jpg,0,0,5,5\nval/2.jpg,0,0,5,5\n", "ann.csv")
     objects = read_annotations({"ann": images})
@@ -105,12 +84,3 @@ def test_a_short_name_of_several_images_is_refused(tmp_path):
             read_detections({"system": found}, objects)
         with pytest.raises(TrueupError, match=sentence):
             with_seen(objects, [("ann", name)])
-
-
-def test_the_area_that_is_written_is_that_of_the_mask(tmp_path):
-    pytest.importorskip("pycocotools", reason="needs trueup[coco]")
-    triangle = {"bbox": [0, 0, 60, 60], "segmentation": [[0, 0, 60, 0, 0, 60]], "area": 1800.0}
-    pool = match(None, read_coco({"ann": written(tmp_path, truth(**triangle))}))
-    write_coco(pool, tmp_path / "written.json")
-    again = match(None, read_coco({"ann": tmp_path / "written.json"}))
-    assert pool.areas.tolist() == again.areas.tolist() == [1800.0]

@@ -55,17 +55,6 @@ def test_counts_are_those_of_tiles_and_not_of_hidden_outlines(tiles):
     assert search.warnings == ()
 
 
-def test_answers_count_up_to_the_first_tile_without_one(tiles):
-    search = TileSearch(tiles)
-    first, second, *rest = search.ask(15)
-    search.tell({first: 0, **dict.fromkeys(rest, 2)})
-    n_first = int(first not in tiles.hidden)
-    assert (search.missed.n_searched if search.missed else 0) == n_first
-    search.skip([second])
-    assert search.missed.n_searched == sum(number != second for number in ordinary(tiles))
-    assert "1 tiles were left out" in search.warnings[-1]
-
-
 def test_overlooked_outlines_and_too_many_objects_are_told(tiles):
     search = TileSearch(tiles)
     numbers = list(search.ask(15))
@@ -103,15 +92,6 @@ def test_answers_come_back_out_of_the_storage(pool, deck, tiles, tmp_path):
     search.tell({ordinary(tiles)[0]: NONE_OF_THESE}, who="ann", correct=True)
     with pytest.raises(TrueupError, match="got 1 with more"):
         read_searched(url, pool, name="q3")
-
-
-def test_another_deck_is_another_session(pool, tiles, tmp_path):
-    pytest.importorskip("sqlalchemy", reason="needs trueup[storage]")
-    url = f"sqlite:///{tmp_path}/tiles.db"
-    TileSearch(tiles, storage=url, name="q3")
-    files = save_for_app(make_deck(pool, n_candidates=5, n_planted=0, n_tiles=12, n_hidden=3, seed=5), tmp_path / "b")
-    with pytest.raises(TrueupError, match="is fixed when it begins"):
-        TileSearch(TilesToSearch.read(files.tiles), storage=url, name="q3")
 
 
 def test_pictures_hold_outlines_and_the_photograph(pool, deck, photos):

@@ -9,9 +9,8 @@ import pytest
 
 from trueup import detection
 from trueup.detection import make_deck, match, read_answers, save_cards, save_for_app, take_answers
-from trueup.detection.pool import image_size
-from trueup.detection.writing import candidate_crop, find_photos, mask_edges, render_cards, tile_figure, tile_picture
-from trueup.exceptions import DataWarning, TrueupError
+from trueup.detection.writing import render_cards, tile_figure
+from trueup.exceptions import TrueupError
 from trueup.report.crops import crop_figure
 
 
@@ -132,27 +131,6 @@ def test_a_page_is_read_back_with_the_same_pool_only(pool, tmp_path):
         read_answers(tmp_path / "answers.json", pool)
 
 
-def test_answers_fit_only_pools_that_the_same_cards_are_drawn_of(pool, tmp_path):
-    deck = make_deck(pool, n_candidates=8, n_tiles=6, n_hidden=3)
-    (tmp_path / "answers.json").write_text(json.dumps({"format": 2, "deck": deck.drawn, "answers": {"1": "yes"}}))
-    how = pool.matching
-    sources = len(how.objects.sources)
-    renamed = replace(how.objects, sources=tuple("zyx"), source=sources - 1 - how.objects.source)
-    order = np.random.default_rng(0).permutation(len(how.found))
-    same = match(how.found.select(order), replace(renamed, seen=how.objects.seen[::-1]))
-    assert read_answers(tmp_path / "answers.json", same).labels.gold
-    found, n = pool.found["system 1"], len(pool.images.ids)
-    for other in (
-        match(how.found, replace(how.objects, seen=None)),  # nobody is known to doubt anything
-        replace(pool, found={"system 1": found, "system 2": found}),
-        replace(pool, found={"system 1": replace(found, candidate=np.zeros_like(found.candidate))}),
-        replace(pool, images=replace(pool.images, sizes=np.full((n, 2), 999.0))),
-    ):
-        assert other.items == pool.items
-        with pytest.raises(TrueupError, match="another pool"):
-            read_answers(tmp_path / "answers.json", other)
-
-
 def test_the_page_hides_who_drew_what(pool):
     deck = make_deck(pool, n_candidates=20, n_tiles=3, n_planted=3)
     page = render_cards(deck)
@@ -162,47 +140,6 @@ def test_the_page_hides_who_drew_what(pool):
         assert f'"{word}"' not in page
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "").replace("http-equiv", "")
     assert "<title>&lt;b&gt;</title>" in render_cards(deck, title="<b>")
-
-
-def test_photographs_lie_below_the_outline(pool, photos):
-    deck = make_deck(pool, n_candidates=5, n_tiles=1)
-    page = render_cards(deck, images=photos)
-    assert page.count("data:image/png;base64") == len({card.image for card in deck.cards})
-    assert '<use href="#photo-' in page
-    (photos / f"{pool.images.ids.tolist()[deck.cards[0].image]}.png").unlink()
-    with pytest.raises(TrueupError, match="got none for 1 of"):
-        render_cards(deck, images=photos)
-    with pytest.raises(TrueupError, match="must be a folder"):
-        find_photos(photos / "none", pool.images, [0])
-
-
-def test_crops_have_a_margin_and_stay_in_the_image(pool):
-    for k in range(len(pool)):
-        crop = candidate_crop(pool, k)
-        x, y, width, height = crop["view"]
-        assert min(x, y) >= 0
-        assert max(x + width, y + height) <= 640 + 1e-9
-        assert width > pool.boxes[k, 2]
-        assert [shape["role"] for shape in crop["shapes"]].count("candidate") == 1
-    tile = tile_picture(pool, 0, np.array([0.0, 0.0, 640.0, 640.0]))
-    assert sum(shape["role"] == "candidate" for shape in tile["shapes"]) == (pool.image == 0).sum()
-
-
-def test_the_size_of_an_image_that_nobody_told():
-    objects = detection.boxes_from_arrays(image=["a"], boxes=[[10, 10, 30, 20]], images=["a", "b"], seen=[[True, True]])
-    pool = match(None, objects)
-    assert image_size(pool, 0) == (40.0, 30.0)
-    assert len(make_deck(pool, n_candidates=5, n_tiles=3, n_planted=0)) == 4  # nothing is certain: one looked
-
-
-def test_the_outline_of_a_mask():
-    pytest.importorskip("pycocotools", reason="needs trueup[coco]")
-    from trueup.detection.shapes import mask_of_bitmap
-
-    pixels = np.zeros((20, 20), dtype=np.uint8)
-    pixels[5:9, 3:10] = 1
-    edges = mask_edges(mask_of_bitmap(pixels), np.array([3.0, 5.0, 7.0, 4.0]))
-    assert sorted(edges) == sorted([[3, 5, 3, 9], [10, 5, 10, 9], [3, 5, 10, 5], [3, 9, 10, 9]])
 
 
 def test_pictures_hold_no_code():
@@ -229,12 +166,3 @@ def test_files_for_the_vetting_app(pool, photos):
     with_photos = tu.read_items(save_for_app(deck, photos / "app", images=photos).items)
     assert len(json.loads(with_photos["outline"][0])) == 4
     assert set(with_photos["image"]) <= {f"{name}.png" for name in pool.images.ids.tolist()}
-
-
-def test_files_for_the_app_say_where_precision_is_not_the_detectors(tmp_path):
-    boxes = [[0, 0, 10, 10], [0, 1, 10, 10]]
-    objects = detection.boxes_from_arrays(image=["a"], boxes=boxes[:1], seen=[[True]])
-    found = detection.boxes_from_arrays(image=["a", "a"], boxes=boxes, scores=[0.9, 0.8], name="twice")
-    deck = make_deck(match(found, objects), n_candidates=1, n_tiles=0, n_planted=0)
-    with pytest.warns(DataWarning, match="1 of 2 detections of 'twice' are duplicates"):
-        save_for_app(deck, tmp_path)

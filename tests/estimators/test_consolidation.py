@@ -6,7 +6,6 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy import stats
 
 import trueup as tu
 from trueup.estimators import consolidate, consolidated_confusion
@@ -50,21 +49,6 @@ def test_more_classes_and_abstentions_equal_brute_force(n_classes, n_answers, k)
     np.testing.assert_allclose(consolidated_confusion(matrices, prior).matrix, brute_force(matrices, prior), atol=1e-12)
 
 
-def test_alike_labelers_follow_the_binomial_law():
-    found = consolidated_confusion(np.tile(symmetric(0.7), (1001, 1, 1)), [0.5, 0.5])
-    wrong = stats.binom.cdf(500, 1001, 0.7)
-    np.testing.assert_allclose(found.matrix, [[1 - wrong, wrong], [wrong, 1 - wrong]], atol=1e-9)
-    assert found.how == "exact"
-
-
-def test_repeated_votes_are_votes_of_alike_labelers():
-    one, other = random_matrices(2, 3, seed=3)
-    repeated = consolidated_confusion([one, other], [0.2, 0.3, 0.5], times=[3, 2])
-    listed = consolidated_confusion([one, one, one, other, other], [0.2, 0.3, 0.5])
-    np.testing.assert_allclose(repeated.matrix, listed.matrix, atol=1e-14)
-    np.testing.assert_allclose(repeated.matrix, brute_force(np.array([one] * 3 + [other] * 2), [0.2, 0.3, 0.5]))
-
-
 def test_25_different_labelers_are_exact_and_agree_with_two_other_ways():
     matrices, prior = random_matrices(25, 2, seed=5), [0.45, 0.55]
     exact = consolidated_confusion(matrices, prior)
@@ -80,15 +64,6 @@ def test_25_different_labelers_are_exact_and_agree_with_two_other_ways():
         said = np.log(prior[1] / prior[0]) + np.where(ones, odds[:, 1], odds[:, 0]).sum(axis=1) > 0
         sd = np.sqrt(exact.matrix[y, 1] * exact.matrix[y, 0] / n)
         assert abs(said.mean() - exact.matrix[y, 1]) < 4 * sd
-
-
-@pytest.mark.parametrize("k", [8, 12])
-def test_lattice_stays_within_its_bound(k):
-    for seed in range(5):
-        matrices = random_matrices(k, 2, seed=100 + seed)
-        exact, rough = (consolidated_confusion(matrices, [0.5, 0.5], max_numbers=m) for m in (1 << 21, 16))
-        assert rough.how == "lattice"
-        assert np.abs(exact.matrix - rough.matrix).max() <= rough.error + 1e-12
 
 
 def test_drawn_matrices_are_as_far_off_as_they_say():
@@ -141,14 +116,6 @@ def test_each_item_has_the_matrix_of_its_voters():
     np.testing.assert_array_equal(found.codes, noise.posterior(sim.labels).argmax(axis=1))
 
 
-def test_items_on_which_the_same_labelers_voted_share_a_matrix():
-    counts = np.array([[3, 0], [2, 1], [0, 5], [1, 4], [0, 3]])
-    found = consolidate(tu.Labels.from_counts(counts), tu.noise.Confusion(symmetric(0.8)))
-    assert len(found.matrices) == 2  # three votes, five votes
-    assert found.group.tolist() == [0, 0, 1, 1, 0]
-    np.testing.assert_allclose(found.matrices[0], brute_force(np.tile(symmetric(0.8), (3, 1, 1)), [0.5, 0.5]))
-
-
 @pytest.mark.filterwarnings("ignore::trueup.exceptions.DataWarning")
 def test_gold_is_exact_and_an_item_without_votes_has_no_label():
     labels = tu.Labels.from_matrix([[0, 0], [-1, -1], [1, 1]]).with_gold({2: 0})
@@ -157,18 +124,6 @@ def test_gold_is_exact_and_an_item_without_votes_has_no_label():
     np.testing.assert_array_equal(found.matrix_of(2), np.eye(2))
     with pytest.raises(InvalidParameter, match="no votes"):
         found.matrix_of(1)
-
-
-def test_where_the_prior_outweighs_all_votes_the_likeliest_class_is_taken():
-    labels = tu.Labels.from_matrix([[1], [0]])
-    noise = tu.noise.Confusion([symmetric(0.8)], prior=[0.95, 0.05])
-    found = consolidate(labels, noise)
-    assert found.codes.tolist() == [1, 0]
-    assert found.likeliest.all()
-    assert not found.singular.any()
-    np.testing.assert_allclose(found.matrices[0], symmetric(0.8))
-    plain = consolidate(labels, noise, rule="likelihood")
-    np.testing.assert_array_equal(plain.codes, found.codes)
 
 
 def test_wrong_input_is_refused_in_one_sentence():

@@ -10,7 +10,7 @@ from trueup.estimators import truth_draws
 from trueup.estimators.counts import DrawnCounts
 from trueup.estimators.system_values import Population, counts_by_cell, system_counts
 from trueup.estimators.truth_draws import CountsOfTruths, TruthDraws, solution_of
-from trueup.exceptions import InvalidLabels, InvalidParameter
+from trueup.exceptions import InvalidLabels
 from trueup.metrics import get_metric
 
 
@@ -43,14 +43,6 @@ def test_it_says_what_drawn_counts_say(n_classes: int) -> None:
     assert lazy.joint(accuracy, kappa).mode == held.joint(accuracy, kappa).mode
     assert lazy.draw_counts(3, 0).shape == (3, n_classes, n_classes)
     assert lazy.draw_truths(5, 0).shape == (5, 60)
-
-
-def test_rates_sum_to_one_and_have_no_items() -> None:
-    truths, codes = drawn()
-    rates = CountsOfTruths(truths, codes, 4, np.ones(truths.shape, dtype=np.float32))
-    assert rates.mean_counts.sum() == pytest.approx(1.0)
-    with pytest.raises(InvalidParameter, match="has no items to draw"):
-        rates.draw_truths(2)
 
 
 @pytest.mark.parametrize("population", [None, Population()])
@@ -86,16 +78,3 @@ def test_matrices_that_no_machine_holds_are_refused(noise: str) -> None:
     labels = tu.Labels.from_matrix(votes, classes=list(range(3_000)))
     with pytest.raises(InvalidLabels, match="40 labelers and 3,000 classes would have 360,000,000 cells"):
         tu.evaluate(votes[:, 0], labels, noise=noise)
-
-
-@pytest.mark.parametrize("n_classes", [4, 13])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_counts_of_a_few_draws_at_once_are_those_of_all(
-    monkeypatch: pytest.MonkeyPatch, n_classes: int, weighted: bool
-) -> None:
-    rng = np.random.default_rng(3)
-    truths, codes = rng.integers(n_classes, size=(11, 50)), rng.integers(-1, n_classes, size=(3, 50))
-    weights = rng.standard_exponential((11, 50), dtype=np.float32) if weighted else None
-    at_once = system_counts(truths, codes, n_classes, weights=weights)
-    monkeypatch.setitem(system_counts.__globals__, "_BLOCK", 150)
-    np.testing.assert_allclose(system_counts(truths, codes, n_classes, weights=weights), at_once, rtol=1e-6, atol=1e-6)

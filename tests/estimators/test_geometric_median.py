@@ -28,10 +28,3 @@ class TestGeometricMedian:
         np.testing.assert_array_equal(points.mean(axis=0), [0, 0])
         cost = [np.linalg.norm(points - c, axis=1).sum() for c in (geometric_median(points), np.zeros(2))]
         assert cost[0] < cost[1]
-
-    def test_line_and_single_points(self):
-        assert geometric_median(np.array([[1.0], [2.0], [10.0]])).tolist() == [2.0]
-        assert geometric_median(np.array([[1.0], [2.0]])).tolist() == [1.5]
-        assert geometric_median(np.array([[0.3, 0.4]])).tolist() == [0.3, 0.4]
-        assert geometric_median(np.array([[0.3, 0.4]] * 5)).tolist() == [0.3, 0.4]
-        np.testing.assert_allclose(geometric_median(np.array([[0.0, 0], [1, 1], [1, 1], [1, 1]])), [1, 1])

@@ -5,11 +5,9 @@ from itertools import product
 import numpy as np
 import pytest
 from scipy.special import log_softmax, logsumexp
-from scipy.stats import kstest, norm
+from scipy.stats import norm
 
-from trueup import noise, simulate
 from trueup.estimators.system_features import LogLinearPrior
-from trueup.estimators.truth import draw_truths
 from trueup.exceptions import InvalidParameter
 
 GRID = np.linspace(-8, 8, 81)
@@ -68,30 +66,6 @@ def test_many_items_take_the_normal_law(monkeypatch):
         plain.coefficients.mean(axis=0), weighted.coefficients.mean(axis=0), atol=0.25 * sd.max()
     )
     np.testing.assert_allclose(plain.coefficients.std(axis=0), sd, rtol=0.15)
-
-
-@pytest.mark.parametrize("n_values", [3, 150, 400], ids=["few-rows", "many-rows", "a-row-each"])
-@pytest.mark.parametrize("n_classes", [2, 4])
-def test_many_marginals_are_those_of_one_at_a_time(n_classes, n_values):
-    rng = np.random.default_rng(7)
-    x = rng.permutation(np.resize(rng.normal(size=n_values), 400))
-    prior = LogLinearPrior(features_of(x, n_classes), np.full(n_classes, 2.0))
-    log_likelihood = 3 * rng.normal(size=(400, n_classes))
-    log_likelihood[:5, 1:] = -np.inf  # known truths
-    w = rng.normal(size=(6, n_classes))
-    one_at_a_time = [prior._marginal(log_likelihood, one) for one in w]
-    np.testing.assert_allclose(prior._marginals(log_likelihood, w), one_at_a_time, rtol=1e-12)
-
-
-def test_draws_are_independent_from_row_to_row():
-    sim = simulate.dawid_skene(n_items=400, n_labelers=2, random_state=5)
-    known = noise.Confusion(sim.parameters["confusion"], prior=sim.parameters["prior"])
-    draws = draw_truths(sim.labels, known, n_draws=600, random_state=1)
-    totals = (draws.truths == 1).sum(axis=1).astype(float)
-    p = known.posterior(sim.labels)[:, 1]
-    standard = (totals - p.sum()) / np.sqrt((p * (1 - p)).sum())
-    assert kstest(standard + np.random.default_rng(0).normal(0, 0.05, 600), "norm").pvalue > 1e-3
-    assert abs(np.corrcoef(standard[1:], standard[:-1])[0, 1]) < 4.5 / np.sqrt(600)
 
 
 @pytest.mark.parametrize(

@@ -16,10 +16,8 @@ from trueup.estimators import (
     ideal,
     labeler_counts,
     labeler_mean,
-    labeler_median,
     majority,
     mmse,
-    no_predictions,
     prior_average,
 )
 from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions
@@ -68,16 +66,6 @@ def test_algorithms_agree(main_example):
     np.testing.assert_allclose(mmse(problem, mean="marsaglia").confusion, points["exact"], atol=0.02)
 
 
-def test_start_does_not_matter(main_example):
-    problem, _ = main_example
-    ends = [
-        mmse(problem, start=[[1 - f, f], [1 - d, d]], tol=1e-5, max_iter=100).confusion
-        for d, f in ((0.05, 0.95), (0.95, 0.05), (0.5, 0.5))
-    ]
-    np.testing.assert_allclose(ends[0], ends[2], atol=1e-3)
-    np.testing.assert_allclose(ends[1], ends[2], atol=1e-3)
-
-
 def test_normal_counts_match_exact_ones_given_the_operating_point(main_example):
     problem, _ = main_example
     counts = mmse(problem).counts
@@ -115,12 +103,6 @@ def test_estimated_labels(main_example):
         solution.counts.draw_counts(3)
 
 
-def test_no_predictions_is_mmse_without_iterations(main_example):
-    problem, _ = main_example
-    a, b = no_predictions(problem).counts, mmse(problem, max_iter=0).counts
-    np.testing.assert_allclose(a.mean_counts, b.mean_counts)
-
-
 def test_prior_average_integrates_over_the_square():
     problem, _ = su_problem(30, seed=2)
     axis = (np.arange(60) + 0.5) / 60
@@ -145,19 +127,6 @@ def test_known_truths_enter_every_method(main_example):
         )
 
 
-def test_items_without_prediction_do_not_count(main_example):
-    problem, data = main_example
-    predictions = problem.predictions.copy()
-    predictions[500:] = -1
-    part = Problem(predictions, problem.log_likelihood, problem.prior)
-    first = Problem(predictions[:500], problem.log_likelihood[:500], problem.prior)
-    for name, method in OF_PROBLEMS.items():
-        one = {"truth": data.truth} if name == "ideal" else {}
-        two = {"truth": data.truth[:500]} if name == "ideal" else {}
-        a, b = method(part, random_state=0, **one).counts, method(first, random_state=0, **two).counts
-        np.testing.assert_allclose(a.mean_counts, b.mean_counts, rtol=1e-9, err_msg=name)
-
-
 # ---------------------------------------------------------------------- labelers
 
 
@@ -171,33 +140,6 @@ def test_labeler_counts_by_hand():
     assert scaled.sum() == pytest.approx(3)
 
 
-def test_labeler_middles(main_example):
-    _, data = main_example
-    mean = labeler_mean(data.labels, data.predictions).counts
-    median = labeler_median(data.labels, data.predictions).counts
-    each = [m(labeler_counts(data.labels, data.predictions)) for m in METRICS]
-    for metric, values in zip(METRICS, each, strict=True):
-        assert mean.estimate(metric).mean == pytest.approx(values.mean())
-        assert median.estimate(metric).mean == pytest.approx(np.median(values))
-        assert np.isnan(mean.estimate(metric).interval()[0])
-    assert mean.mean_counts.sum() == pytest.approx(1000)
-    assert median.joint(METRICS[1], METRICS[2]).means == pytest.approx([np.median(v) for v in each[1:3]], abs=0.05)
-    with pytest.raises(InvalidParameter):
-        mean.draw_counts(2)
-    # Noisy labels pull the accuracy towards one half.
-    assert mean.estimate(METRICS[0]).mean < data.accuracy
-
-
-def test_majority():
-    labels = Labels.from_matrix([[0, 0, 1], [1, 1, 1], [0, 1, -1], [-1, -1, 1]]).with_gold({3: 0})
-    counts = majority(labels, np.array([0, 1, 0, 0]), random_state=0).counts
-    assert counts.mean_counts.tolist() == [[2.5, 0.0], [0.5, 1.0]]
-    assert counts.estimate(METRICS[0]).mean == 3.5 / 4
-    assert counts.estimate(METRICS[4]).mean == 0.8
-    joint = counts.joint(METRICS[0], METRICS[4])
-    assert (joint.names, joint.means) == (("accuracy", "f1"), (3.5 / 4, 0.8))
-
-
 def test_majority_has_wilsons_interval():
     labels = Labels.from_matrix(np.repeat([[0], [1]], 500, axis=0))
     predictions = np.repeat([0, 1, 0], [500, 270, 230])
@@ -206,13 +148,6 @@ def test_majority_has_wilsons_interval():
 
 
 # ---------------------------------------------------------------------- what may be passed
-
-
-def test_registry():
-    by_kind = {kind: {name for name in METHODS if METHODS[name].sees == kind} for kind in ("problem", "votes", "noise")}
-    assert by_kind["problem"] == {"mmse", "estimated-labels", "no-predictions", "prior-average", "ideal"}
-    assert by_kind["votes"] == {"labeler-mean", "labeler-median", "majority"}
-    assert by_kind["noise"] == {"bayes", "unbiased", "dirty", "noise-removal"}
 
 
 @pytest.mark.parametrize(
@@ -247,13 +182,6 @@ def test_bad_options(main_example):
     ):
         with pytest.raises(ValueError, match=r"must|no truths"):
             call()
-
-
-def test_problem_does_not_change(main_example):
-    problem, _ = main_example
-    with pytest.raises(ValueError, match="read-only"):
-        problem.predictions[0] = 1
-    assert repr(problem) == "Problem(1000 predictions, 1000 items, 2 classes, 0 known)"
 
 
 # ---------------------------------------------------------------------- calibration

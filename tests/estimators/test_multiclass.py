@@ -8,7 +8,7 @@ import pytest
 from scipy.special import gammaln
 
 from trueup import noise, simulate
-from trueup.estimators import Problem, bayes, class_posterior, ideal, mmse, no_predictions, prior_average
+from trueup.estimators import Problem, bayes, class_posterior, ideal, mmse
 from trueup.estimators.given_noise import draw_sweeps
 from trueup.estimators.truth import draw_truths
 from trueup.metrics import confusion_counts, get_metric
@@ -73,26 +73,6 @@ def test_example_of_section_5_3():
     np.testing.assert_allclose(published.confusion, exact.confusion, atol=2e-3)
     assert published.counts.estimate(METRICS[0]).mean == pytest.approx(want.estimate(METRICS[0]).mean, abs=0.01)
     assert np.abs(published.counts.mean_counts - want.mean_counts).max() < 20
-
-
-def test_many_items():
-    problem, truth = su_problem(20000, difficulty="uniform", seed=4)
-    solution = bayes(problem, n_draws=1000, random_state=0)
-    want = ideal(problem, truth=truth).counts
-    for metric in METRICS:
-        estimate = solution.counts.estimate(metric)
-        assert abs(estimate.mean - want.estimate(metric).mean) < 4 * estimate.std
-    population = bayes(problem, target="population", n_draws=1000, random_state=0)
-    np.testing.assert_allclose(population.counts.mean_counts.sum(axis=1), problem.prior)
-
-
-def test_baselines_have_draws():
-    problem, truth = su_problem(200, seed=6)
-    for solution in (no_predictions(problem, n_draws=500), prior_average(problem, n_draws=200, random_state=0)):
-        assert solution.counts.estimate(METRICS[0]).mean == pytest.approx(
-            np.mean(truth == problem.predictions), abs=0.25
-        )
-        assert solution.counts.draw_truths(2, 0).shape == (2, 200)
 
 
 @pytest.mark.slow

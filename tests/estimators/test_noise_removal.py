@@ -29,16 +29,6 @@ def test_planted_errors_are_found(planted):
     np.testing.assert_array_equal(suspect, mislabeled(features, codes, random_state=0))
 
 
-def test_classifiers_may_be_given(planted):
-    from sklearn.linear_model import LogisticRegression
-
-    features, codes, wrong = planted
-    linear = mislabeled(features, codes, classifiers=[LogisticRegression()], random_state=0)
-    assert linear[wrong].mean() > 0.95
-    single = mislabeled(features, codes, classifiers=[LogisticRegression()], filter="consensus", random_state=0)
-    np.testing.assert_array_equal(linear, single)  # one classifier: the two filters are one
-
-
 def test_evaluation_is_on_what_is_kept_and_gold_stays(planted):
     features, codes, wrong = planted
     labels = tu.Labels.from_matrix(codes[:, None])
@@ -53,18 +43,6 @@ def test_evaluation_is_on_what_is_kept_and_gold_stays(planted):
     told = {int(i): int(codes[i]) for i in np.flatnonzero(wrong)}  # an expert confirms the odd labels
     vetted = noise_removal(labels.with_gold(told), truth, noise=noise, features=features, random_state=0)
     assert vetted.counts.mean_counts.sum() >= kept + 35
-
-
-@pytest.mark.filterwarnings("ignore::trueup.exceptions.DataWarning")
-def test_items_without_votes_are_left_out():
-    rng = np.random.default_rng(2)
-    codes = rng.integers(2, size=60)
-    votes = np.where(np.arange(60) < 50, codes, -1)
-    labels = tu.Labels.from_matrix(votes[:, None], classes=[0, 1])
-    features = (codes + 0.1 * rng.normal(size=60))[:, None]
-    noise = tu.noise.Confusion([[0.9, 0.1], [0.1, 0.9]])
-    found = noise_removal(labels, codes, noise=noise, features=features, random_state=0)
-    assert found.counts.mean_counts.sum() == 50
 
 
 def test_a_single_class_leaves_nothing_to_filter():

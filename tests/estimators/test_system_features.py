@@ -5,7 +5,6 @@ import pytest
 
 import trueup as tu
 from trueup.estimators.system_features import main_features, principal_features, system_prior
-from trueup.noise import Confusion
 
 
 def crowd(n_items, *, accuracy=(0.9, 0.85, 0.8, 0.7)):
@@ -54,11 +53,3 @@ def test_components_do_not_depend_on_how_many_systems_are_held(monkeypatch):
     _, _, directions = np.linalg.svd(flat, full_matrices=False)
     inside = whole.reshape(len(whole), -1) @ directions[: len(whole)].T
     np.testing.assert_allclose((inside**2).sum(), (whole**2).sum())
-
-
-def test_many_features_do_not_leave_a_handful_of_draws():
-    labels, truth, rng = crowd(120, accuracy=(0.75, 0.7, 0.7))
-    scores = {k: 1.5 * truth + rng.normal(size=120) for k in range(8)}
-    known = Confusion(np.array([[[a, 1 - a], [1 - a, a]] for a in (0.75, 0.7, 0.7)]), prior=[0.6, 0.4])
-    cmp = tu.compare(scores, labels, metric="auc", noise=known, n_draws=400, check_dependence=False)
-    assert cmp.truth.diagnostics["effective_draws"] > 100  # candidates of one law alone are worth about 15

@@ -12,7 +12,7 @@ from sklearn.metrics import roc_auc_score
 import trueup as tu
 from trueup._base.optional import is_installed
 from trueup.estimators.published.urkullu2019 import VIEWS, bootstrap_view, deterministic, probabilistic, subjectivist
-from trueup.exceptions import DataWarning, InvalidLabels, InvalidParameter, InvalidPredictions
+from trueup.exceptions import DataWarning, InvalidParameter, InvalidPredictions
 
 ENGINES = ["scipy", pytest.param("numba", marks=pytest.mark.skipif(not is_installed("numba"), reason="no numba"))]
 
@@ -94,33 +94,6 @@ def test_repeated_votes_and_abstentions(engine):
     np.testing.assert_allclose(probabilistic(labels, scores).values, concordance_by_pairs(scores[0], truth))
 
 
-@pytest.mark.parametrize("view", VIEWS)
-def test_the_other_class_as_positive_turns_scores_around(view):
-    data = tu.simulate.urkullu(n_items=100, n_classifiers=3, labels_per_item=5, random_state=1)
-
-    def values(scores, positive):
-        if view == "deterministic":
-            # Votes in odd numbers on each item would still leave some tied; vetted items take the chance away.
-            gold = dict.fromkeys(np.flatnonzero(data.labels.answer_counts @ [1, -1] == 0).tolist(), 1)
-            labels = data.labels.with_gold(gold)
-            return deterministic(labels, scores, positive=positive, random_state=0).values
-        function = subjectivist if view == "subjectivist" else probabilistic
-        return function(data.labels, scores, positive=positive).values
-
-    np.testing.assert_allclose(values(-data.scores, 0), values(data.scores, 1))
-
-
-def test_nothing_to_compare_is_nan():
-    labels = tu.Labels.from_matrix([[1, 1], [1, 1]], classes=[0, 1])
-    assert np.isnan(deterministic(labels, [0.1, 0.2], random_state=0).values).all()
-    result = subjectivist(labels, [0.1, 0.2])
-    assert np.isnan(result.values).all()
-    assert result.skipped_labelers == 2
-    assert np.isnan(probabilistic(labels, [0.1, 0.2]).values).all()
-    for view in VIEWS:
-        assert np.isnan(bootstrap_view(labels, [0.1, 0.2], view=view, n_draws=5, random_state=0)).all()
-
-
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
@@ -135,13 +108,6 @@ def test_bad_input_is_one_sentence(call, error, words):
     with pytest.raises(error, match=words) as caught:
         call(small())
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("function", [deterministic, subjectivist, probabilistic, bootstrap_view])
-def test_more_classes_are_refused(function):
-    labels = tu.Labels.from_matrix([[0, 1], [2, 1], [1, 1]])
-    with pytest.raises(InvalidLabels, match="need two classes, got 3"):
-        function(labels, [0.1, 0.2, 0.3])
 
 
 # ------------------------------------------------------------------ bootstrap
@@ -159,15 +125,6 @@ def test_draws_are_repeatable_paired_and_around_the_value(view):
     options = {"random_state": 0} if view == "deterministic" else {}
     value = function(data.labels, scores, **options).values
     assert (np.abs(draws.mean(axis=1) - value) < draws.std(axis=1)).all()
-
-
-def test_blocks_of_draws_do_not_matter_where_nothing_is_tied(monkeypatch):
-    data = tu.simulate.urkullu(n_items=50, n_classifiers=2, random_state=3)
-    for view in ("probabilistic", "subjectivist"):
-        whole = bootstrap_view(data.labels, data.scores, view=view, n_draws=20, random_state=4)
-        monkeypatch.setattr("trueup.estimators.published.urkullu2019._WEIGHTS", 120)
-        parts = bootstrap_view(data.labels, data.scores, view=view, n_draws=20, random_state=4)
-        np.testing.assert_allclose(parts, whole, atol=1e-14)
 
 
 def clean_crowd(rng, n_items=120, mean=1.0):

@@ -61,38 +61,6 @@ def test_what_all_favour_shows_on_gold_alone():
     assert not counted.warnings
 
 
-@pytest.mark.parametrize("gold", [True, False])
-def test_own_family_beside_length(gold):
-    found = tu.labelers.bias(judged(3, 4000, gold=gold, own=0.12), on=["length", "own_family"])
-    # Without gold an effect is beside the others: one of five favours the same family, four one of two others.
-    expected = 0.12 if gold else 0.12 * (1 - 1 / 5 + 4 / 5 * 1 / 2)
-    assert np.mean([found[t]["own_family"].mean for t in range(6)]) == pytest.approx(expected, abs=0.035)
-    assert found[0]["length"].mean == pytest.approx(LENGTH, abs=0.06)
-
-
-def test_a_column_of_numbers_counts_in_standard_deviations():
-    labels = judged(4, 3000, gold=True)
-    numbers = 40.0 + 7 * labels.item_column("length") + np.random.default_rng(0).normal(0, 1e-6, 3000)
-    as_numbers = labels.with_items({"item": labels.items, "tokens": numbers})
-    per_item = tu.labelers.bias(labels, on="length")[0]["length"].mean
-    per_deviation = tu.labelers.bias(as_numbers, on="tokens")[0]["tokens"].mean
-    assert per_deviation == pytest.approx(per_item * labels.item_column("length").std(), rel=1e-3)
-    texts = ["x" * int(n) for n in 5 + 10 * labels.item_column("length") + labels.items % 2]
-    as_text = labels.with_items({"item": labels.items, "answer": texts})
-    assert tu.labelers.bias(as_text, on="answer")[0]["answer"].mean == pytest.approx(per_deviation, rel=0.1)
-
-
-def test_favourable_classes_are_named():
-    labels = judged(5, 400, gold=True)
-    against = tu.labelers.bias(labels, on="length", of=0)
-    assert against[0]["length"].mean == pytest.approx(-tu.labelers.bias(labels, on="length")[0]["length"].mean)
-    three = tu.Labels.from_frame(labels.to_frame(backend="pandas").assign(label=lambda t: t["label"] + t["item"] % 2))
-    with pytest.raises(InvalidParameter) as raised:
-        tu.labelers.bias(three, on="length")
-    assert raised.value.parameter == "of"
-    assert len(tu.labelers.bias(three, on="length", of=[1, 2])) == 6
-
-
 def contests(seed, n=400, shift=0.2, judges=("gpt", "ann", "bob"), gold=False):
     rng = np.random.default_rng(seed)
     better = rng.random(n) < 0.5
@@ -128,14 +96,6 @@ def test_as_data():
     assert "own_family" in repr(found)
 
 
-def test_a_labeler_with_few_items_is_left_out():
-    votes = judged(7).to_frame(backend="pandas")
-    few = tu.Labels.from_frame(votes[(votes["labeler"] != 5) | (votes["item"] < 10)])
-    found = tu.labelers.bias(few, on="length")
-    assert list(found) == [0, 1, 2, 3, 4]
-    assert any("5" in note for note in found.warnings)
-
-
 class TestWhatWasChecked:
     def test_drawn_items_alone_count(self):
         labels = judged(1, 400, gold=True)
@@ -159,14 +119,6 @@ class TestWhatWasChecked:
             tu.labelers.bias(labels, on="length")[0]["length"].mean, abs=0.05
         )
 
-    def test_contests_too(self):
-        pairs = contests(0, 200)
-        truths = {(k, "a", "b"): "a" if k % 2 else "b" for k in range(200)}
-        assert any("chosen" in note for note in tu.labelers.bias(pairs.with_gold(truths), on="position").warnings)
-        half = pairs.with_gold({c: v for c, v in truths.items() if c[0] < 100}, drawn="random")
-        both = half.with_gold({c: v for c, v in truths.items() if c[0] >= 100})
-        assert "100 checked" in tu.labelers.bias(both, on="position").basis
-
 
 def test_an_effect_of_two_values_is_a_difference_of_rates():
     found = tu.labelers.bias(judged(0, 24, gold=True), on="length", truth="gold")
@@ -177,10 +129,6 @@ def test_an_effect_of_two_values_is_a_difference_of_rates():
 
 def with_column(values):
     return judged(0).with_items({"item": np.arange(200), "x": values})
-
-
-def of_no_family():
-    return tu.Labels.from_frame(judged(0).to_frame(backend="pandas"))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 import scipy
 
 import trueup as tu
-from trueup.exceptions import InvalidLabels, InvalidParameter
+from trueup.exceptions import InvalidParameter
 from trueup.labelers import draw_sample
 
 
@@ -64,21 +64,6 @@ def test_chances_are_how_often_items_are_drawn(labels):
     assert (np.abs(times / 2000 - expected) < 4 * error).all()
 
 
-def test_values_by_name_or_in_order(labels):
-    halves = np.arange(100) % 2
-    in_order = draw_sample(labels, 10, by=halves, random_state=0)
-    by_name = draw_sample(labels, 10, by=dict(enumerate(halves.tolist())), random_state=0)
-    assert in_order.items.tolist() == by_name.items.tolist()
-    some = draw_sample(labels, 10, by={0: "first"}, random_state=0)
-    assert sorted(map(str, some.strata)) == ["None"] * 9 + ["first"]
-
-
-def test_items_without_votes_are_a_stratum():
-    with pytest.warns(tu.exceptions.DataWarning, match="no votes"):
-        labels = tu.Labels.from_matrix([[0, 0], [1, 1], [-1, -1]])
-    assert set(draw_sample(labels, 3, by="votes").strata) == {0, 1, None}
-
-
 def test_known_items_are_drawn_and_told(labels):
     gold = labels.with_gold({0: 0, 1: 1}).with_gold({2: 1}, role="check")
     sample = draw_sample(gold, 100, random_state=0)
@@ -111,13 +96,6 @@ def test_a_sample_is_gold_with_its_chances(labels, tmp_path):
 def test_bad_input(labels, options):
     with pytest.raises(InvalidParameter):
         draw_sample(labels, **options)
-
-
-def test_an_unknown_column_or_item(labels):
-    with pytest.raises(InvalidLabels):
-        draw_sample(labels, 5, by="topics")
-    with pytest.raises(InvalidLabels):
-        draw_sample(labels, 5, by={"nobody": 1})
 
 
 def test_contests_are_drawn_alike_and_shown_in_either_order():

@@ -18,14 +18,6 @@ def test_equivalent_error_inverts_the_information(prior, n_labelers):
         assert equivalent_error(bits.bits, prior, n_labelers=n_labelers) == pytest.approx(error, abs=1e-8)
 
 
-def test_equivalent_error_at_the_ends():
-    assert equivalent_error(0.0) == 0.5
-    assert equivalent_error(1.0) == 0.0
-    assert equivalent_error(0.0, [1 / 3] * 3) == pytest.approx(2 / 3)
-    with pytest.raises(InvalidParameter, match=r"at most 0\.971 bits"):
-        equivalent_error(0.98, [0.6, 0.4])
-
-
 @pytest.mark.parametrize(
     ("expert", "labeler", "prior"), [(0.02, 0.2, [0.6, 0.4]), (0.01, 0.4, [0.5, 0.5]), (0.1, 0.3, [0.2, 0.3, 0.5])]
 )

@@ -10,7 +10,7 @@ import pytest
 import trueup as tu
 from trueup.exceptions import InvalidParameter, NotFitted
 from trueup.labelers import channel as outcomes_module
-from trueup.labelers import mutual_information, symmetric_matrix
+from trueup.labelers import mutual_information
 from trueup.labelers.channel import channel_of
 from trueup.labelers.information import information_of
 
@@ -52,25 +52,6 @@ def test_any_channel_equals_brute_force(n_classes, n_answers, n_labelers):
     assert float(found) == pytest.approx(brute_force(prior, np.eye(n_classes), matrices), abs=1e-12)
 
 
-def test_equal_labelers_are_counted_and_not_told_apart():
-    rng = np.random.default_rng(1)
-    two = random_matrices(rng, 2, 3, 3)
-    mixed = two[[0, 1, 0, 0, 1]]
-    expected = brute_force(np.full(3, 1 / 3), np.eye(3), mixed)
-    assert float(mutual_information(mixed)) == pytest.approx(expected, abs=1e-12)
-    assert float(mutual_information(two[0], n_labelers=4)) == pytest.approx(
-        brute_force(np.full(3, 1 / 3), np.eye(3), two[[0] * 4]), abs=1e-12
-    )
-
-
-def test_broadcast_channel_of_many_labelers_is_quick_and_complete():
-    prior = [0.9, 0.1]
-    everything = -sum(p * np.log2(p) for p in prior)
-    assert float(mutual_information(error=0.3, n_labelers=2000, prior=prior)) == pytest.approx(everything, abs=1e-9)
-    assert float(mutual_information(error=0.5, n_labelers=2000, prior=prior)) == pytest.approx(0, abs=1e-9)
-    assert mutual_information(error=0.0, prior=prior).share == pytest.approx(1)
-
-
 def test_labelers_of_one_difficulty_equal_brute_force_and_are_worth_less():
     data = tu.simulate.dependent(n_items=300, n_labelers=4, random_state=0)
     noise = tu.noise.GLAD(tol=1e-3).fit(data.labels)
@@ -110,15 +91,6 @@ def test_monte_carlo_is_as_close_as_its_error_says(seed):
     assert again == drawn
 
 
-def test_monte_carlo_error_is_the_spread_of_repetitions():
-    matrices = random_matrices(np.random.default_rng(5), 4, 3, 3)
-    found = [mutual_information(matrices, max_outcomes=1, n_draws=500, random_state=s) for s in range(200)]
-    spread = np.std([f.bits for f in found], ddof=1)
-    assert np.mean([f.error for f in found]) == pytest.approx(spread, rel=0.2)  # four deviations of a spread of 200
-    mean_error = np.mean([f.bits for f in found]) - float(mutual_information(matrices))
-    assert abs(mean_error) < 3.3 * spread / np.sqrt(200)
-
-
 def test_more_votes_never_tell_less_and_never_more_than_their_sum():
     rng = np.random.default_rng(4)
     matrices, prior = random_matrices(rng, 5, 2, 2), [0.3, 0.7]
@@ -140,16 +112,6 @@ def test_every_noise_model_has_a_channel():
     assert float(mutual_information(known)) == pytest.approx(float(mutual_information(error=[0.1, 0.2])))
     with pytest.raises(InvalidParameter, match=r"noise.best_"):
         mutual_information(tu.noise.fit(data.labels, "auto", models=[tu.noise.OneCoin()]))
-
-
-def test_labelers_can_be_named_and_average_ones_asked_for():
-    noise = tu.noise.Confusion({"ann": symmetric_matrix(0.1, 2), "bob": symmetric_matrix(0.3, 2)})
-    assert float(mutual_information(noise, labelers=["ann"])) == pytest.approx(float(mutual_information(error=0.1)))
-    assert float(mutual_information(noise, n_labelers=3)) == pytest.approx(
-        float(mutual_information(error=0.2, n_labelers=3))
-    )
-    with pytest.raises(InvalidParameter):
-        mutual_information(noise, labelers=["bobb"])
 
 
 @pytest.mark.parametrize(

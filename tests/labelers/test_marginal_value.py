@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import trueup as tu
-from trueup.exceptions import InvalidParameter
 from trueup.labelers import marginal_value, mutual_information, symmetric_matrix
 from trueup.labelers.channel import entropy
 
@@ -44,26 +43,6 @@ def test_each_item_has_its_expected_fall_of_entropy(labeler):
     assert found.to_frame().shape == (60, 2)
 
 
-def test_a_vetted_item_has_nothing_left_to_tell():
-    labels, _ = data_and_noise()
-    labels = labels.with_gold({labels.items[3].item(): labels.classes[0].item()})
-    for noise in (tu.noise.DawidSkene().fit(labels), tu.noise.GLAD(tol=1e-3).fit(labels)):
-        gains = marginal_value(noise, labels, max_votes=1).per_item
-        assert gains[3] == 0
-        assert (np.delete(gains, 3) > 0).any()
-
-
-def test_labelers_of_one_difficulty_tell_less_and_less():
-    n = 400
-    difficulty = np.where(np.arange(n) % 2 == 0, 0.1, 0.9)
-    noise = tu.noise.Difficulty(difficulty=difficulty, fallibility=np.full(3, 0.1), prior=[0.5, 0.5])
-    right = (1 + 0.9 * (1 - difficulty)) / 2
-    together = marginal_value(noise, max_votes=4)
-    apart = marginal_value(error=1 - right.mean(), prior=[0.5, 0.5], max_votes=4)
-    assert together.gains[0] == pytest.approx(apart.gains[0], abs=1e-9)
-    assert together.gains[3] < apart.gains[3]
-
-
 def test_what_is_expected_is_what_happens_on_average():
     """Draw the next vote of labeler 2 many times from the model itself, and see by how much entropy falls."""
     rng = np.random.default_rng(0)
@@ -82,23 +61,8 @@ def test_what_is_expected_is_what_happens_on_average():
         assert abs(falls.mean() - expected[i]) < 3.3 * falls.std() / np.sqrt(n)
 
 
-def test_item_models_use_the_average_matrix_of_a_class():
-    labels, noise = data_and_noise("glad")
-    found = marginal_value(noise, labels, max_votes=2)
-    assert found.per_item.shape == (60,)
-    assert ((found.per_item >= 0) & (found.per_item < np.log2(3))).all()
-
-
 def test_plot_returns_its_axes():
     pytest.importorskip("matplotlib")
     ax = marginal_value(error=0.2, max_votes=3).plot()
     assert ax.get_xlabel() == "vote on an item"
     assert marginal_value(error=0.2, max_votes=3).plot(ax=ax) is ax
-
-
-def test_labels_need_a_model():
-    labels, noise = data_and_noise()
-    with pytest.raises(InvalidParameter, match="fitted noise model"):
-        marginal_value(labels=labels, error=0.1, prior=[0.2, 0.3, 0.5])
-    with pytest.raises(InvalidParameter, match="knows no labeler"):
-        marginal_value(noise, labels, labeler="nobody")

@@ -55,14 +55,6 @@ def test_known_noise_has_the_variance_of_the_likelihood(k, prior):
     assert abs(found.mean() - e) < 4 * expected / np.sqrt(400)
 
 
-def test_one_label_has_the_variance_of_lam_and_stork():
-    e, eps = 0.1, 0.2
-    apparent = e + eps - 2 * e * eps
-    expected = apparent * (1 - apparent) / (1 - 2 * eps) ** 2
-    assert item_variance(list_outcomes(channel_of(error=eps)), e) == pytest.approx(expected)
-    assert item_variance(list_outcomes(channel_of(error=0.0)), e) == pytest.approx(e * (1 - e))
-
-
 def test_learned_noise_has_the_variance_of_the_joint_likelihood():
     """Error, labelers' error and prior estimated together, from the counts of votes and predictions."""
     rng, n, k, e, eps, n_sets = np.random.default_rng(0), 2000, 3, 0.15, 0.2, 300
@@ -112,14 +104,6 @@ def test_votes_and_vettings_have_the_variance_of_the_regression_estimator(correl
     expected = np.sqrt(e * (1 - e) * ((1 - share) / m + share / n))
     assert found.std(ddof=1) == pytest.approx(expected, rel=0.095)
     assert abs(found.mean() - e) < 4 * expected / np.sqrt(n_sets)
-
-
-def test_correlated_votes_explain_less():
-    prior = np.array([0.5, 0.5])
-    shares = [explained_share(list_outcomes(votes_channel(5, 0.2, prior, c)), 0.1) for c in (0.0, 0.1, 0.3, 0.6)]
-    assert np.all(np.diff(shares) < 0)
-    apart = explained_share(list_outcomes(channel_of(error=0.2, n_labelers=5)), 0.1)
-    assert shares[0] == pytest.approx(apart)
 
 
 def test_plan_predicts_the_half_width_of_what_it_recommends():
@@ -194,40 +178,6 @@ def test_designs_at_the_extremes():
     assert plan(vote_price=0.1, noise_known=True, **{**common, "labeler_accuracy": 0.95}).votes_per_item == 1
     correlated = plan(vote_price=0.1, expert_price=1, correlation=0.2, **common)
     assert correlated.kind != "votes"
-
-
-def test_items_can_be_scarce_or_dear():
-    common = {"budget": 1000, "vote_price": 0.1, "labeler_accuracy": 0.8, "error": 0.1}
-    scarce = plan(max_items=200, **common)
-    assert scarce.n_items == 200
-    assert scarce.cost <= 1000
-    assert any("what is left of the budget" in note for note in scarce.notes)
-    dear = plan(item_price=2.0, **common)
-    assert dear.votes_per_item > plan(**common).votes_per_item
-    assert dear.cost <= 1000
-
-
-def test_more_money_never_buys_a_wider_interval():
-    found = plan(budget=500, vote_price=0.05, expert_price=2, labeler_accuracy=0.8, error=0.1)
-    best = found.frontier.best()
-    assert np.all(np.diff([d.half_width for d in best]) < 1e-12)
-    frame = found.frontier.to_frame()
-    assert frame["best"].sum() >= frame["budget"].nunique() == len(best)
-    assert (frame["cost"] <= frame["budget"] * (1 + 1e-9)).all()
-    assert set(frame["kind"]) == {"votes", "vetted", "both"}
-    alternatives = found.to_frame()["half_width"]
-    assert alternatives.is_monotonic_increasing
-    assert alternatives[0] == found.half_width
-
-
-def test_plot_and_repr():
-    pytest.importorskip("matplotlib")
-    found = plan(budget=500, vote_price=0.05, expert_price=2, labeler_accuracy=[0.7, 0.9], error=0.1, correlation=0.2)
-    ax = found.plot()
-    assert ax.get_xlabel() == "budget"
-    assert len(ax.lines) == 3  # two kinds and the recommendation
-    assert found.plot(ax=ax) is ax
-    assert repr(found).startswith(f"Plan({found.n_items:,} items × {found.votes_per_item} votes")
 
 
 GOOD = {"budget": 100, "vote_price": 0.1, "expert_price": 1, "labeler_accuracy": 0.8, "error": 0.1}

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import trueup as tu
-from trueup.exceptions import InvalidLabels
 from trueup.labelers import rank
 
 
@@ -47,14 +46,6 @@ def test_slices_that_differ_little_are_drawn_together():
     assert np.mean(widths[::2]) < 0.8 * np.mean(widths[1::2])
 
 
-def test_the_whole_is_as_without_slices(differing):
-    ranking, _, _, _ = differing
-    plain = rank(crowd(0.3)[0], noise="dawid-skene", n_draws=400, random_state=0)
-    for labeler in range(6):
-        assert ranking[labeler].accuracy.mean == pytest.approx(plain[labeler].accuracy.mean, abs=0.01)
-    assert plain.by == {}
-
-
 def test_vetted_items_correct_slices_together():
     labels, truth, _, is_art = crowd(0.3)
     rng = np.random.default_rng(0)
@@ -64,12 +55,3 @@ def test_vetted_items_correct_slices_together():
     assert [row.vetted for row in ranking.by["art"]] == [in_art] * 6
     assert ranking.by["art"][0].basis == f"votes and {in_art} checked items"
     assert ranking.by["art"][0].accuracy.mean < ranking.by["law"][0].accuracy.mean - 0.1
-
-
-def test_slices_by_a_mapping_and_what_is_no_column():
-    labels = crowd(0.85, n_items=120)[0]
-    halves = {item: item % 2 for item in range(120)}
-    ranking = rank(labels, by=halves, sort="accuracy", noise="one-coin", n_draws=60, random_state=0)
-    assert set(ranking.by) == {0, 1}
-    with pytest.raises(InvalidLabels):
-        rank(labels, by="accuracy")

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import trueup as tu
-from trueup.data.partitions import item_keys, keyed_uniforms
 from trueup.exceptions import InvalidLabels, InvalidParameter
 
 pl = pytest.importorskip("polars")
@@ -64,19 +63,6 @@ def test_labelers_are_as_in_memory(scan_of, n_classes, n_checked):
     assert there[0].spam_probability < 0.01
 
 
-@pytest.mark.parametrize("noise", ["dawid-skene", "one-coin", "soft-truth"])
-def test_a_named_model_is_taken_as_fitted(frame, scan_of, noise):
-    labels = tu.Labels.from_frame(frame)
-    ranking = tu.labelers.rank(scan_of(frame, 2), noise=noise)
-    posterior = tu.noise.fit(labels, noise).posterior(labels)
-    item, labeler, answer, _ = labels.vote_table()
-    right = np.bincount(labeler, posterior[item, answer]) / np.bincount(labeler)
-    assert ranking.noise == noise
-    for name in range(N_LABELERS):
-        assert ranking[name].accuracy.mean == pytest.approx(right[name], abs=0.015)
-        assert ranking[name].accuracy.std < 0.05
-
-
 def test_draws_do_not_depend_on_the_files_nor_the_engine(frame, scan_of):
     pytest.importorskip("numba")
     one, other = (
@@ -85,15 +71,6 @@ def test_draws_do_not_depend_on_the_files_nor_the_engine(frame, scan_of):
     for name in range(N_LABELERS):
         assert one[name].accuracy.interval(0.9) == pytest.approx(other[name].accuracy.interval(0.9), abs=1e-3)
         assert one[name].bias.mean == pytest.approx(other[name].bias.mean, abs=0.3 * one[name].bias.std)
-
-
-def test_chosen_gold_is_known_to_the_model(frame, scan_of):
-    votes = frame.with_columns(label=pl.col("label").cast(pl.Int64))
-    turned = {
-        item: 1 - label for item, label in votes.filter(pl.col("labeler") == 0).select("item", "label").iter_rows()
-    }
-    scan = scan_of(votes, 2).with_gold(turned)  # as if the best was always wrong
-    assert tu.labelers.rank(scan, noise="dawid-skene")[0].accuracy.mean < 0.02
 
 
 def test_gold_of_other_items_is_refused(frame, scan_of):
@@ -130,13 +107,3 @@ def test_what_a_scan_cannot_answer_says_so(frame, scan_of, keywords, parameter):
     with pytest.raises(InvalidParameter) as error:
         tu.labelers.rank(scan_of(frame, 2), **keywords)
     assert error.value.parameter == parameter
-
-
-def test_numbers_of_items_are_uniform_and_independent():
-    keys = item_keys(np.arange(20_000))
-    one, other = keyed_uniforms(keys, 1, 0), keyed_uniforms(keys, 1, 1)
-    assert one.min() >= 0
-    assert one.max() < 1
-    assert one.mean() == pytest.approx(0.5, abs=0.01)
-    assert abs(np.corrcoef(one, other)[0, 1]) < 0.03
-    assert abs(np.corrcoef(one[1:], one[:-1])[0, 1]) < 0.03

@@ -87,27 +87,6 @@ def test_spam_and_bias_are_told_of_those_who_have_them(ranking):
     assert low < 0 < high
 
 
-def test_frame_repr_and_names(ranking):
-    frame = ranking.to_frame()
-    assert list(frame["labeler"]) == list(ranking.labelers)
-    assert {"accuracy", "accuracy_low", "spam_high", "bias_class", "rank_low"} <= set(frame.columns)
-    assert (frame["accuracy_low"] < frame["accuracy"]).all()
-    shown = repr(ranking)
-    assert "by information" in shown
-    assert shown.count("\n") == 6
-    with pytest.raises(InvalidParameter):
-        ranking["x"]
-
-
-def test_plots_return_their_axes(ranking):
-    pytest.importorskip("matplotlib")
-    ax = ranking.plot()
-    assert "bits a vote" in ax.get_xlabel()
-    assert ranking.plot(ax=ax, quantity="spam") is ax
-    with pytest.raises(InvalidParameter):
-        ranking.plot(quantity="height")
-
-
 def test_order_and_names_of_labelers_do_not_matter(crowd, ranking):
     """The same votes under other names: the same ranking but for the draws."""
     frame = crowd.labels.to_frame()
@@ -117,15 +96,6 @@ def test_order_and_names_of_labelers_do_not_matter(crowd, ranking):
     assert names[ranking.labelers[0]] == other.labelers[0]
     for t in range(6):
         assert ranking[t].accuracy.mean == pytest.approx(other[names[t]].accuracy.mean, abs=0.01)
-
-
-def test_three_classes_name_the_class_that_is_answered_too_often():
-    confusion = np.stack([np.full((3, 3), 0.1) + 0.7 * np.eye(3)] * 4)
-    confusion[1] = [[0.5, 0.05, 0.45], [0.05, 0.5, 0.45], [0.03, 0.03, 0.94]]
-    data = tu.simulate.dawid_skene(n_items=400, n_classes=3, n_labelers=4, confusion=confusion, random_state=0)
-    found = rank(data.labels, noise="dawid-skene", sort="accuracy", random_state=0)
-    assert found[1].bias_class == 2
-    assert found.sort == "accuracy"
 
 
 def test_gold_decides():
@@ -177,10 +147,3 @@ def test_bad_requests_are_one_sentence(crowd, options):
 def test_labels_are_needed():
     with pytest.raises(InvalidLabels):
         rank([[0, 1]])
-
-
-def test_who_is_ahead_among_equals_is_left_to_chance():
-    """Accuracies at the ceiling are equal in many draws: the first name must not gain by it."""
-    votes = np.tile(np.arange(200) % 2, (4, 1)).T
-    ranking = rank(tu.Labels.from_matrix(votes), sort="accuracy", n_draws=400, random_state=0)
-    assert {row.rank for row in ranking} == {(1, 4)}

@@ -70,17 +70,6 @@ def test_a_run_makes_repeats_expected_and_its_rows_unique(panel):
     assert kept.n_votes == labels.n_votes
 
 
-def test_a_run_from_a_file(panel, tmp_path):
-    _, votes = panel
-    columns = verdicts(votes[:20], 3)
-    path = tmp_path / "votes.csv"
-    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
-    path.write_text("item,labeler,label,epoch\n" + "\n".join(",".join(map(str, row)) for row in rows))
-    assert tu.read_labels(path, run="epoch").n_votes == 300
-    with pytest.raises(InvalidLabels, match="epoc"):
-        tu.read_labels(path, run="epoc")
-
-
 def test_the_consistency_of_each_judge():
     rng = np.random.default_rng(0)
     first = rng.integers(2, size=400)
@@ -100,12 +89,6 @@ def test_the_consistency_of_each_judge():
     low, high = told["wavers"].interval(0.95)
     assert high - low == pytest.approx(2 * 1.96 * np.sqrt(0.8 * 0.2 / 400), rel=0.05)
     assert told["steady"].interval(0.95)[0] > 0.99
-
-
-def test_more_verdicts_on_an_item_are_no_more_items():
-    frame = {"item": [1] * 4 + [2] * 2, "labeler": ["a"] * 6, "label": list("xxyyxx"), "run": [1, 2, 3, 4, 1, 2]}
-    estimate = self_consistency(tu.Labels.from_frame(frame, run="run"))["a"]
-    assert estimate.mean == pytest.approx((0.5 + 1 / 3 + 1) / 3)  # a third of the pairs, and all, of two items
 
 
 def test_a_crowd_does_not_waver():

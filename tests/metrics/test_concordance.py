@@ -11,7 +11,7 @@ from scipy import stats
 
 from trueup._base.optional import is_installed
 from trueup.exceptions import InvalidParameter, InvalidPredictions
-from trueup.metrics import GroupedItems, concordance, concordance_draws, concordance_many
+from trueup.metrics import GroupedItems, concordance, concordance_draws
 from trueup.metrics.score_groups import ascending_order
 
 ENGINES = ["scipy", pytest.param("numba", marks=pytest.mark.skipif(not is_installed("numba"), reason="no numba"))]
@@ -40,13 +40,6 @@ def cases(seed, n_cases):
         yield scores, rng.integers(0, rng.integers(1, 41), n), rng
 
 
-def test_all_pairs(engine):
-    for scores, truth, _ in cases(0, 150):
-        expected = [by_pairs(row, truth) for row in scores]
-        np.testing.assert_allclose(concordance_many(scores, truth), expected, atol=1e-14)
-        assert concordance(scores[1], truth) == pytest.approx(expected[1], nan_ok=True)
-
-
 def test_all_pairs_with_weights(engine):
     for scores, truth, rng in cases(1, 100):
         weights = rng.exponential(size=(4, len(truth))) * (rng.random((4, len(truth))) < 0.8)
@@ -67,12 +60,6 @@ def test_many_items_against_somers(engine, n_levels):
     pairs = 20_000 * 19_999 // 2
     somers = tau * np.sqrt((pairs - ties[0]) / (pairs - ties[1]))
     assert concordance(scores, truth) == pytest.approx((1 + somers) / 2, abs=1e-12)
-
-
-def test_one_truth_is_undefined(engine):
-    assert np.isnan(concordance([1, 2, 3], [1, 1, 1]))
-    assert np.isnan(concordance_draws([1, 2, 3], [1, 1, 2], [[0.1, 0.2, 0]])[0])
-    assert np.isnan(concordance([1.0], [2.0]))
 
 
 @pytest.mark.parametrize(
@@ -143,13 +130,3 @@ def test_groups_by_pairs(engine):
         groups = GroupedItems.from_entries(item, group, positive, n_items=12, n_groups=5, mass=mass)
         expected = [group_auc_by_pairs(row, item, group, positive, mass, 5) for row in scores]
         np.testing.assert_allclose(groups.auc(scores), expected, atol=1e-12)
-
-
-def test_groups_check_their_entries():
-    with pytest.raises(InvalidParameter, match="one value for each entry"):
-        GroupedItems.from_entries([0, 1], [0], [True, False], n_items=2, n_groups=1)
-    with pytest.raises(InvalidParameter, match="item must lie between 0 and 1"):
-        GroupedItems.from_entries([0, 2], [0, 0], [True, False], n_items=2, n_groups=1)
-    groups = GroupedItems.from_entries([0, 1], [0, 0], [True, False], n_items=2, n_groups=1)
-    with pytest.raises(InvalidPredictions, match="shape"):
-        groups.auc([0.1, 0.2])

@@ -10,10 +10,9 @@ import pytest
 from sklearn import metrics as sk
 
 from trueup.exceptions import InvalidParameter
-from trueup.metrics import Metric, as_metric, get_metric
+from trueup.metrics import Metric, get_metric
 
 BINARY = ["no", "yes"]
-RNG = np.random.default_rng(0)
 
 
 def labels_metric(function, name="mine"):
@@ -42,14 +41,6 @@ class TestOfOutputs:
 
 
 class TestOfLabels:
-    def test_on_draws(self):
-        truths = RNG.integers(0, 2, (20, 50))
-        predictions = RNG.integers(0, 2, 50)
-        metric = as_metric(sk.f1_score, BINARY)
-        assert (metric.name, metric.needs) == ("f1_score", "labels")
-        expected = [sk.f1_score(truth, predictions) for truth in truths]
-        np.testing.assert_allclose(metric.of_labels(truths, predictions), expected)
-
     def test_classes_are_handed_over(self):
         metric = labels_metric(lambda y, p: sk.recall_score(y, p, pos_label="yes"))
         assert metric.of_labels([[0, 1, 1]], [0, 1, 0], classes=BINARY).tolist() == [0.5]
@@ -61,16 +52,6 @@ class TestOfLabels:
         assert math.isnan(values[0])
         assert values[1] == 1
         assert np.isnan(labels_metric(lambda y, p: math.nan).of_labels([[0, 0]], [1, 1])).all()
-
-    def test_other_warnings_are_passed_on_once(self):
-        def noisy(y, p):
-            warnings.warn("slow", RuntimeWarning, stacklevel=1)
-            return 1.0
-
-        with pytest.warns(RuntimeWarning, match="slow") as caught:
-            values = labels_metric(noisy).of_labels(np.zeros((5, 2)), [0, 0])
-        assert len(caught) == 1
-        assert values.tolist() == [1.0] * 5
 
 
 @pytest.mark.parametrize(
@@ -116,12 +97,6 @@ def test_what_a_metric_does_not_take_is_refused(name, method, sentence):
     arguments = ([[1, 0], [0, 1]],) if method == "of_counts" else ([[0, 1]], [0, 1])
     with pytest.raises(InvalidParameter, match=sentence):
         getattr(get_metric(name, BINARY), method)(*arguments)
-
-
-def test_which_outputs_are_looked_at():
-    names = {"accuracy": "classes", "auc": "scores", "log_loss": "probabilities"}
-    assert {name: get_metric(name, BINARY).looks_at for name in names} == names
-    assert labels_metric(sk.f1_score).looks_at == "classes"
 
 
 @pytest.mark.parametrize(

@@ -74,18 +74,6 @@ def test_bias_of_the_plug_in_is_what_the_floor_says(n_items):
     assert abs(values.mean() - floor) < 5 * values.std() / np.sqrt(600) + 0.02 * floor
 
 
-def test_more_bins_than_items_and_equal_probabilities():
-    assert calibration_error([[0, 1]], [[0.6, 0.4], [0.3, 0.7]], n_bins=15) == pytest.approx([(0.4 + 0.3) / 2])
-    assert calibration_error([[0, 1, 0, 0]], [[0.75, 0.25]] * 4) == pytest.approx([0.0], abs=1e-15)
-    assert calibration_floor([[1.0, 0.0]] * 4) == 0
-
-
-def test_no_draws_and_no_weight():
-    for function in ALL.values():
-        assert function(np.zeros((0, 3), int), [[0.5, 0.5]] * 3).shape == (0,)
-        assert np.isnan(function([[0, 1]], [[0.5, 0.5]] * 2, [[0, 0]])).all()
-
-
 @pytest.mark.parametrize("name", list(ALL))
 @pytest.mark.parametrize(
     ("truths", "probabilities", "error", "words"),

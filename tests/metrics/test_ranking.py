@@ -94,17 +94,6 @@ def test_whole_weights_are_a_list_with_repeats(name, kind):
     np.testing.assert_allclose(function(truths, scores, counts), repeated, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", list(WEIGHTED))
-def test_blocks_do_not_matter(name, monkeypatch):
-    rng = np.random.default_rng(7)
-    truths, scores = draws_of_truth(rng), SCORES["tied"](rng)
-    weights = rng.exponential(size=truths.shape)
-    whole = [WEIGHTED[name](truths, scores, w) for w in (None, weights)]
-    monkeypatch.setattr(_score_groups, "_BLOCK", 3 * N_ITEMS + 1)
-    parts = [WEIGHTED[name](truths, scores, w) for w in (None, weights)]
-    np.testing.assert_allclose(parts, whole, rtol=0, atol=1e-15)
-
-
 def pairs_ordered_right(truth, scores):
     positive, negative = scores[truth == 1], scores[truth == 0]
     wins = [1.0 if p > m else 0.5 if p == m else 0.0 for p in positive for m in negative]
@@ -145,12 +134,6 @@ def test_undefined_is_nan():
             assert np.isfinite(values[0])
             assert np.isnan(values[1])
     assert precision_at_k(one_class, scores, k=2).tolist() == [1.0, 0.0]
-
-
-@pytest.mark.parametrize("name", list(WEIGHTED))
-def test_weight_that_is_all_on_one_class_is_undefined_or_extreme(name):
-    value = WEIGHTED[name]([[1, 0] * 20], np.arange(N_ITEMS), np.array([[0.1, 0.0] * 20]))[0]
-    assert np.isnan(value) if "auc" in name else value == pytest.approx(1.0) or name == "recall_at_k"
 
 
 # ------------------------------------------------------------------ drawn truths
@@ -228,24 +211,6 @@ def test_hand_till_as_scikit_learn(n_classes, tied):
         for y, c in zip(truths, counts, strict=True)
     ]
     np.testing.assert_allclose(auc_ovo(truths, probabilities, counts), repeated, atol=1e-12)
-
-
-def test_two_classes_are_the_auc():
-    truths, probabilities, _ = class_data(12, 2)
-    plain = auc(truths == 1, probabilities[:, 1])
-    np.testing.assert_allclose(auc_ovo(truths, probabilities), plain, atol=1e-12)
-    np.testing.assert_allclose(auc_ovr(truths, probabilities), plain, atol=1e-12)
-
-
-def test_classes_that_do_not_occur_are_left_out():
-    truths, probabilities, _ = class_data(13, 3)
-    two = np.where(truths == 2, 1, truths)
-    assert np.isfinite(auc_ovr(two, probabilities)).all()
-    pair = np.array([[auc(two == 0, probabilities[:, 0])[0], auc(two == 1, probabilities[:, 1])[0]]])
-    np.testing.assert_allclose(auc_ovo(two, probabilities)[0], pair.mean(), atol=1e-12)
-    np.testing.assert_allclose(auc_ovr(two, probabilities)[0], pair.mean(), atol=1e-12)
-    assert np.isnan(auc_ovo(np.zeros_like(two), probabilities)).all()
-    assert np.isnan(auc_ovr(np.zeros_like(two), probabilities)).all()
 
 
 # ------------------------------------------------------------------ bad input

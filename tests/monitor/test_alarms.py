@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from trueup.monitor.alarms import find_alarms
-from trueup.monitor.attribution import Strata
 from trueup.monitor.change import find_change
 from trueup.monitor.streams import History, Stream
 
@@ -45,14 +44,3 @@ def test_the_most_telling_comes_first_and_every_stream_has_its_words():
     assert [alarm.judge for alarm in alarms if alarm.judge] == ["bob", "ann"]
     for words in streams.values():
         assert sum(words in alarm.sentence for alarm in alarms) == 1
-
-
-def test_vetted_items_name_nobody_before_votes_have_told():
-    fallen = {Stream("system on gold"): Strata(160, 40, 16, 4, 2, 0)}
-    steady = {Stream("system on gold"): Strata(160, 40, 16, 4, 16, 1)}
-    strata = [steady] * 11 + [fallen] * 3
-    assert alarms_of([], 1.0, 0.05, strata) == []
-    system, something = alarms_of([Stream("agreement")], 0.6, 0.05, [*strata[:13], fallen])
-    assert (system.kind, something.kind) == ("the system", "something")
-    assert system.since == something.since
-    assert system.n_after == 20

@@ -98,28 +98,3 @@ def test_a_name_is_given_exactly_where_the_evidence_is_due():
     assert whole.look == due
     assert whole.chance == pytest.approx(np.exp(-looks[due]) * 2)
     assert whole.chance <= 0.05
-
-
-def test_few_batches_name_the_system_where_the_baseline_is_long():
-    """One judge, right on 90%; the system falls from 85% to 75%: known from before as from since, half need 20."""
-    rng = np.random.default_rng(9)
-    delays = []
-    for _ in range(20):
-        batches = strata(rng, 40, 0.78, 0.981, 0.386) + strata(rng, 60, 0.7, 0.964, 0.25)
-        name = find_attribution(batches, first=40, look=41, wrong=0.05, n_accuracies=2)
-        delays.append(60 if name is None else name.look - 39)
-    assert np.median(delays) <= 20
-
-
-def test_too_few_vetted_items_before_name_nobody():
-    rng = np.random.default_rng(6)
-    batches = [*strata(rng, 1, 0.83, 0.99, 0.1), *strata(rng, 30, 0.4, 0.5, 0.1)]
-    assert find_attribution(batches, first=1, look=2, wrong=0.05, n_accuracies=2) is None
-    assert find_attribution([None, *batches], first=2, look=3, wrong=0.05, n_accuracies=2) is None
-
-
-def test_accuracy_is_that_of_both_strata():
-    whole = Strata(800, 200, 80, 20, 79, 3)
-    assert whole.accuracy == pytest.approx(0.8 * 79.5 / 81 + 0.2 * 3.5 / 21)
-    assert whole + Strata() == whole
-    assert 0 < whole.variance < 0.25 / 100

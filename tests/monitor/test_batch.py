@@ -28,12 +28,6 @@ def test_every_item_is_kept_with_the_same_chance(n_items):
     assert shares[~is_often].mean() == pytest.approx(RARE, rel=0.05)
 
 
-def test_equal_chances_set_nothing_aside():
-    chances = np.where(np.arange(200) % 7 == 0, 0.1, np.nan)
-    assert (equalize_inclusion(chances, when=day(0), earlier=0.01) == ~np.isnan(chances)).all()
-    assert not equalize_inclusion(np.full(5, np.nan), when=day(0), earlier=1.0).any()
-
-
 def test_what_is_kept_is_the_same_every_time_and_another_in_every_batch():
     chances = np.where(np.arange(200) < 100, OFTEN, RARE)
     kept = [equalize_inclusion(chances, when=when, earlier=1.0) for when in (day(0), day(0), day(1))]
@@ -96,15 +90,3 @@ def test_what_has_no_order_is_no_label_of_a_batch(label):
     with pytest.raises(InvalidParameter) as caught:
         instant_of(label)
     assert caught.value.parameter == "when"
-
-
-def test_batches_are_labeled_in_one_way():
-    watch = tu.Monitor(of=1)
-    batches = [tu.simulate.dawid_skene(n_items=20, n_labelers=3, random_state=k).labels for k in range(3)]
-    watch.add(batches[0], when="2026-W9")
-    watch.add(batches[1], when="2026-W10")
-    for wrong in ("2026-W8", "2026-W10", 12):
-        with pytest.raises(InvalidParameter) as caught:
-            watch.add(batches[2], when=wrong)
-        assert caught.value.parameter == "when"
-    assert watch.times == ("2026-W9", "2026-W10")

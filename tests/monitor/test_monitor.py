@@ -66,15 +66,6 @@ def test_nothing_is_said_while_nothing_changes(rng):
     assert repr(watch) == "Monitor(40 batches, no alarm)"
 
 
-def test_where_there_is_too_little_the_headline_says_what_is_needed(rng):
-    headlines = [filled(tu.Monitor(baseline=4), rng, n).status for n in (2, 5)]
-    assert [len(headline) for headline in headlines] == [1, 1]
-    assert headlines[0][0].startswith("Cannot test yet: tests begin with batch 5 of a baseline, got 2; add 3 more")
-    assert headlines[1][0].startswith("No alarm")
-    (small,) = filled(tu.Monitor(), rng, 3, n_items=3, n_gold=0).status
-    assert small.startswith("Cannot test yet")
-
-
 def test_the_fall_that_a_chart_shows_is_an_alarm_by_the_sixth_batch(rng):
     """Agreement of about .85, then .67 and .71; for 500 runs see benchmarks/judges.py."""
     watch = tu.Monitor()
@@ -120,26 +111,6 @@ def test_it_comes_back_from_json(fallen):
         tu.Monitor.from_json(tu.ActiveTest([0, 1], tu.Labels.from_matrix([[0, 1], [1, 0]])).to_json())
 
 
-def test_frames_of_the_course_and_the_judges(rng, monkeypatch):
-    monkeypatch.setattr(
-        "trueup.monitor.course.estimate_batches",
-        lambda batches, settings: {
-            batch.when: {"mean": 0.5, "low": 0.4, "high": float("nan"), "basis": "votes"} for batch in batches
-        },
-    )
-    watch = filled(tu.Monitor(), rng, 3, names=NAMES)
-    course = watch.course
-    assert list(course.columns) == ["when", "metric", "mean", "low", "high", "basis", "agreement", "n", "n_gold"]
-    assert course["n_gold"].tolist() == [10, 10, 10]
-    assert np.isnan(course["high"]).all()
-    assert 0.7 < course["agreement"].mean() < 0.95
-    judges = watch.judges
-    assert judges["judge"].tolist() == NAMES * 3
-    assert judges["n_gold"].tolist() == [10] * 3 + [20] * 3 + [30] * 3
-    assert ((judges["low"] <= judges["error"]) & (judges["error"] <= judges["high"])).all()
-    assert len(tu.Monitor.from_json(watch.to_json()).course) == 3
-
-
 def test_the_course_is_what_evaluate_says_of_a_batch(rng):
     labels, said = draw(rng, n_items=40, names=NAMES)
     watch = tu.Monitor(metric="recall", level=0.8)
@@ -151,17 +122,6 @@ def test_the_course_is_what_evaluate_says_of_a_batch(rng):
     assert (row["metric"], row["basis"]) == ("recall", ev.basis)
     # It is kept in the log, and is not worked out again.
     assert [event.kind for event in tu.Monitor.from_json(watch.to_json())._events] == ["batch", "estimate"]
-
-
-def test_who_is_new_and_who_is_absent_is_said(rng):
-    watch = filled(tu.Monitor(), rng, 2, names=NAMES)
-    filled(watch, rng, 1, start=2, names=["ann", "bob", "dee"])
-    notes = " ".join(watch.notes)
-    assert f"'dee' is new since {day(2)}" in notes
-    assert f"'cy' is absent from 1 batch, last {day(2)}" in notes
-    labels, said = draw(rng, n_gold=0, names=NAMES)
-    watch.add(labels.with_gold({0: 1}), said, when=day(3))
-    assert "1 checked item was chosen" in " ".join(watch.notes)
 
 
 @pytest.mark.parametrize(
@@ -264,14 +224,6 @@ def test_a_monitor_in_a_storage_keeps_its_settings(rng, tmp_path):
         tu.Monitor.from_json(there.to_json(), storage=url, name="copy")
 
 
-def test_another_session_of_that_name_is_refused(tmp_path):
-    pytest.importorskip("sqlalchemy")
-    url = f"sqlite:///{tmp_path}/watch.db"
-    tu.ActiveTest([0, 1], tu.Labels.from_matrix([[0, 1], [1, 0]]), storage=url, name="q")
-    with pytest.raises(TrueupError, match="must be a monitor, got a session of the kind 'active test'"):
-        tu.Monitor(storage=url, name="q")
-
-
 def add_days(url, days, seed):
     rng = np.random.default_rng(seed)
     watch = tu.Monitor(storage=url)
@@ -332,32 +284,6 @@ def test_names_on_the_page_are_escaped(rng):
 # ------------------------------------------------------------------ items without votes
 
 
-def test_items_with_abstentions_alone_have_no_votes(rng):
-    truth = rng.integers(2, size=60)
-    rows = {"item": [], "labeler": [], "label": []}
-    for item, who in [(item, who) for item in range(60) for who in "abc"]:
-        said = truth[item] if rng.random() > 0.1 else 1 - truth[item]
-        for name, cell in zip(rows, (item, who, "skip" if item == 7 else ["no", "yes"][said]), strict=True):
-            rows[name].append(cell)
-    labels = tu.Labels.from_frame(rows, abstain=["skip"], abstain_policy="answer", classes=["no", "yes"])
-    said = [["no", "yes"][t] for t in truth]
-    for gold, n_items in (({}, 59), ({7: "yes", 8: "no"}, 60)):
-        watch = tu.Monitor(classes=["no", "yes"])
-        watch.add(labels.with_gold(gold, drawn="random") if gold else labels, said, when=day(0))
-        (batch,) = watch._batches
-        assert (batch.n_items, batch.labels().n_items, len(batch.predictions())) == (n_items, n_items, n_items)
-        assert batch.n_gold == len(gold)
-        watch.estimate()
-        assert watch.course_rows()[0]["mean"] > 0.8
-
-
-def test_a_batch_of_abstentions_is_refused():
-    rows = {"item": [0, 1], "labeler": ["a", "a"], "label": ["skip", "skip"]}
-    labels = tu.Labels.from_frame(rows, abstain=["skip"], abstain_policy="answer", classes=["no", "yes"])
-    with pytest.raises(TrueupError, match="a batch must have votes for classes, got none; leave it out"):
-        tu.Monitor().add(labels, ["no", "yes"], when=day(0))
-
-
 def half_voted(rng, *, n_gold=40, vetted=None):
     """Items of which every other one has votes, on which the system is never right on the rest."""
     truth = rng.integers(2, size=200)
@@ -390,14 +316,6 @@ def test_vetted_items_without_votes_count_for_the_system(rng):
     assert (told.votes_per_item > 0).tolist() == batch.has_votes.tolist()
     assert told.gold_codes.tolist() == batch.gold.tolist()
     assert tu.monitor.batch.Batch.from_json(day(0), batch.to_json()).to_json() == batch.to_json()
-
-
-@pytest.mark.filterwarnings("ignore::trueup.exceptions.DataWarning")
-def test_the_same_votes_with_other_vetted_items_are_the_same_batch():
-    watch = tu.Monitor()
-    watch.add(*half_voted(np.random.default_rng(1), vetted=range(40)), when=day(0))
-    with pytest.raises(TrueupError, match="vote for vote"):
-        watch.add(*half_voted(np.random.default_rng(1), vetted=range(100, 150)), when=day(1))
 
 
 def test_a_monitor_of_version_0_2_opens_and_its_estimates_are_replaced(rng):

@@ -65,21 +65,6 @@ def test_each_judge_has_one_voice_in_every_majority():
     np.testing.assert_array_equal(many.majority(None), many.answers_of["b0"])
 
 
-def test_a_judge_who_wavers_evenly_has_no_voice():
-    rows = {"item": [0, 0, 0, 0, 0], "labeler": ["a", "a", "a", "a", "b"], "label": [1, 1, 2, 2, 0]}
-    with pytest.warns(DataWarning):
-        labels = tu.Labels.from_frame(rows, classes=[0, 1, 2])
-    one = make_batch(labels, [0], "2026-01-01", None, has_system=None)
-    assert one.majority(None).tolist() == one.majority(("a", "b")).tolist() == [0]
-
-
-def test_a_crowd_has_a_voice_for_each_vote():
-    labels = tu.Labels.from_counts([[3, 1], [0, 4]], classes=[0, 1])
-    one = make_batch(labels, [0, 1], "2026-01-01", None, has_system=None)
-    assert one.crowds
-    assert one.majority(None).tolist() == [0, 1]
-
-
 def test_judges_are_held_against_those_whom_the_alarms_follow():
     """A newcomer is no part of the majority that others are held against."""
     watch = tu.Monitor()
@@ -126,23 +111,6 @@ def test_repeated_votes_and_crowds():
         Stream("system says", named=1),
         Stream("system on gold"),
     }
-
-
-def test_a_crowd_that_joins_later_is_not_followed_one_by_one():
-    first = batch()
-    later = batch(votes=np.ones((4, 14), dtype=int), said=[1, 1, 0, 1], judges=["a", "b", "c", *map(str, range(11))])
-    counted = counts(later, panel_of(first), None)
-    assert {name for stream in counted for name in stream.judges} == {"a", "b", "c"}
-
-
-def test_items_without_votes_and_abstentions_are_left_out():
-    with pytest.warns(DataWarning, match="no votes"):
-        labels = tu.Labels.from_matrix(
-            [["x", "?"], ["?", "y"], ["", ""]], missing="", abstain="?", abstain_policy="answer", classes=["x", "y"]
-        )
-    one = make_batch(labels, dict(zip(labels.items.tolist(), "xyx", strict=True)), "2026-01-01", None, has_system=None)
-    assert counts(one, panel_of(one), None)[Stream("agreement")] == (2, 2)
-    assert one.n_items == 2
 
 
 def test_parts_are_together_at_most_one_whoever_joins_later():

@@ -5,7 +5,6 @@ import pytest
 
 from trueup import Labels, noise, simulate
 from trueup.exceptions import DataWarning, InvalidLabels, InvalidParameter, NotFitted
-from trueup.noise import registry
 from trueup.noise.heldout import best_of, split_votes
 from trueup.noise.registry import stacking_weights
 
@@ -102,12 +101,6 @@ def test_weights_maximise_the_stacked_score():
     assert slope.max() == pytest.approx(1.0, abs=1e-3)
 
 
-def test_votes_that_cannot_be_scored_do_not_count():
-    scores = np.log(np.random.default_rng(0).random((100, 2)))
-    some = np.vstack([scores, [[np.nan, np.nan]] * 5])
-    np.testing.assert_allclose(stacking_weights(some), stacking_weights(scores))
-
-
 def test_a_stack_mixes_its_members_and_says_so():
     labels = simulate.dawid_skene(n_items=300, n_labelers=6, accuracy=(0.5, 0.95), random_state=2).labels
     stack = noise.fit(labels, "auto", models=[noise.Majority(), noise.OneCoin(), noise.DawidSkene()])
@@ -167,25 +160,9 @@ def test_a_removed_model_says_what_to_do_instead(name):
         assert error.value.parameter == "noise"
 
 
-@pytest.mark.parametrize("name", ["Clusters", "Subtypes", "SharedDifficulty", "Variational"])
-def test_the_class_of_a_removed_model_does_too(name):
-    with pytest.raises(AttributeError, match="no longer a noise model of trueup; leave `noise` out"):
-        getattr(noise, name)
-    assert not hasattr(noise, name)
-
-
 def test_a_model_has_its_parameters_already():
     with pytest.raises(InvalidParameter, match=r"has its parameters already, got \['right'\]"):
         noise.fit(some_votes(), noise.OneCoin(), right=3.0)
-
-
-def test_known_models_say_so():
-    labels = some_votes()
-    difficulty = noise.Difficulty(difficulty=np.full(labels.n_items, 0.2), fallibility=np.full(labels.n_labelers, 0.1))
-    for model in (noise.Confusion([[0.9, 0.1], [0.2, 0.8]]), difficulty):
-        assert model.is_known
-        assert model.is_fitted
-        np.testing.assert_array_equal(model.clone().posterior(labels), model.posterior(labels))
 
 
 @pytest.mark.parametrize(
@@ -205,46 +182,3 @@ def test_a_model_that_is_passed_stays_as_it_was(model):
     np.testing.assert_array_equal(fitted.posterior(labels), before)
     with pytest.raises(NotFitted):
         fitted.clone().posterior(labels)
-
-
-def test_a_stack_does_not_fit_the_models_it_was_handed():
-    members = [noise.OneCoin(), noise.DawidSkene()]
-    assert noise.Stack(members).fit(some_votes()).best_.is_fitted
-    noise.heldout_scores(members[0], some_votes())
-    assert not any(member.is_fitted for member in members)
-
-
-@pytest.fixture
-def own_models():
-    with registry.MODELS.preserved():
-        yield
-
-
-@pytest.mark.usefixtures("own_models")
-def test_a_new_model_can_be_registered():
-    @noise.register_model
-    class Coin(noise.OneCoin):
-        alias = "my-coin"
-
-    assert "my-coin" in noise.list_models()
-    assert isinstance(noise.fit(some_votes(), "my_coin"), Coin)
-
-
-@pytest.mark.parametrize("wrong", [dict, noise.OneCoin(), "one-coin"])
-def test_only_models_can_be_registered(wrong):
-    with pytest.raises(InvalidParameter, match="a subclass of NoiseModel"):
-        noise.register_model(wrong)
-
-
-def test_auto_is_no_name_for_a_model():
-    class Mine(noise.OneCoin):
-        alias = "auto"
-
-    with pytest.raises(InvalidParameter, match="must not be 'auto'"):
-        noise.register_model(Mine)
-
-
-@pytest.mark.parametrize(("name", "meant"), [("autos", "auto"), ("dawid-skeen", "dawid-skene")])
-def test_an_unknown_model_is_told_of_all_names_that_are_understood(name, meant):
-    with pytest.raises(InvalidParameter, match=rf"`noise` must be one of 'auto', .*did you mean '{meant}'\?"):
-        noise.fit(some_votes(), name)

@@ -34,21 +34,6 @@ def test_gold_for_every_class_is_enough(two):
     assert noise.identifiability_problem(kept_aside) is not None
 
 
-def test_an_anonymous_crowd_of_three_is_enough():
-    counts = np.random.default_rng(0).multinomial(3, [0.7, 0.3], size=50)
-    assert noise.identifiability_problem(Labels.from_counts(counts)) is None
-    noise.DawidSkene(max_iter=500).fit(Labels.from_counts(counts))
-    pairs = np.random.default_rng(0).multinomial(2, [0.7, 0.3], size=50)
-    assert "more than 2 votes" in noise.identifiability_problem(Labels.from_counts(pairs))
-
-
-def test_few_triples_are_said():
-    votes = np.full((100, 3), -1)
-    votes[:, :2] = np.random.default_rng(0).integers(2, size=(100, 2))
-    votes[:4, 2] = 1
-    assert "only 4 of 100 items have three votes" in noise.identifiability_problem(Labels.from_matrix(votes))
-
-
 def test_a_classifier_is_a_rater_too(two):
     assert noise.identifiability_problem(two.labels, extra_raters=1) is None
     one = two.labels.select(labelers=[0])
@@ -154,17 +139,6 @@ def test_the_check_needs_pairs_and_matrices():
         noise.check_independence(labels, noise.OneCoin().fit(labels), n_replicates=3)
 
 
-def test_items_without_votes_do_not_hide_the_pairs():
-    data = simulate.dependent(n_items=400, n_labelers=6, random_state=0, **DEPENDENT["family"])
-    item, labeler, answer, _ = data.labels.vote_table()
-    votes = np.full((4000, 6), -1)
-    votes[item, labeler] = answer
-    with pytest.warns(UserWarning, match="no votes"):
-        padded = Labels.from_matrix(votes)
-    model = noise.DawidSkene().fit(data.labels)
-    assert noise.check_independence(padded, model, n_replicates=120).dependent
-
-
 def repeated(labels, times):
     item, labeler, answer, _ = labels.vote_table()
     columns = {"item": item, "labeler": labeler, "label": answer}
@@ -193,38 +167,7 @@ def test_votes_of_an_anonymous_crowd_are_of_different_people():
     assert dependent == [False, True]
 
 
-def test_many_classes_are_checked_in_reasonable_time():
-    data = simulate.dawid_skene(
-        n_items=500, n_labelers=6, n_classes=30, prior=np.full(30, 1 / 30), accuracy=(0.6, 0.9), random_state=0
-    )
-    check = noise.check_independence(data.labels, noise.OneCoin().fit(data.labels), n_replicates=40)
-    assert check.p_value > 0.02
-    shared = data.labels.vote_table()[2].reshape(500, 6)
-    shared[::4, 1:] = shared[::4, :1]
-    labels = Labels.from_matrix(shared)
-    assert noise.check_independence(labels, noise.OneCoin().fit(labels), n_replicates=40).dependent
-
-
 # ---------------------------------------------------------------------- effective labelers
-
-
-@pytest.mark.filterwarnings("ignore::trueup.exceptions.TrueupWarning")
-@pytest.mark.parametrize("fitted", [False, True])
-def test_votes_copied_five_times_are_worth_no_more_than_the_labelers(fitted):
-    labels = repeated(simulate.dawid_skene(n_items=300, n_labelers=5, random_state=0).labels, 5)
-    panel = noise.effective_labelers(labels, noise.DawidSkene().fit(labels) if fitted else None)
-    assert (panel.votes_per_item, panel.labelers_per_item) == (25.0, 5.0)
-    assert 3.5 < panel.effective <= 5.0
-    assert panel.sentence.startswith("The 25.0 votes by 5.0 labelers on an average item are worth")
-
-
-def test_a_crowd_of_seven_is_worth_seven():
-    rng = np.random.default_rng(0)
-    votes = rng.binomial(7, np.where(rng.integers(2, size=500) == 1, 0.75, 0.2))
-    labels = Labels.from_counts(np.column_stack([7 - votes, votes]))
-    panel = noise.effective_labelers(labels, noise.DawidSkene().fit(labels))
-    assert (panel.votes_per_item, panel.labelers_per_item) == (7.0, 7.0)
-    assert panel.effective > 6.0
 
 
 @pytest.mark.parametrize("given", [False, True])

@@ -31,13 +31,3 @@ def test_short_work_and_what_has_just_begun_are_not(
     seconds: float, share: float, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert announced(seconds, share, caplog) == []
-
-
-@pytest.mark.parametrize("marks", [(90, 92, 95, 97), (1, 91, 93, 95), (1, 3, 93, 95)])
-def test_what_is_done_once_says_nothing_of_the_pace(marks: tuple[int, ...], caplog: pytest.LogCaptureFixture) -> None:
-    now = [0.0]
-    work = LongWork("counting", "pass progress= to watch it", clock=lambda: now[0])
-    with caplog.at_level(logging.WARNING, logger="trueup"):
-        for now[0], share in zip(marks, (0.001, 0.1, 0.2, 0.3), strict=True):
-            work(share)
-    assert not caplog.records

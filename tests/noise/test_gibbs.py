@@ -1,8 +1,5 @@
 """The sampler against exact sums over all truths; Python runs the same loops."""
 
-import os
-import subprocess
-import sys
 import warnings
 from functools import cache, partial
 from itertools import product
@@ -13,7 +10,6 @@ from scipy.special import gammaln, logsumexp
 
 from trueup import Labels, noise, simulate
 from trueup.exceptions import ConvergenceWarning, InvalidParameter
-from trueup.noise.chain import SamplingProblem
 from trueup.noise.dawid_skene import RowSampler
 from trueup.noise.system_outputs import SystemOutputs
 
@@ -205,36 +201,6 @@ def test_python_runs_the_same_loops(model, monkeypatch):
         np.testing.assert_allclose(getattr(found[0], name), getattr(found[1], name), rtol=1e-6, atol=1e-9)
 
 
-def test_loops_run_without_numba():
-    """What compiles is switched off, as if numba were not there."""
-    program = """
-import numpy as np, trueup as tu
-labels = tu.Labels.from_matrix([[0, 0, 1], [1, 1, 1], [0, 1, 1], [1, 0, 1]])
-for model in ("dawid-skene", "one-coin", "ordinal", tu.noise.DawidSkene(pooling="auto")):
-    draws = tu.noise.sample(labels, model, n_chains=2, n_warmup=5, n_draws=5, random_state=0, warn=False)
-    print(draws.posterior.sum())
-"""
-    run = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert run.stdout.split() == ["4.0"] * 4
-
-
-@pytest.mark.parametrize("model", ["one-coin", "dawid-skene"])
-def test_gold_turns_a_contrary_crowd_around_in_draws(model):
-    """Half of the items are known, and on them four votes of five are wrong."""
-    rng = np.random.default_rng(0)
-    truth = rng.integers(2, size=300)
-    labels = Labels.from_matrix(np.where(rng.random((300, 5)) < 0.2, truth[:, None], 1 - truth[:, None]))
-    gold = labels.with_gold({i: int(truth[i]) for i in range(150)})
-    draws = noise.sample(gold, model, n_warmup=200, n_draws=200, random_state=0, warn=False)
-    assert (draws.posterior[150:].argmax(axis=1) == truth[150:]).mean() > 0.9
-
-
 # ---------------------------------------------------------------------- what every model keeps to
 
 
@@ -286,34 +252,6 @@ def test_a_chain_that_starts_with_classes_exchanged_finds_them(n_raters):
     np.testing.assert_array_equal(sampler.state_class, np.arange(10))
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_strong_votes_leave_one_reading(strong, model):
-    draws = draw(strong, model)
-    assert draws.rhat < 1.1  # as the engine asks
-    assert (draws.posterior.argmax(axis=1) == strong.truth).mean() > 0.97
-    accuracy = (draws.truths == strong.predictions).mean(axis=1)
-    assert abs(accuracy.mean() - strong.accuracy) < 4 * accuracy.std() + 0.01
-    # Each chain has found the same classes under the same names.
-    for chain in np.split(draws.truths, 4):
-        likeliest = (chain[:, :, None] == np.arange(3)).sum(axis=0).argmax(axis=1)
-        assert (likeliest == strong.truth).mean() > 0.95
-
-
-def test_repeated_votes_of_a_crowd():
-    rng = np.random.default_rng(0)
-    truth = rng.integers(2, size=80)
-    counts = rng.multinomial(30, np.where(truth[:, None] == [0, 1], 0.7, 0.3))
-    draws = noise.sample(Labels.from_counts(counts), "dawid-skene", n_warmup=100, n_draws=100, random_state=0)
-    assert (draws.posterior.argmax(axis=1) == truth).mean() > 0.95
-
-
-def test_progress_ends_at_one(strong):
-    heard = []
-    draw(strong, "dawid-skene", n_warmup=50, n_draws=50, progress=heard.append)
-    assert max(heard) == pytest.approx(1.0)
-    assert min(heard) >= 0.0
-
-
 def test_chains_that_have_not_mixed_are_said():
     data = simulate.baseline(n_items=200, random_state=1)
     with pytest.warns(ConvergenceWarning, match="have not mixed"):
@@ -336,21 +274,3 @@ def test_chains_that_have_not_mixed_are_said():
 def test_bad_arguments_get_a_sentence(strong, options, error, words):
     with pytest.raises(error, match=words):
         noise.sample(strong.labels, **options)
-
-
-def test_items_of_which_all_is_said_alike_share_a_place():
-    labels = Labels.from_matrix(np.array([[0, 0, 1], [1, 1, 1], [0, 0, 1], [0, 0, -1], [1, 1, 1], [0, 0, 1]]))
-    systems = SystemOutputs(np.array([[0, 1, 0, 0, 1, 1]]), np.array([2]), np.ones(1))
-    problem = SamplingProblem(labels, labels.votes, systems)
-    assert problem.places.tolist() == [0, 1, 0, -1, 1, -1]
-    known = SamplingProblem(labels.with_gold({labels.items[0]: labels.classes[0]}), labels.votes, systems)
-    assert known.places.tolist() == [-1, 0, -1, -1, 0, -1]
-
-
-def test_the_draw_of_a_named_model_is_listened_to(monkeypatch):
-    """So that long ones say so first: not only the default models of `evaluate`."""
-    told = []
-    monkeypatch.setattr("trueup.noise.sampling.LongWork", lambda what: lambda share: told.append((what, share)))
-    labels = simulate.dawid_skene(n_items=40, n_labelers=4, random_state=0).labels
-    noise.sample(labels, "dawid-skene", n_chains=1, n_warmup=50, n_draws=100, random_state=0, warn=False)
-    assert told[-1] == ("drawing the truth of 40 items", 1.0)

@@ -65,16 +65,6 @@ def test_glad_finds_able_labelers_and_easy_items():
     assert found >= majority
 
 
-def test_glad_gives_a_fixed_prior_back():
-    labels = Labels.from_matrix(glad_data(n_items=60)[0])
-    np.testing.assert_allclose(noise.GLAD(prior=[0.2, 0.5, 0.3], tol=1e-3).fit(labels).prior_, [0.2, 0.5, 0.3])
-    np.testing.assert_allclose(noise.GLAD(tol=1e-3).fit(labels).prior_, np.full(3, 1 / 3))
-    with pytest.raises(InvalidParameter, match="did you mean 'learn'"):
-        noise.GLAD(prior="laern").fit(labels)
-    with pytest.raises(InvalidParameter, match="prior must have 3"):
-        noise.GLAD(prior=[0.5, 0.5]).fit(labels)
-
-
 # ---------------------------------------------------------------------- Difficulty
 
 
@@ -106,12 +96,6 @@ def test_likelihood_of_known_difficulty_by_hand(n_classes):
     np.testing.assert_allclose(named.log_likelihood(labels), expected, rtol=1e-9)
 
 
-def test_an_infallible_labeler_on_an_easy_item_is_believed():
-    labels = Labels.from_matrix([[0, 1], [1, 1]])
-    got = noise.Difficulty(difficulty=[0, 0], fallibility=[0, 1]).posterior(labels)
-    np.testing.assert_allclose(got, [[1, 0], [0, 1]], atol=1e-12)
-
-
 def test_difficulty_checks_its_parameters():
     labels = Labels.from_matrix([[0, 1], [1, 1]])
     with pytest.raises(InvalidParameter, match="both or neither"):
@@ -126,15 +110,6 @@ def test_difficulty_checks_its_parameters():
         noise.Difficulty(difficulty={0: 0.1}, fallibility=[0, 0]).fit(labels)
     with pytest.raises(NotFitted):
         noise.Difficulty().posterior(labels)
-
-
-def test_difficulty_is_learned_in_order():
-    data = simulate.su(n_items=500, n_labelers=20, fallibility=(0.0, 0.9), participation=1.0, random_state=0)
-    model = noise.Difficulty().fit(data.labels)
-    assert model.converged_
-    assert spearmanr(model.fallibility_, data.parameters["fallibility"]).statistic > 0.9
-    assert spearmanr(model.difficulty_, data.parameters["difficulty"]).statistic > 0.5
-    assert np.diff(model.loss_history_).max() < 1e-10
 
 
 @pytest.mark.parametrize("n_gold", [0, 80])

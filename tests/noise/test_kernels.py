@@ -5,7 +5,6 @@ import sys
 
 import numpy as np
 import pytest
-from scipy import sparse
 from vote_problems import CLASSES, PROBLEMS, make_problem
 
 from trueup.noise import kernels
@@ -49,35 +48,6 @@ def test_em_step_on_many_blocks():
     assert_same_expectation(*steps)
 
 
-def test_cores_that_add_tables_up_change_no_digit(monkeypatch):
-    rng = np.random.default_rng(0)
-    parts = [rng.random((50, 3)) for _ in range(4)]
-    alone = parts[0].copy()
-    kernels._add_to(alone, parts[1:])
-    monkeypatch.setattr(kernels, "_WORTH_ADDING", 10)
-    monkeypatch.setattr(kernels, "n_cores", lambda: 3)
-    together = parts[0].copy()
-    kernels._add_to(together, parts[1:])
-    np.testing.assert_array_equal(together, alone)
-    np.testing.assert_allclose(alone, sum(parts), rtol=1e-14)
-
-
-def test_blocks_need_no_more_memory_than_the_votes():
-    votes = sparse.random_array((1000, 300_000), density=1e-3, format="csr", rng=np.random.default_rng(0))
-    assert votes.nnz >= 2 * kernels._BLOCK
-    assert kernels.prepare(sparse.csr_array(votes)).edges == (0, 1000)
-
-
-def test_a_posterior_is_a_distribution_and_gold_is_certain(problem):
-    step = kernels.em_step(**problem, engine="numba", keep_posterior=True)
-    np.testing.assert_allclose(step.posterior.sum(axis=1), 1.0)
-    known = np.flatnonzero(problem["gold"] >= 0)
-    possible = problem["state_class"] == problem["gold"][known, None]
-    assert (step.posterior[known][~possible] == 0).all()
-    silent = np.flatnonzero((np.diff(problem["votes"].indptr) == 0) & (problem["gold"] < 0))
-    np.testing.assert_allclose(step.posterior[silent], np.tile(problem["weights"], (len(silent), 1)))
-
-
 @pytest.mark.parametrize("engine", ["scipy", "numba"])
 def test_posterior_is_that_of_a_step(problem, engine, monkeypatch):
     monkeypatch.setenv("TRUEUP_ENGINE", engine)
@@ -92,31 +62,6 @@ def test_a_state_without_weight_is_impossible(engine):
     step = kernels.em_step(**problem, engine=engine, keep_posterior=True)
     assert (step.posterior[:, 1] == 0).all()
     assert np.isfinite(step.log_likelihood)
-
-
-def test_a_known_truth_needs_no_weight():
-    problem = make_problem(n_classes=3, n_subtypes=2)
-    problem["weights"] = np.array([0.5, 0.1, 0.0, 0.0, 0.2, 0.2])
-    problem["gold"][:5] = 1
-    steps = [kernels.em_step(**problem, engine=engine, keep_posterior=True) for engine in ("scipy", "numba")]
-    assert_same_expectation(*steps)
-    np.testing.assert_allclose(steps[0].posterior[:5, 2:4].sum(axis=1), 1.0)
-
-
-@pytest.mark.parametrize("indptr", [np.int32, np.int64])
-@pytest.mark.parametrize("indices", [np.int32, np.int64])
-def test_all_integer_types_of_a_matrix_do(indptr, indices):
-    problem = make_problem()
-    expected = kernels.em_step(**problem, engine="scipy")
-    votes = problem["votes"].copy()
-    votes.indptr, votes.indices = votes.indptr.astype(indptr), votes.indices.astype(indices)
-    assert_same_expectation(kernels.em_step(**{**problem, "votes": votes}, engine="numba"), expected)
-
-
-def test_votes_given_once_need_no_counts():
-    assert kernels.prepare(make_problem()["votes"]).data.size == 0
-    repeated = make_problem(**PROBLEMS["repeated"])["votes"]
-    assert kernels.prepare(repeated).data.size == repeated.nnz
 
 
 def test_steps_do_not_change_their_arguments(problem):

@@ -81,34 +81,6 @@ def test_loss_never_rises(seed, engine, monkeypatch):
             assert np.diff(model.fit(labels).loss_history_).max() <= 1e-10
 
 
-def test_dawid_skene_finds_the_parameters():
-    data = simulate.dawid_skene(
-        n_items=3000,
-        n_classes=3,
-        n_labelers=6,
-        prior=(0.5, 0.3, 0.2),
-        accuracy=(0.6, 0.9),
-        accuracy_by="class",
-        off_diagonal="random",
-        random_state=0,
-    )
-    for pooling in (0, 2.0, "auto"):
-        model = noise.DawidSkene(pooling=pooling, max_iter=200).fit(data.labels)
-        error = np.abs(model.confusion_ - data.parameters["confusion"])
-        # The rarest class has some 600 items: a standard error is 0.02.
-        assert error.max() < 0.09
-        assert error.mean() < 0.02
-        np.testing.assert_allclose(model.prior_, data.parameters["prior"], atol=0.04)
-
-
-def test_one_coin_finds_the_accuracies():
-    accuracy = np.array([0.55, 0.65, 0.75, 0.85, 0.95])
-    data = simulate.dawid_skene(n_items=3000, accuracy=accuracy, prior=(0.7, 0.3), random_state=1)
-    model = noise.OneCoin().fit(data.labels)
-    np.testing.assert_allclose(model.accuracy_, accuracy, atol=0.035)
-    np.testing.assert_allclose(model.prior_, [0.7, 0.3], atol=0.035)
-
-
 def test_pooling_pulls_a_labeler_with_one_vote():
     data = simulate.dawid_skene(n_items=300, n_labelers=5, accuracy=0.8, random_state=3)
     votes = np.full((300, 6), -1)
@@ -135,12 +107,6 @@ def test_learned_pooling_is_strong_for_equal_labelers_and_weak_for_different_one
         noise.DawidSkene(pooling="auto", max_iter=300, tol=0).fit(d.labels).pooling_.min() for d in (equal, different)
     ]
     assert strength[0] > 5 * strength[1]
-
-
-def test_the_loss_of_learned_pooling_is_a_log_posterior():
-    labels = simulate.dawid_skene(n_items=600, n_labelers=10, accuracy=0.8, random_state=0).labels
-    losses = noise.DawidSkene(pooling="auto", max_iter=100, tol=0).fit(labels).loss_history_
-    assert losses[-1] <= losses[0] + 1e-3
 
 
 def test_gold_turns_a_contrary_crowd_around():

@@ -1,7 +1,6 @@
 """Fits pass over votes wherever they are, and give the same."""
 
 from contextlib import contextmanager
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -85,13 +84,6 @@ def test_repeated_votes_count_as_often(tmp_path):
     np.testing.assert_allclose(one.confusion_, other.confusion_, rtol=0, atol=1e-10)
 
 
-def test_too_few_votes_are_told_of_a_scan_too(tmp_path):
-    frame = pl.DataFrame({"item": [1, 1, 2, 2], "labeler": ["a", "b", "a", "b"], "label": [0, 1, 1, 1]})
-    frame.write_parquet(tmp_path / "a.parquet")
-    with pytest.warns(tu.exceptions.IdentifiabilityWarning, match="no item has more than 2 votes"):
-        tu.noise.fit(tu.Labels.scan(str(tmp_path / "a.parquet")), "dawid-skene")
-
-
 class TestOnACluster:
     @pytest.mark.parametrize("model", MODELS)
     def test_an_open_client_fits_a_scan(self, labels, pattern, model, client):
@@ -100,11 +92,6 @@ class TestOnACluster:
         assert scan.encoded.client is client
         np.testing.assert_allclose(one.confusion_, other.confusion_, rtol=0, atol=1e-10)
         np.testing.assert_allclose(one.prior_, other.prior_, rtol=0, atol=1e-10)
-
-    def test_another_engine_stays_here(self, labels, pattern, client):
-        scan = scanned(pattern, labels)
-        tu.noise.fit(scan, "dawid-skene", engine="scipy")
-        assert list(scan._places) == [""]
 
     def test_votes_in_memory_go_there_if_dask_is_named(self, labels, client, monkeypatch):
         monkeypatch.setattr(passes, "_FEWEST_ROWS", 50)
@@ -123,14 +110,6 @@ class TestOnACluster:
         one, other = tu.noise.fit(scanned(pattern, labels), "dawid-skene"), tu.noise.fit(labels, "dawid-skene")
         np.testing.assert_allclose(one.confusion_, other.confusion_, rtol=0, atol=1e-10)
 
-    def test_neighbours_on_one_worker_are_one_task(self, labels, pattern, client, monkeypatch):
-        blocks = list(scanned(pattern, labels).encoded.blocks)
-        groups = clusters.grouped_by_place(client, blocks)
-        assert sorted(map(len, groups)) == [2, 3]
-        assert [block for group in groups for block in group] == blocks
-        monkeypatch.setattr(clusters, "_BRANCHES", 2)
-        assert sorted(map(len, clusters.grouped_by_place(client, blocks))) == [1, 2, 2]
-
     def test_bad_files_are_named_there_too(self, pattern, client, tmp_path):
         frame = pl.DataFrame({"item": [9, 9], "labeler": ["a", "b"], "label": [0, 1]})
         frame.write_parquet(tmp_path / "a.parquet")
@@ -139,13 +118,6 @@ class TestOnACluster:
         (tmp_path / "b.parquet").write_bytes(b"nothing")
         with pytest.raises(tu.exceptions.InvalidFile, match=r"b.parquet' cannot be read as parquet.*\(file 2 of 2"):
             tu.noise.fit(scan, "majority")
-
-
-def test_every_thread_of_a_cluster_gets_as_much():
-    client = SimpleNamespace(ncores=lambda: {"small": 1, "large": 3})
-    assert clusters.places_for(client, [5] * 8) == ["small"] * 2 + ["large"] * 6
-    assert clusters.places_for(client, [30, 10, 10, 10, 30, 30]) == ["small"] + ["large"] * 5
-    assert clusters.places_for(SimpleNamespace(ncores=dict), [5, 5]) == [None, None]
 
 
 def test_what_a_lost_worker_held_is_computed_again(labels, pattern, monkeypatch):
@@ -181,24 +153,6 @@ def test_a_cluster_without_workers_is_given_up(labels, pattern, monkeypatch):
 def test_a_task_that_ran_out_of_time_says_so_itself():
     with cluster_of(1) as (_, client), pytest.raises(TimeoutError, match="of its own"):
         clusters.wait_for(client, client.submit(_run_out_of_time, pure=False))
-
-
-def test_a_task_that_ends_as_a_look_does_is_waited_for(monkeypatch):
-    """The look ran out of time, and before anyone asked the task was done."""
-    with cluster_of(1) as (_, client):
-        future = client.submit(sum, [1, 2], pure=False)
-        result, looks = future.result, []
-
-        def look(timeout=None):
-            looks.append(timeout)
-            if len(looks) == 1:
-                result()
-                raise TimeoutError("of the look")
-            return result(timeout)
-
-        monkeypatch.setattr(future, "result", look)
-        assert clusters.wait_for(client, future) == 3
-        assert len(looks) == 2
 
 
 def _run_out_of_time():

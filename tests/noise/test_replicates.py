@@ -85,19 +85,6 @@ def test_drawn_answers_have_the_rates_and_the_correlation(correlation):
     np.testing.assert_allclose(pairs, correlation, atol=0.03)
 
 
-def test_an_item_of_many_witnesses_gives_some_and_a_repeat_gives_one():
-    crowd = Labels.from_counts([[30, 10], [1, 1], [0, 1]])
-    design, answers = design_of(crowd, np.random.default_rng(0), n_classes=2)
-    assert design.per_place == (2, 2, *[1] * 18)
-    assert answers.shape == (1, 22)
-    with pytest.warns(UserWarning, match="repeat"):
-        waverer = Labels.from_frame({"item": [1, 1, 1, 1], "labeler": [1, 1, 1, 2], "label": ["a", "a", "b", "a"]})
-    drawn = [design_of(waverer, np.random.default_rng(seed), n_classes=2) for seed in range(300)]
-    assert {design.per_place for design, _ in drawn} == {(1, 1)}
-    of_first = [answers[0, design.labeler == 0][0] for design, answers in drawn]
-    assert np.mean(of_first) == pytest.approx(1 / 3, abs=0.08)
-
-
 def test_the_smallest_of_two_p_values_is_held_against_the_smallest():
     rng = np.random.default_rng(0)
     statistics = rng.normal(size=(2, 2000))

@@ -30,16 +30,6 @@ def test_soft_majority_is_the_jeffreys_perks_estimate(labels):
     np.testing.assert_allclose(got, expected, rtol=1e-12)
 
 
-def test_smoothing_can_be_left_out(labels):
-    got = noise.Majority(smoothing=0).fit(labels).posterior(labels)
-    np.testing.assert_allclose(got[0], [2 / 3, 1 / 3, 0])
-
-
-def test_hard_majority_splits_ties(labels):
-    got = noise.Majority(kind="hard").fit(labels).posterior(labels)
-    np.testing.assert_array_equal(got, [[1, 0, 0], [0, 1, 0], [0.5, 0.5, 0], [0, 0, 1]])
-
-
 @pytest.mark.parametrize("kind", ["soft", "hard"])
 def test_majority_knows_gold_and_leaves_silent_items_open(labels, kind):
     with pytest.warns(UserWarning, match="no votes"):
@@ -47,12 +37,6 @@ def test_majority_knows_gold_and_leaves_silent_items_open(labels, kind):
     got = noise.Majority(kind=kind).fit(some).posterior(some)
     np.testing.assert_array_equal(got[0], [0, 0, 1])
     np.testing.assert_allclose(got[4], np.full(3, 1 / 3))
-
-
-@pytest.mark.parametrize("parameters", [{"kind": "sotf"}, {"smoothing": -1.0}])
-def test_majority_checks_its_parameters_in_fit(labels, parameters):
-    with pytest.raises(InvalidParameter, match=next(iter(parameters))):
-        noise.Majority(**parameters).fit(labels)
 
 
 # ---------------------------------------------------------------------- confusion
@@ -99,18 +83,6 @@ def test_a_mapping_follows_names_and_strangers_are_average():
     average = [MATRICES[0], MATRICES[1], (MATRICES[0] + MATRICES[1]) / 2]
     got = noise.Confusion(known, prior=PRIOR).posterior(labels)
     np.testing.assert_allclose(got, enumerated(VOTES, average, PRIOR), atol=1e-8)
-
-
-def test_one_matrix_serves_all_labelers_and_the_prior_is_uniform_by_default(labels):
-    got = noise.Confusion(MATRICES[1]).posterior(labels)
-    np.testing.assert_allclose(got, enumerated(VOTES, [MATRICES[1]] * 3, np.full(3, 1 / 3)), atol=1e-8)
-
-
-def test_predicted_votes_are_mixtures_over_the_posterior(labels):
-    model = noise.Confusion(MATRICES, prior=PRIOR)
-    got = model.predict_votes(labels, np.array([0, 1]), np.array([2, 1]))
-    posterior = enumerated(VOTES, MATRICES, PRIOR)
-    np.testing.assert_allclose(got, [posterior[0] @ MATRICES[2], posterior[1] @ MATRICES[1]], atol=1e-8)
 
 
 @pytest.mark.parametrize(

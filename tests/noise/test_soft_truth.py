@@ -7,7 +7,7 @@ import pytest
 from scipy.special import logsumexp
 from scipy.stats import dirichlet_multinomial, kendalltau, rankdata
 
-from trueup import Labels, noise, simulate
+from trueup import noise, simulate
 from trueup.exceptions import InvalidParameter
 from trueup.noise.base import as_table
 from trueup.noise.soft_truth import _Stage, labeler_spread, learn_shape, polya_weights, simplex_lattice
@@ -50,26 +50,11 @@ def test_lattice_holds_every_multiple_once(n_classes):
     assert (np.sort(lattice[lattice.max(axis=1) == 1].argmax(axis=1)) == np.arange(n_classes)).all()
 
 
-def test_with_very_many_classes_only_corners_are_left():
-    assert simplex_lattice(31).tolist() == np.eye(31).tolist()
-    data = simulate.dawid_skene(n_items=300, n_labelers=6, n_classes=31, accuracy=0.7, random_state=0)
-    found = noise.SoftTruth().fit(data.labels).posterior(data.labels).argmax(axis=1)
-    assert (found == data.truth).mean() > 0.9
-
-
 def test_weights_are_the_dirichlet_multinomial():
     lattice, shape = simplex_lattice(3), np.array([0.2, 1.0, 3.0])
     wanted = dirichlet_multinomial.pmf(np.round(lattice * 9).astype(int), shape, 9)
     weights = polya_weights(lattice, shape)
     assert np.allclose(weights, wanted)
-    assert np.allclose(weights @ lattice, shape / shape.sum())
-
-
-def test_small_shapes_are_hard_classes():
-    lattice, shape = simplex_lattice(4), np.array([1, 2, 3, 4]) * 1e-3
-    weights = polya_weights(lattice, shape)
-    corner = lattice.max(axis=1) == 1
-    assert weights[corner].sum() > 0.98
     assert np.allclose(weights @ lattice, shape / shape.sum())
 
 
@@ -193,18 +178,6 @@ def test_mean_probabilities_are_calibrated(fitted, soft):
     assert ((mean - p) ** 2).mean() < 0.4 * ((hard_mean - p) ** 2).mean()
 
 
-def test_many_votes_on_an_even_item_do_not_decide_it():
-    rng = np.random.default_rng(0)
-    p = np.repeat([0.0, 0.5, 1.0], 100)
-    votes = (rng.random((300, 40)) < (0.1 + 0.8 * p)[:, None]).astype(int)
-    labels = Labels.from_matrix(votes)
-    even = slice(100, 200)
-    softly = noise.SoftTruth().fit(labels).posterior(labels)[even, 1]
-    hardly = noise.DawidSkene().fit(labels).posterior(labels)[even, 1]
-    assert ((softly > 0.25) & (softly < 0.75)).mean() > 0.9
-    assert ((hardly > 0.25) & (hardly < 0.75)).mean() < 0.6
-
-
 def log_score(posterior, truth):
     return -np.log(np.maximum(posterior[np.arange(len(truth)), truth], 1e-9)).mean()
 
@@ -231,31 +204,6 @@ def test_a_tiny_shape_is_dawid_and_skene(hard):
     assert np.abs(model.confusion_ - peer.confusion_).max() < 0.01
 
 
-def test_a_given_shape_keeps_its_mean_and_learns_the_balance():
-    data = simulate.dawid_skene(n_items=800, n_labelers=10, prior=[0.9, 0.1], random_state=0)
-    model = noise.SoftTruth(shape=0.2).fit(data.labels)
-    assert model.shape_.mean() == pytest.approx(0.2)
-    assert model.prior_[1] == pytest.approx(data.truth.mean(), abs=0.03)
-
-
-def test_labelers_who_are_all_alike_are_pooled():
-    rng = np.random.default_rng(0)
-    p = rng.random(600)
-    votes = (rng.random((600, 60)) < (0.2 + 0.6 * p)[:, None]).astype(int)
-    votes[rng.random(votes.shape) < 0.8] = -1
-    model = noise.SoftTruth().fit(Labels.from_matrix(votes))
-    assert model.pooling_ > 60
-    assert np.abs(model.confusion_ - model.pooled_).max() < 0.15
-
-
-def test_a_labeler_with_one_vote_is_the_pooled_one():
-    data = simulate.urkullu(n_items=200, labels_per_item=9, labels_per_labeler=1, random_state=0)
-    model = noise.SoftTruth(pooling=2).fit(data.labels)
-    once = data.labels.votes_per_labeler == 1
-    assert once.sum() > 100
-    assert np.allclose(model.confusion_[once], model.pooled_)
-
-
 def test_gold_items_are_wholly_of_their_class(soft):
     labels = soft.labels.with_gold({i: int(soft.truth[i]) for i in range(50)})
     model = noise.SoftTruth().fit(labels)
@@ -266,15 +214,6 @@ def test_gold_items_are_wholly_of_their_class(soft):
     item = np.arange(50)
     predicted = model.predict_votes(labels, item, np.zeros(50, dtype=np.int64))
     assert np.allclose(predicted, model.confusion_[0][soft.truth[:50]])
-
-
-def test_an_anonymous_crowd():
-    rng = np.random.default_rng(0)
-    p = rng.dirichlet(np.ones(3), 300)
-    seen = p @ (0.7 * np.eye(3) + 0.1)
-    labels = Labels.from_counts(rng.multinomial(60, seen), classes=["a", "b", "c"])
-    mean = noise.SoftTruth().fit(labels).posterior(labels)
-    assert np.sqrt(((mean - p) ** 2).mean()) < 0.13
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,8 @@
 """Fits with torch are those of the processor, on every device; where memory is short they say so and go on."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
-from torch_devices import DEVICES, NEEDS_GPU, torch
+from torch_devices import DEVICES, NEEDS_GPU
 
 import trueup as tu
 from trueup.exceptions import InvalidParameter, TrueupWarning, silenced_warnings
@@ -85,27 +82,10 @@ def test_a_fit_goes_on_without_the_device_where_memory_is_short(labels, name, mo
     np.testing.assert_allclose(placed.posterior(labels), fitted(labels, name, "scipy").posterior(labels), atol=1e-9)
 
 
-def test_a_device_that_runs_out_of_memory_on_the_way_is_left(labels, monkeypatch):
-    def full(*args):
-        raise torch.cuda.OutOfMemoryError
-
-    monkeypatch.setattr("trueup.noise.torch.em.posterior_of", full)
-    with pytest.warns(TrueupWarning, match="it ran out on the way"):
-        placed = fitted(labels, "dawid-skene", "torch:cpu")
-    np.testing.assert_allclose(placed.prior_, fitted(labels, "dawid-skene", "scipy").prior_, atol=1e-9)
-
-
 @pytest.mark.parametrize("name", ["torch:cuda:99", "torch:mps", "torch:abacus"])
 def test_a_device_that_is_not_here_is_refused(labels, name):
     with pytest.raises(InvalidParameter, match=r"`engine` must name a device that is here, torch:cpu.*got 'torch:"):
         tu.noise.fit(labels, "dawid-skene", engine=name)
-
-
-def test_the_environment_may_name_the_device(labels, monkeypatch):
-    monkeypatch.setenv("TRUEUP_ENGINE", "torch:abacus")
-    with pytest.raises(InvalidParameter, match="got 'torch:abacus'"):
-        tu.noise.fit(labels, "dawid-skene")
-    assert tu.noise.fit(labels, "majority").is_fitted  # which does not offer torch
 
 
 @pytest.mark.parametrize("model", ["soft-truth", "auto"])
@@ -113,16 +93,3 @@ def test_a_model_without_formulas_for_tensors_is_left_to_the_processor(labels, m
     expected = tu.noise.fit(labels, model).posterior(labels)
     monkeypatch.setenv("TRUEUP_ENGINE", "torch:cpu")
     np.testing.assert_array_equal(tu.noise.fit(labels, model).posterior(labels), expected)
-
-
-def test_neither_numba_nor_polars_is_needed():
-    source = """
-import sys
-for name in ("numba", "polars"):
-    sys.modules[name] = None
-import trueup as tu
-labels = tu.simulate.dawid_skene(n_items=50, random_state=0).labels
-for model in ("one-coin", "dawid-skene", "glad"):
-    assert tu.noise.fit(labels, model, engine="torch:cpu").is_fitted
-"""
-    subprocess.run([sys.executable, "-c", source], check=True, timeout=300)

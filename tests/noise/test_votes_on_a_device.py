@@ -10,7 +10,7 @@ from trueup._base.engines import using_engine
 from trueup.noise import kernels
 from trueup.noise.torch import em as module
 from trueup.noise.torch import fused
-from trueup.noise.torch.em import DevicePasses, DeviceVotes
+from trueup.noise.torch.em import DevicePasses
 
 
 def on(device, array):
@@ -85,14 +85,3 @@ def test_tables_of_all_sizes_are_summed_alike(n_labelers, n_classes):
     assert_same(step, expected, 1e-6)
     again = passes.expect(on("cuda", problem["table"]), on("cuda", problem["weights"]), problem["state_class"])
     assert torch.equal(again.counts, step.counts)  # whole numbers do not mind the order in which they are summed
-
-
-def test_indices_take_16_bits_where_they_suffice():
-    few, many = (sparse.csr_array((np.ones(2), [0, n - 1], [0, 1, 2]), shape=(2, n)) for n in (65_536, 65_537))
-    device = torch.device("cpu")
-    assert DeviceVotes(few, device).columns.dtype == torch.int16
-    assert DeviceVotes(many, device).columns.dtype == torch.int32
-    for matrix in (few, many):
-        placed = DeviceVotes(matrix, device)
-        assert placed.volumes()[[0, -1]].tolist() == [1.0, 1.0]
-        assert DeviceVotes.bytes_for(matrix) == sum(t.nbytes for t in (placed.first, placed.columns))

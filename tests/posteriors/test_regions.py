@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from trueup._base import optional as _optional
-from trueup.exceptions import InvalidParameter, MissingExtra
+from trueup.exceptions import InvalidParameter
 from trueup.posteriors import JointEstimate
 
 
@@ -28,26 +27,6 @@ class TestFromDraws:
         np.testing.assert_allclose(joint.mode, (0.6, 0.5), atol=0.02)
         assert repr(joint) == "JointEstimate(recall: 0.6, f1: 0.5)"
         assert repr(joint.region(0.9)).startswith("HighestDensityRegion(level=0.9")
-
-    def test_weights_are_worth_repetition(self):
-        rng = np.random.default_rng(2)
-        x, y = rng.beta(8, 3, (2, 4000))
-        times = rng.integers(1, 4, 4000)
-        weighted = JointEstimate.from_draws(x, y, weights=times)
-        repeated = JointEstimate.from_draws(np.repeat(x, times), np.repeat(y, times))
-        np.testing.assert_allclose(weighted.means, repeated.means)
-        np.testing.assert_allclose(weighted.cov, repeated.cov)
-        assert weighted.region(0.9).area == pytest.approx(repeated.region(0.9).area, rel=0.05)
-
-    def test_mass_at_the_corner_is_reflected(self):
-        rng = np.random.default_rng(3)
-        x, y = 1 - rng.exponential(0.03, (2, 20_000)).clip(0, 1)
-        joint = JointEstimate.from_draws(x, y)
-        assert bool(joint.region(0.5).contains(1.0, 1.0))
-        assert joint.region(0.9).contains(x, y).mean() == pytest.approx(0.9, abs=0.02)
-        marginal = joint.marginal(0)
-        assert marginal.mean == pytest.approx(x.mean(), abs=2e-3)
-        assert marginal.name == "x"
 
     def test_undefined_and_constant_draws(self):
         x = np.array([0.5, 0.5, np.nan, 0.5])
@@ -102,16 +81,6 @@ class TestRegion:
         assert len(polygons) == 2
         area = sum(abs(np.sum(p[:-1, 0] * p[1:, 1] - p[1:, 0] * p[:-1, 1])) / 2 for p in polygons)
         assert area == pytest.approx(region.area, rel=0.05)
-
-    def test_outlines_close_at_the_edge_of_the_grid(self):
-        pytest.importorskip("matplotlib")
-        (outline,) = self.joint.region(0.5).polygons()
-        np.testing.assert_array_equal(outline[0], outline[-1])
-
-    def test_without_matplotlib_one_sentence(self, monkeypatch):
-        monkeypatch.setattr(_optional, "is_installed", lambda module: False)
-        with pytest.raises(MissingExtra, match=r"needs matplotlib.*pip install 'trueup\[plot\]'"):
-            self.joint.region(0.5).polygons()
 
     def test_bad_grids(self):
         with pytest.raises(InvalidParameter, match="x must be at least 2 increasing"):

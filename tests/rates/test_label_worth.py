@@ -33,16 +33,6 @@ def test_that_many_noisy_labels_give_the_same_standard_error():
     assert noisy.std == pytest.approx(perfect.std)
 
 
-def test_worth_at_the_edges_and_over_arrays():
-    worth = rates.noisy_labels_per_perfect(error=[[0.0], [0.1]], mislabeling=[0.0, 0.1])
-    assert worth.shape == (2, 2)
-    assert worth[0].tolist() == [1, np.inf]
-    assert worth[1, 0] == 1
-    assert isinstance(rates.noisy_labels_per_perfect(error=0.1, mislabeling=0.1, n_classes=5), float)
-    with pytest.raises(InvalidParameter, match="from labeler 1"):
-        rates.noisy_labels_per_perfect(error=0.1, mislabeling=[0.1, 0.5])
-
-
 @pytest.mark.parametrize("n_labelers", [1, 2, 3, 4, 5])
 def test_majority_error_is_that_of_enumeration(n_labelers):
     expected = 0.0
@@ -115,15 +105,3 @@ def test_break_even_is_that_of_the_matrices(prevalence, labeler):
     assert joint[1, 1] / joint[:, 1].sum() == pytest.approx(shown)  # precision against the labels
     assert joint[1, 1] / joint[1].sum() == pytest.approx(shown)  # recall
     assert rates.true_break_even(apparent=shown, labeler=labeler, prevalence=prevalence) == pytest.approx(0.8)
-
-
-def test_break_even_points_broadcast_and_are_checked():
-    shown = rates.apparent_break_even(break_even=[[0.8], [0.9]], labeler=[0.9, 0.95, 1.0], prevalence=0.1)
-    assert shown.shape == (2, 3)
-    assert shown[:, 2].tolist() == pytest.approx([0.8, 0.9])
-    with pytest.raises(InvalidParameter, match="above the prevalence"):
-        rates.true_break_even(apparent=0.5, labeler=0.4, prevalence=0.4)
-    with pytest.raises(InvalidParameter, match="strictly between"):
-        rates.true_break_even(apparent=0.5, labeler=0.9, prevalence=0.0)
-    with pytest.raises(InvalidParameter, match="2 − 1/prevalence"):
-        rates.apparent_break_even(break_even=0.1, labeler=0.9, prevalence=0.8)

@@ -10,7 +10,6 @@ from scipy import stats
 
 from trueup import rates
 from trueup.exceptions import InvalidParameter
-from trueup.posteriors import wilson
 
 below_half = st.floats(0.0, 0.49)
 shares = st.floats(0.0, 1.0)
@@ -41,13 +40,6 @@ def test_true_error_undoes_apparent_error(error, mislabeling, n_classes):
     assert found.value == pytest.approx(error, abs=1e-12 / (1 - 2 * mislabeling))
 
 
-@given(error=shares, mislabeling=below_half)
-def test_rule_of_thumb_says_too_little_by_twice_the_mislabeling(error, mislabeling):
-    apparent = rates.apparent_error(error=error, mislabeling=mislabeling)
-    rule = rates.rule_of_thumb(apparent=apparent, mislabeling=mislabeling)
-    assert rule == pytest.approx(error * (1 - 2 * mislabeling), abs=1e-12)
-
-
 def test_estimate_is_unbiased_and_its_standard_error_is_right():
     # Exactly, over all counts: Â is a share of n = 40, ε is known.
     n, error, mislabeling = 40, 0.1, 0.15
@@ -67,20 +59,6 @@ def test_standard_error_carries_the_uncertainty_of_mislabeling():
     a, eps = rng.binomial(400, 0.2, 400_000) / 400, rng.binomial(250, 0.1, 400_000) / 250
     assert found.std == pytest.approx(np.std((a - eps) / (1 - 2 * eps)), rel=0.01)
     assert found.std > rates.true_error(apparent=0.2, mislabeling=0.1, n=400).std
-
-
-def test_known_mislabeling_gives_wilsons_interval_of_the_apparent_error_mapped():
-    low, high = rates.true_error(apparent=0.2, mislabeling=0.1, n=150).interval(0.9)
-    ends = [(end - 0.1) / 0.8 for end in wilson(30, 150, 0.9)]
-    assert [low, high] == pytest.approx(ends, abs=1e-8)
-
-
-def test_delta_and_fieller_are_their_formulas():
-    found = rates.true_error(apparent=0.2, mislabeling=0.1, n=400, n_checked=250)
-    assert found.interval(0.95, "delta") == pytest.approx((0.125 - 1.959964 * found.std, 0.125 + 1.959964 * found.std))
-    for end in found.interval(0.95, "fieller"):
-        gap = (0.2 - 0.1 - end * 0.8) ** 2
-        assert gap == pytest.approx(1.959964**2 * (0.16 / 400 + (1 - 2 * end) ** 2 * 0.09 / 250), rel=1e-5)
 
 
 def test_score_ends_are_where_a_brute_force_test_stops_rejecting():
@@ -113,23 +91,6 @@ def test_bootstrap_percentiles_are_those_of_draws():
 
 
 @pytest.mark.parametrize("method", ["score", "fieller", "delta", "bootstrap"])
-def test_arrays_give_what_numbers_give(method):
-    apparent, mislabeling = np.array([[0.02], [0.2], [0.5]]), np.array([0.0, 0.05, 0.3])
-    many = rates.true_error(apparent=apparent, mislabeling=mislabeling, n=300, n_checked=50)
-    low, high = many.interval(method=method)
-    assert low.shape == high.shape == many.value.shape == many.std.shape == many.truncated.shape == (3, 3)
-    assert (low <= many.value + 1e-9).all()
-    assert (many.value <= high + 1e-9).all()
-    for i, j in np.ndindex(3, 3):
-        one = rates.true_error(apparent=apparent[i, 0], mislabeling=mislabeling[j], n=300, n_checked=50)
-        assert isinstance(one.value, float)
-        assert isinstance(one.interval(method=method)[0], float)
-        assert one.interval(method=method) == pytest.approx((low[i, j], high[i, j]), abs=1e-8)
-        assert one.prob_negative == pytest.approx(many.prob_negative[i, j])
-        assert one.value == pytest.approx(many.value[i, j])
-
-
-@pytest.mark.parametrize("method", ["score", "fieller", "delta", "bootstrap"])
 def test_counts_of_zero_leave_uncertainty(method):
     none = rates.true_error(apparent=0.0, mislabeling=0.0, n=100, n_checked=50)
     low, high = none.interval(method=method)
@@ -155,22 +116,6 @@ def test_a_negative_estimate_is_reported_with_its_truncation_and_its_probability
     assert hopeless.interval() == (0.0, 0.0)
     assert "err together" in hopeless.notes[1]
     assert not rates.true_error(apparent=0.12, mislabeling=0.05, n=1000).notes
-
-
-def test_without_n_there_is_no_interval():
-    found = rates.true_error(apparent=0.12, mislabeling=0.05)
-    assert found.value == pytest.approx(0.07 / 0.9)
-    assert np.isnan([*found.interval(), found.std, found.prob_negative]).all()
-    assert "no interval" in repr(found)
-    assert "no interval" in repr(found.estimate())
-
-
-def test_guessing_labels_are_refused_and_named():
-    with pytest.raises(InvalidParameter, match=r"below 0.5 for 2 classes, got 0.5: .*cannot be identified"):
-        rates.true_error(apparent=0.3, mislabeling=0.5)
-    with pytest.raises(InvalidParameter, match=r"got 0\.6 from labeler 2"):
-        rates.true_error(apparent=0.3, mislabeling=[0.1, 0.2, 0.6])
-    assert rates.true_error(apparent=0.7, mislabeling=0.6, n_classes=4).value == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(

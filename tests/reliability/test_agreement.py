@@ -10,7 +10,7 @@ import trueup as tu
 from benchmarks.agreement import coverage_of, ours, random_tables
 from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.reliability.intervals import jackknife
-from trueup.reliability.sums import AgreementSums, RatingSums
+from trueup.reliability.sums import AgreementSums
 from trueup.reliability.tables import SCALES, VoteRows, agreement_weights, vote_rows
 
 
@@ -96,23 +96,6 @@ def test_what_is_left_is_counted_as_if_the_rest_had_never_been(scale):
         np.testing.assert_allclose(left, there, atol=1e-9)
 
 
-def test_ratings_without_an_item_or_a_labeler():
-    labels = panel(n_items=20, missing=0.0)
-    rows = vote_rows(labels)
-    sums = RatingSums(rows, np.arange(3.0))
-    ((_, changes),) = sums.parts()
-    total = sums.total(changes.items.sum(axis=0))
-    for item in (0, 7):
-        other = RatingSums(rows.on_items(np.arange(20) != item), np.arange(3.0))
-        values = other.coefficients(other.total(next(iter(other.parts()))[1].items.sum(axis=0)))
-        np.testing.assert_allclose(sums.coefficients(total - changes.items[item]), values, atol=1e-9)
-    by_labeler = np.array([changes.rows[rows.labeler == k].sum(axis=0) for k in range(5)])
-    left = sums.without_labeler(total, by_labeler)
-    other = RatingSums(without(rows, rows.labeler != 2), np.arange(3.0))
-    values = other.coefficients(other.total(next(iter(other.parts()))[1].items.sum(axis=0)))
-    np.testing.assert_allclose(sums.coefficients(left[2]), values, atol=1e-9)
-
-
 def test_the_order_of_items_and_the_names_of_labelers_do_not_matter():
     frame = panel().to_frame(backend="pandas")
     one = tu.agreement(tu.Labels.from_frame(frame))
@@ -151,18 +134,6 @@ def test_pairs_are_cohens_kappa_of_two():
         a.pairs[0, 0]
 
 
-def test_classes_are_agreed_on_as_often_as_counted():
-    labels = tu.Labels.from_matrix([["a", "a"], ["a", "b"], ["b", "b"], ["c", "a"]])
-    a = tu.agreement(labels)
-    assert {name: round(one.mean, 6) for name, one in a.by_class.items()} == {
-        "a": pytest.approx(2 / 4),
-        "b": pytest.approx(2 / 3, abs=1e-6),
-        "c": 0.0,
-    }
-    assert [d.item for d in a.disputed(1)] == [1]
-    assert a.disputed(1)[0].votes == {"a": 1.0, "b": 1.0}
-
-
 def test_repeats_share_a_vote_and_weights_count():
     columns = {"item": [0, 0, 0, 1, 1], "labeler": ["x", "x", "y", "x", "y"], "label": ["a", "b", "a", "b", "b"]}
     with pytest.warns(tu.exceptions.DataWarning):
@@ -171,15 +142,6 @@ def test_repeats_share_a_vote_and_weights_count():
     assert a["percent"].mean == pytest.approx(0.75)
     weighted = tu.agreement(tu.Labels.from_matrix([[0, 1], [1, 1]]), weights={0: 3.0, 1: 1.0})
     assert weighted["percent"].mean == pytest.approx(0.25)
-
-
-def test_slices_have_their_own_answer():
-    labels = panel().with_items({"item": list(range(80)), "topic": ["law", "art"] * 40}, item="item")
-    a = tu.agreement(labels, by="topic")
-    alone = tu.agreement(labels.select(items=list(range(0, 80, 2))))
-    assert list(a.by) == ["law", "art"]
-    assert a.by["law"]["alpha"].interval() == pytest.approx(alone["alpha"].interval())
-    assert set(a.to_frame(backend="pandas")["slice"]) == {"all", "law", "art"}
 
 
 def test_an_answer_can_be_written(tmp_path):
@@ -239,12 +201,6 @@ def test_no_number_is_nan_without_a_word(votes, scale):
     json.dumps(a.to_dict(), allow_nan=False)
 
 
-def test_of_an_anonymous_crowd_the_pairs_are_not_known():
-    a = tu.agreement(tu.Labels.from_counts([[3, 1], [0, 2], [2, 2]]))
-    assert {"cohen", "conger", "scott"} <= a.left_out.keys()
-    assert a["fleiss"].mean == pytest.approx(0.2)
-
-
 # ------------------ intervals
 
 
@@ -265,44 +221,6 @@ def binary(n_items=400, n_labelers=4, right=0.75, seed=0):
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, 2, n_items)[:, None]
     return np.where(rng.random((n_items, n_labelers)) < right, truth, 1 - truth)
-
-
-def test_items_of_hardly_any_weight_are_as_good_as_not_there():
-    labels = tu.Labels.from_matrix(binary())
-    a = tu.agreement(labels, weights={i: 1.0 if i < 40 else 1e-6 for i in range(400)}, labelers="fixed")
-    alone = tu.agreement(labels.select(items=list(range(40))), labelers="fixed")
-    for name in alone:
-        assert a[name].mean == pytest.approx(alone[name].mean, abs=1e-3)
-        assert a[name].std == pytest.approx(alone[name].std, rel=0.02)
-        assert a[name].df == pytest.approx(39, abs=0.1)
-    assert a.pairs[0, 1].std == pytest.approx(alone.pairs[0, 1].std, rel=0.02)
-    assert a.chance == pytest.approx(alone.chance, abs=1e-4)
-
-
-def test_of_weights_only_their_ratios_matter_in_a_slice_too():
-    labels = tu.Labels.from_matrix(binary())
-    weights = {i: 0.01 if i < 20 else 10.0 for i in range(400)}
-    part = tu.agreement(labels, weights=weights, by={i: "few" if i < 20 else "many" for i in range(400)}).by["few"]
-    alone = tu.agreement(labels.select(items=list(range(20))))
-    for name in alone:
-        assert part[name].mean == pytest.approx(alone[name].mean, abs=1e-9)
-        assert part[name].interval() == pytest.approx(alone[name].interval(), abs=1e-6)
-
-
-def test_weights_on_items_with_one_vote_change_nothing():
-    votes = np.vstack([binary(30, 2), np.column_stack([np.ones(30, int), np.full(30, -1)])])
-    labels = tu.Labels.from_matrix(votes, missing=-1)
-    a = tu.agreement(labels, weights={i: 1e-3 if i < 30 else 1e3 for i in range(60)})
-    assert a["alpha"].mean == pytest.approx(tu.agreement(labels)["alpha"].mean, abs=1e-9)
-
-
-def test_a_class_of_few_items_is_not_surer_than_these():
-    votes = np.zeros((200, 4), int)
-    votes[:2] = 1
-    votes[50:90, 0] = 2
-    low, high = tu.agreement(tu.Labels.from_matrix(votes)).by_class[1].interval()
-    assert low < 0.5
-    assert high == 1.0
 
 
 @pytest.mark.filterwarnings("ignore::trueup.exceptions.DataWarning")  # items without votes
@@ -331,21 +249,6 @@ def test_values_are_finite_numbers_that_differ(values):
     with pytest.raises(InvalidParameter) as refused:
         tu.agreement(tu.Labels.from_matrix(binary(20)), scale="interval", values=values)
     assert refused.value.parameter == "values"
-
-
-def test_classes_of_one_value_are_one_rank():
-    votes = panel(missing=0.0).to_frame(backend="pandas").pivot(index="item", columns="labeler", values="label")
-    tied = tu.agreement(tu.Labels.from_matrix(votes.to_numpy()), scale="ordinal", values={0: 0, 1: 1, 2: 1})
-    merged = tu.agreement(tu.Labels.from_matrix(np.minimum(votes.to_numpy(), 1)), scale="ordinal")
-    for name in ("alpha", "cohen_weighted", "kendall_w"):
-        assert tied[name].mean == pytest.approx(merged[name].mean, abs=1e-9)
-
-
-@pytest.mark.parametrize("pair", [0, (0, 1, 2), "01", (0, 77)])
-def test_a_pair_is_two_labelers(pair):
-    with pytest.raises(InvalidParameter) as refused:
-        tu.agreement(tu.Labels.from_matrix(binary(20))).pairs[pair]
-    assert refused.value.parameter == "pair"
 
 
 def test_all_pairs_at_once_are_as_one_by_one():

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import trueup as tu
-from trueup.exceptions import InvalidLabels, InvalidParameter
 
 
 def simulated(n_items=800, seed=0):
@@ -69,18 +68,6 @@ def test_intervals_of_corrected_rates_hold():
     assert held >= 50
 
 
-def test_one_expert_and_none():
-    labels, _ = simulated(100)
-    one = tu.agreement(labels, experts=["e1"]).judges
-    assert one["judge"].corrected is None
-    assert one.notes
-    with pytest.raises(InvalidLabels) as refused:
-        _ = tu.agreement(labels).judges
-    assert refused.value.parameter == "experts"
-    with pytest.raises(InvalidParameter):
-        one["nobody"]
-
-
 def test_the_rate_of_a_rare_class_is_as_sure_as_its_items():
     held = 0
     for seed in range(60):
@@ -108,15 +95,6 @@ def test_errors_of_experts_who_share_no_items_are_not_known():
     assert any("two experts" in note for note in judges.notes)
 
 
-def test_an_expert_named_twice_is_one():
-    labels, _ = simulated(60)
-    judges = tu.agreement(labels, experts=["e1", "e1"]).judges
-    assert judges.experts == ("e1",)
-    assert not judges.ceiling
-    assert judges["judge"].corrected is None
-    assert tu.agreement(labels, experts=np.array(["e1", "e2"])).experts == ("e1", "e2")
-
-
 def test_names_and_order_of_items_do_not_matter_to_judges():
     labels, _ = simulated(120)
     frame = labels.without_labeler("other").to_frame(backend="pandas")
@@ -127,11 +105,3 @@ def test_names_and_order_of_items_do_not_matter_to_judges():
     for (*_, a), (*_, b) in zip(one["judge"].estimates(), other["judge"].estimates(), strict=True):
         assert a.mean == pytest.approx(b.mean, abs=1e-6)
         assert a.interval() == pytest.approx(b.interval(), abs=1e-4)
-
-
-def test_judges_say_that_weights_are_not_used():
-    labels, truth = simulated(60)
-    labels = labels.with_gold(dict(enumerate(truth.tolist())))
-    judges = tu.agreement(labels, weights={i: 1.0 + i for i in range(60)}).judges
-    assert any("weights" in note for note in judges.notes)
-    assert not tu.agreement(labels).judges.notes

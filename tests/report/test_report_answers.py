@@ -8,8 +8,6 @@ import pytest
 import scipy
 
 import trueup as tu
-from trueup._base.wording import interval
-from trueup.detection.evaluating import build_detection_report
 from trueup.report import render_html, render_markdown
 
 
@@ -50,22 +48,6 @@ def test_the_leaderboard_is_in_shares_of_wins_beside_log_odds(contests):
     assert render_html(data).count('class="bar"') == 3
 
 
-def test_every_open_pair_of_neighbours_has_a_step(contests):
-    answer = contests.answer
-    open_pairs = [
-        pair
-        for pair in zip(answer.ranking[:-1], answer.ranking[1:], strict=True)
-        if not answer.comparison.is_significant(*pair)
-    ]
-    assert [(one.a, one.b) for one in answer.to_separate()] == open_pairs
-    assert open_pairs, "three systems that are close"
-    for one in answer.to_separate():
-        assert (one.n_checks is None) != (one.n_needed is None)
-        assert one.n_contests == answer.contests_of(one.a, one.b).sum()
-        assert (one.n_checks or 0) <= one.n_contests
-        assert one.n_needed is None or one.n_needed > one.n_contests
-
-
 def test_so_many_checks_separate_in_about_half_of_the_cases():
     # The advice holds if the win rate stays what it is; it moves both ways, so about half of the pairs are separated.
     separated = []
@@ -91,24 +73,3 @@ def test_answers_save_themselves_in_every_form(rates, contests, tmp_path):
         assert "<h1>&lt;b&gt;Mine</h1>" in page
         assert answer.save_html(tmp_path / "a.md").read_text(encoding="utf-8").startswith("# ")
         assert json.loads(answer.save_html(tmp_path / "a.json").read_text(encoding="utf-8"))["format"] == 1
-
-
-def test_the_snippet_gives_the_same_numbers(rates, contests):
-    for answer, given in ((rates, "labels"), (contests, "pairs")):
-        names = {given: answer.answer.evaluation.labels if given == "labels" else answer.answer.pairs}
-        exec(compile(answer.data["reproduction"]["snippet"], "snippet", "exec"), names | {"print": str}, names)
-        assert names["answer"].to_dict() == answer.answer.to_dict()
-
-
-def test_average_precision_is_the_headline_of_detection():
-    drawn = tu.detection.simulate_boxes(n_images=15, n_annotators=3, random_state=0)
-    pool = tu.detection.match(drawn.found, drawn.objects)
-    evaluation = tu.detection.evaluate(pool, n_draws=60, check_dependence=False)
-    data = build_detection_report(pool, {pool.systems[0]: evaluation})
-    system = data["systems"][0]
-    low, high = evaluation["ap"].interval(0.95)
-    assert system["answer"]["claim"].split()[0] == "AP"
-    assert system["answer"]["value"] == interval(low, high, least=2, joint=" and ")
-    assert "know the ap on these items better" in system["next_step"]
-    assert data["vet_next"]["about"].startswith("AP")
-    assert "AP is between" in render_html(data)

@@ -88,37 +88,3 @@ def test_tables_fit_a_phone_and_charts_fill_the_width(browser, pages, name):
     rows = "[...document.querySelectorAll('.figures')].map(f => [f.lastElementChild.getBoundingClientRect().right, "
     rows += "f.getBoundingClientRect().right, f.children.length])"
     assert all(last >= 0.95 * right for last, right, n in browser.evaluate(rows) if n < 3)
-
-
-WORDS_IN_TWO = """
-(() => {
-  const broken = [];
-  for (const cell of document.querySelectorAll('th, td')) {
-    const walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
-    for (let node = walker.nextNode(); node; node = walker.nextNode())
-      for (const word of node.data.matchAll(/[\\p{L}\\p{N}]+/gu)) {
-        const range = document.createRange();
-        range.setStart(node, word.index);
-        range.setEnd(node, word.index + word[0].length);
-        const lines = new Set([...range.getClientRects()].filter(r => r.width > 0).map(r => Math.round(r.top)));
-        if (lines.size > 1) broken.push(word[0]);
-      }
-  }
-  return broken;
-})()
-"""
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_words_of_tables_stay_whole_on_a_phone(browser, pages, name):
-    browser.resize(390)
-    browser.open(pages[name])
-    assert [word for word in browser.evaluate(WORDS_IN_TWO) if len(word) <= 20] == []
-    assert browser.evaluate("document.documentElement.scrollWidth") <= 390
-
-
-def test_it_prints(browser, pages):
-    browser.resize(1280)
-    browser.open(pages["two_systems"])
-    printed = browser.send("Page.printToPDF", printBackground=True)["data"]
-    assert len(printed) > 10_000

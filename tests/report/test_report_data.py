@@ -6,12 +6,9 @@ import numpy as np
 import pytest
 
 import trueup as tu
-from trueup._base.wording import chance, interval, number
 from trueup.estimators import majority
-from trueup.exceptions import InvalidParameter
-from trueup.labelers import rank
 from trueup.report import build_report, render_json
-from trueup.report.sentences import metric_label, shorten, text
+from trueup.report.sentences import shorten, text
 
 
 def test_json_holds_it(any_report):
@@ -40,27 +37,6 @@ def test_the_majority_vote_is_that_of_the_method_of_this_name(two_systems):
         assert system["metrics"][0]["dirty"] == pytest.approx(accuracy)
 
 
-def test_the_majority_vote_judges_scores_too(two_classes):
-    from sklearn.metrics import roc_auc_score
-
-    evaluation = two_classes.evaluations
-    votes = evaluation.labels.answer_counts  # five votes on each item: no ties
-    expected = roc_auc_score(votes.argmax(axis=1), evaluation.scores)
-    found = next(m for m in two_classes.data["systems"][0]["metrics"] if m["name"] == "auc")
-    assert found["dirty"] == pytest.approx(expected)
-
-
-def test_a_function_has_its_majority_value(two_classes):
-    labels, codes = two_classes.evaluations.labels, two_classes.evaluations.problem.predictions
-
-    def hits(truth, said):
-        return float((truth == said).mean())
-
-    evaluation = tu.evaluate(codes, labels, metrics=[hits], noise="dawid-skene", n_draws=100, n_warmup=50)
-    found = build_report(evaluation)["systems"][0]["metrics"][0]
-    assert found["dirty"] == pytest.approx((labels.answer_counts.argmax(axis=1) == codes).mean())
-
-
 def test_the_comparison_is_the_comparisons_own(two_systems):
     compared, found = two_systems.comparison, two_systems.data["comparison"]
     assert [row["system"] for row in found["systems"]] == compared.ranking
@@ -71,14 +47,6 @@ def test_the_comparison_is_the_comparisons_own(two_systems):
     difference = compared.difference(pair["a"], pair["b"])
     assert (pair["low"], pair["high"]) == difference.interval(compared.level)
     assert two_systems.data["verdict"][0].startswith("“good” is better than “bad”")
-
-
-def test_the_answer_is_a_sentence_with_the_interval(two_classes):
-    low, high = two_classes.evaluations["accuracy"].interval(0.95)
-    system = two_classes.data["systems"][0]
-    assert system["answer"]["claim"] == "Accuracy is between"
-    assert system["answer"]["value"] == interval(low, high, least=2, joint=" and ")
-    assert f"{system['metrics'][0]['dirty']:.2f}" in system["answer"]["sentences"][-1]
 
 
 def test_labelers_are_all_there_the_best_first(two_classes):
@@ -103,39 +71,10 @@ def test_what_to_vet_is_in_doubt_and_not_known(two_classes):
     assert str(first) not in [row["item"] for row in build_report(again)["vet_next"]["rows"]]
 
 
-def test_of_two_systems_the_items_to_vet_are_those_they_differ_on(two_systems):
-    good, bad = (e.problem.predictions for e in two_systems.evaluations.values())
-    for row in two_systems.data["vet_next"]["rows"]:
-        assert good[int(row["item"])] != bad[int(row["item"])]
-
-
-def test_the_same_evaluation_gives_the_same_report(two_classes, monkeypatch):
-    monkeypatch.setattr("trueup.report.summary.rank", rank)  # drawn anew, not kept from the first report
-    again = build_report(two_classes.evaluations, settings={"votes": "votes.csv", "sha256": {"votes.csv": "ab12"}})
-    assert render_json(again) == render_json(two_classes.data)
-
-
 def test_names_that_no_file_can_hold_are_mended():
     assert text("a\x00b\ud800c\u202e") == "a\ufffdb\ufffdc\ufffd"
     assert len(shorten("x" * 500)) == 60
     assert shorten("one\ntwo") == "one two"
-
-
-def test_words():
-    assert metric_label("recall:cat") == "recall of cat"
-    assert metric_label("macro_f1") == "macro F1"
-    assert number(-0.0001, 1) == "0.0"
-    assert number(None) == "–"
-    assert number(-1.5, 1) == "−1.5"
-    assert interval(0.8712, 0.9145, least=2) == "0.87 to 0.91"
-    assert (chance(1.0), chance(0.0), chance(0.5), chance(0.973)) == ("over 99.9%", "under 0.1%", "50%", "97.3%")
-
-
-def test_nothing_to_report_is_an_error():
-    with pytest.raises(InvalidParameter, match="evaluation or a comparison"):
-        build_report({})
-    with pytest.raises(InvalidParameter, match="what evaluate returns"):
-        build_report({"a": 0.9})
 
 
 @pytest.mark.parametrize("method", ["majority", "labeler-mean", "mmse", "estimated-labels", "unbiased", "dirty"])

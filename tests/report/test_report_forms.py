@@ -1,6 +1,5 @@
 """The forms of a report: HTML, Markdown and files."""
 
-import json
 import re
 from html.parser import HTMLParser
 from xml.etree import ElementTree
@@ -9,8 +8,8 @@ import pytest
 
 from trueup._base.wording import decimals, interval, number
 from trueup.exceptions import InvalidParameter, TrueupError
-from trueup.report import build_report, render_html, render_markdown, save_report
-from trueup.report.figures import Drawing, Scale, ticks
+from trueup.report import render_html, render_markdown, save_report
+from trueup.report.figures import Drawing
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 
@@ -141,14 +140,6 @@ def test_a_part_with_nothing_to_say_is_left_out(two_systems, part):
     assert len(render_markdown(data)) < len(render_markdown(two_systems.data))
 
 
-def test_curves_and_warnings_are_shown_where_there_are_any(two_classes, two_systems):
-    assert "curves" in Checker(render_html(two_classes.data)).ids
-    assert "curves" not in Checker(render_html(two_systems.data)).ids
-    warned = {**two_systems.data, "warnings": [{"text": "Mind the <gap>.", "systems": ["good"]}]}
-    assert "Mind the &lt;gap&gt;." in render_html(warned)
-    assert "Mind the &lt;gap&gt;." in render_markdown(warned)
-
-
 def test_hundreds_of_labelers_and_systems_are_folded(two_systems):
     labelers, compared = two_systems.data["labelers"], two_systems.data["comparison"]
     row, system = labelers["rows"][0], compared["systems"][0]
@@ -166,21 +157,6 @@ def test_hundreds_of_labelers_and_systems_are_folded(two_systems):
     assert "labeler-150" not in render_markdown(data)
 
 
-def test_a_labeler_table_may_be_empty(two_systems):
-    labelers = {**two_systems.data["labelers"], "rows": [], "notes": ["Too many."], "n_suspects": 0}
-    data = {**two_systems.data, "labelers": labelers}
-    page = Checker(render_html(data))
-    assert not page.problems
-    assert "Too many." in page.words
-    assert "Too many." in render_markdown(data)
-
-
-def test_the_same_data_give_the_same_page(any_report):
-    copy = json.loads(json.dumps(any_report))
-    assert render_html(any_report) == render_html(copy)
-    assert render_markdown(any_report) == render_markdown(copy)
-
-
 @pytest.mark.parametrize("render", [render_html, render_markdown], ids=["html", "markdown"])
 def test_other_data_are_refused(render):
     with pytest.raises(InvalidParameter, match="format 1"):
@@ -195,25 +171,6 @@ def test_files_by_suffix(two_classes, tmp_path):
         save_report(two_classes.data, tmp_path / "a.pdf")
     with pytest.raises(TrueupError, match="does not exist"):
         save_report(two_classes.data, tmp_path / "no" / "a.html")
-
-
-def test_answers_save_themselves(two_systems, tmp_path):
-    page = two_systems.comparison.save_html(tmp_path / "c.html").read_text(encoding="utf-8")
-    assert "is better than" in page
-    evaluation = two_systems.evaluations["good"]
-    page = evaluation.save_html(tmp_path / "e.html", title="Mine").read_text(encoding="utf-8")
-    assert "<h1>Mine</h1>" in page
-    assert build_report(evaluation)["systems"][0]["answer"]["value"] in page
-
-
-def test_ticks_are_round_and_inside():
-    for low, high in ((0.0, 1.0), (0.813, 0.894), (-0.02, 0.11), (3.0, 700.0), (0.99951, 0.99983)):
-        found = ticks(low, high)
-        assert 2 <= len(found) <= 7
-        assert all(low - 1e-9 <= value <= high + 1e-9 for value in found)
-        words = [word for _, word in Scale(low, high, 0, 100).ticks()]
-        assert len(set(words)) == len(words)
-    assert ticks(0.5, 0.5) == [0.5]
 
 
 def test_a_drawing_escapes_what_it_is_told():

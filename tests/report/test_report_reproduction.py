@@ -1,13 +1,10 @@
 """How to get the numbers of a report again: the command, or the calls in Python."""
 
-import re
-
 import numpy as np
 import pytest
 
 import trueup as tu
 from trueup.report import build_report, render_html, render_markdown
-from trueup.report.sentences import setting
 
 FILES = {"votes": {"file": "v.csv", "sha256": "ab12"}, "predictions": [{"file": "p.csv", "sha256": "cd34"}]}
 FORMS = pytest.mark.parametrize("render", [render_html, render_markdown], ids=["html", "markdown"])
@@ -61,13 +58,6 @@ def test_the_snippet_gives_the_numbers_of_one_evaluation(named_classes, call):
     assert all(f"    {name}=" in snippet for name in call), snippet
 
 
-def test_only_what_differs_from_the_defaults_is_in_the_snippet(named_classes):
-    labels, systems = named_classes
-    evaluation = tu.evaluate(systems["new"], labels, method="mmse", level=0.95, missing="error", random_state=0)
-    snippet = build_report(evaluation)["reproduction"]["snippet"]
-    assert re.findall(r"(\w+)=", snippet) == ["method"]
-
-
 @pytest.mark.parametrize(
     "call",
     [
@@ -89,18 +79,6 @@ def test_the_snippet_gives_the_numbers_of_all_systems_and_the_comparison(named_c
     for name, evaluation in evaluations.items():
         assert again["evaluations"][name]["recall"].mean == evaluation["recall"].mean
     assert np.array_equal(again["comparison"].draws, comparison.draws)
-
-
-def test_systems_with_other_settings_have_their_own_calls(named_classes):
-    labels, systems = named_classes
-    evaluations = {
-        "new": tu.evaluate(systems["new"], labels, method="mmse", noise="dawid-skene"),
-        "old": tu.evaluate(systems["old"], labels, method="majority", level=0.8, random_state=None),
-    }
-    found = run(build_report(evaluations)["reproduction"]["snippet"], labels=labels, systems=systems)["evaluations"]
-    assert [found[name].method for name in ("new", "old")] == ["mmse", "majority"]
-    assert found["old"].level == 0.8
-    assert found["new"]["accuracy"].mean == evaluations["new"]["accuracy"].mean
 
 
 def test_objects_have_to_be_handed_over_again(named_classes):
@@ -127,17 +105,3 @@ def test_the_seed_is_that_of_the_answer(named_classes, recalls):
     assert how["seed"] == evaluation.seed
     assert f"random_state={evaluation.seed}," in how["snippet"]
     assert build_report({}, comparison=recalls["sample", "ham"])["reproduction"]["seed"] == 0
-
-
-@FORMS
-def test_files_are_shown_in_words(two_systems, render):
-    page = render(build_report(two_systems.evaluations, settings=FILES))
-    assert "v.csv (sha256 ab12)" in page
-    assert "p.csv (sha256 cd34)" in page
-    assert "{'file'" not in page.replace("&#39;", "'")
-
-
-def test_settings_in_words():
-    assert setting([{"file": "a.csv", "sha256": None}, {"file": "b.csv", "sha256": "12"}]) == "a.csv, b.csv (sha256 12)"
-    assert setting({"a.csv": "ab", "n": [1, 2]}) == "a.csv: ab; n: 1, 2"
-    assert (setting(None), setting([]), setting(0.5)) == ("–", "–", "0.5")

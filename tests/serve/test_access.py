@@ -84,10 +84,3 @@ def test_no_page_names_an_absolute_address(vetting):
         addresses = re.findall(r'(?:href|src|action)="([^"]*)"', page.text)
         assert addresses
         assert not [one for one in addresses if one.startswith(("/", "http", "//"))]
-
-
-def test_a_path_without_its_slash_leads_to_the_one_with_it(make_vetting):
-    client = make_vetting(wait=False, address=Address(prefix="/team/vetting")).client()
-    answer = client.get("/team/vetting", follow_redirects=False)
-    assert (answer.status_code, answer.headers["location"]) == (307, "vetting/")
-    assert client.get("/team/vetting/").status_code == 401

@@ -55,14 +55,6 @@ def test_correct_changes_ones_own_answers_and_the_owner_those_of_all(vetting):
     ]
 
 
-def test_an_item_that_was_never_asked_is_kept(vetting):
-    program = vetting.program("robot")
-    asked = {card.item for card in vetting.storage.cards("q3")}
-    item = next(one for one in vetting.services.labels.items.tolist() if one not in asked)
-    program.post("/api/tell", json={"answers": [{"item": item, "truth": 1}]})
-    assert [(event.item, event.draw) for event in told(vetting)] == [(item, None)]
-
-
 def test_the_estimate_is_that_of_the_session(vetting):
     ann, owner = vetting.signed_in("ann"), vetting.program("owner", "owner")
     answer_some(vetting, ann, 12)
@@ -127,15 +119,3 @@ def test_requests_made_from_the_schema_break_nothing(vetting, listening):
         send_one(found.ok())
     assert len(codes) > 40
     assert 422 in codes
-
-
-def test_an_answer_after_which_the_card_was_put_off_can_be_corrected_with_others(vetting):
-    robot = vetting.program("robot")
-    items = [card.item for card in vetting.storage.cards("q3")][:2]
-    robot.post("/api/tell", json={"answers": [{"item": items[0], "truth": 1}]})
-    robot.post("/api/skip", json={"items": [items[1]], "how": "later"})
-    change = {"answers": [{"item": item, "truth": 0} for item in items]}
-    refused = robot.post("/api/correct", json=change)
-    assert refused.status_code == 422
-    assert "got none of yours" in refused.json()["error"]
-    assert [event.kind for event in told(vetting)] == ["tell", "later"]

@@ -116,20 +116,6 @@ def test_two_experts_and_an_owner(make_vetting, listening, open_page):
     owner.wait_for_selector("#recent td:has-text('later')")
 
 
-def test_undo_is_a_logged_correction(make_vetting, listening, open_page):
-    vetting = make_vetting()
-    page = enter(open_page, vetting, listening(vetting), "ann")
-    first = answer(page, "0")
-    second = card_of(page)
-    page.wait_for_timeout(GUARD)
-    page.keyboard.press("z")
-    page.wait_for_selector(f'[data-card="{first}"]')
-    page.get_by_text("You are correcting an earlier answer").wait_for()
-    answer(page, "1")
-    assert [(event.kind, event.truth) for event in told(vetting)] == [("tell", 0), ("correct", 1)]
-    assert card_of(page) == second  # the card that was waiting comes back
-
-
 def test_refresh_back_and_a_second_tab_show_the_same_card(make_vetting, listening, open_page):
     vetting = make_vetting()
     address = listening(vetting)
@@ -254,18 +240,6 @@ def test_answers_survive_a_lost_connection_and_a_reload(make_vetting, listening,
     page.goto(address)
     wait_for(lambda: len(told(vetting)) == 4)
     assert [event.truth for event in told(vetting)] == [0, 1, 0, 1]
-
-
-def test_a_card_that_went_to_another_is_replaced(make_vetting, listening, open_page):
-    vetting = make_vetting(lease=1.0)
-    address = listening(vetting)
-    page = enter(open_page, vetting, address, "ann")
-    page.evaluate("() => { Object.defineProperty(document, 'hidden', { value: true, configurable: true }) }")
-    lost = card_of(page)  # not in sight, so that it is not held any longer
-    wait_for(lambda: all(one.seconds_left == 0 for one in vetting.storage.cards("q3")))
-    assert str(vetting.program("bob").post("/api/ask").json()["card"]["number"]) == lost
-    page.evaluate("() => { delete document.hidden; document.dispatchEvent(new Event('visibilitychange')) }")
-    page.wait_for_selector(f'.card:not([data-card="{lost}"])')
 
 
 def test_without_scripts_the_form_works(make_vetting, listening, chromium):

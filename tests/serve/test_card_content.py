@@ -28,13 +28,6 @@ def face_of(columns, layout=None, person="ann", at=0, **options):
     return CardMaker(labels_with(columns), layout, **options).face(at, person=person)
 
 
-def test_text_is_shown_column_by_column():
-    face = face_of({"title": ["One"], "body": ["Two\nlines"]})
-    assert face.kind == "text"
-    assert [(p.heading, p.text) for p in face.passages] == [("title", "One"), ("body", "Two\nlines")]
-    assert [(choice.code, choice.name, choice.key) for choice in face.choices] == [(0, "a", "1"), (1, "b", "2")]
-
-
 def test_long_text_is_cut_and_the_rest_kept():
     (passage,) = face_of({"text": ["x" * 1_000_000]}).passages
     assert (len(passage.text), len(passage.rest)) == (LONGEST_SHOWN, 1_000_000 - LONGEST_SHOWN)
@@ -57,15 +50,6 @@ def test_what_is_no_conversation_is_text(value):
     assert passage.text == plain(value)
 
 
-def test_records_stand_side_by_side():
-    face = face_of({"left_name": ["Ann"], "right_name": ["Anne"], "left_town": ["Ulm"], "right_town": ["Ulm"]})
-    assert face.kind == "records"
-    assert [(row.name, row.left, row.right, row.differs) for row in face.rows] == [
-        ("name", "Ann", "Anne", True),
-        ("town", "Ulm", "Ulm", False),
-    ]
-
-
 def test_two_answers_stand_in_random_order_which_is_the_same_when_seen_again():
     n = 60
     labels = labels_with({"prompt": ["?"] * n, "answer_a": ["A"] * n, "answer_b": ["B"] * n})
@@ -79,19 +63,6 @@ def test_two_answers_stand_in_random_order_which_is_the_same_when_seen_again():
         assert shown == [("A", "B")[code] for code in face.order]
         assert [choice.code for choice in face.choices] == list(face.order)
         assert [choice.name for choice in face.choices] == ["1", "2"]  # the place, never which answer it is
-
-
-def test_an_image_has_its_outline():
-    face = face_of({"image": ["a.png"], "outline": ["[1, 2, 3, 4]"], "note": ["x"]})
-    assert (face.kind, face.has_image, face.outline) == ("image", True, "1,2 4,2 4,6 1,6")
-    assert not face_of({"image": [None, "b.png"], "note": ["x", "y"]}).has_image
-
-
-def test_buttons_say_what_they_are_told():
-    face = face_of({"text": ["x"]}, class_names={"a": "Looks right"})
-    assert [choice.name for choice in face.choices] == ["Looks right", "b"]
-    with pytest.raises(InvalidParameter, match="class_names"):
-        face_of({"text": ["x"]}, class_names={"c": "?"})
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,7 @@ import re
 import threading
 
 import pytest
-from vetting_server import some_data, wait_for
-
-from trueup.serve.services import Look
+from vetting_server import wait_for
 
 
 def events_of(vetting, *kinds):
@@ -48,13 +46,6 @@ def test_an_answer_that_is_sent_again_counts_once(vetting):
     answers = [send(ann, card, key="same").json()["card"] for _ in range(3)]
     assert len(set(answers)) == 1
     assert len(events_of(vetting, "tell", "correct")) == 1
-
-
-def test_the_same_key_of_another_person_is_another_answer(vetting):
-    ann, bob = vetting.signed_in("ann"), vetting.signed_in("bob")
-    for client in (ann, bob):
-        send(client, client.get("/next").json()["card"], key="same")
-    assert {event.who for event in events_of(vetting, "tell")} == {"ann", "bob"}
 
 
 def test_answers_of_two_tabs_at_once_count_once(vetting):
@@ -133,14 +124,6 @@ def test_undo_shows_the_last_answer_and_corrects_it_in_the_log(vetting):
     assert (again["card"], again["answered"]) == (first, "0")  # where it stood, with what was said last
 
 
-def test_nothing_to_undo_is_said(vetting):
-    ann, bob = vetting.signed_in("ann"), vetting.signed_in("bob")
-    assert ann.get("/previous").json() == {}
-    assert "data-card" in ann.get("/?before=0").text  # without a script: the card of now
-    send(ann, ann.get("/next").json()["card"])
-    assert bob.get("/previous").json() == {}  # what others said is not his
-
-
 def test_an_expired_lease_gives_the_card_to_another_and_keeps_the_late_answer(make_vetting):
     vetting = make_vetting(lease=0.05)
     ann, bob = vetting.signed_in("ann"), vetting.signed_in("bob")
@@ -152,16 +135,6 @@ def test_an_expired_lease_gives_the_card_to_another_and_keeps_the_late_answer(ma
     send(ann, card, "0", "a")
     told = events_of(vetting, "tell")
     assert [(event.who, event.truth, event.opinion) for event in told] == [("bob", 1, 1), ("ann", 0, 2)]
-
-
-def test_a_card_in_sight_is_held_for_longer(make_vetting):
-    vetting = make_vetting(lease=100.0)
-    ann = vetting.signed_in("ann")
-    card = ann.get("/next").json()["card"]
-    before = next(one for one in vetting.storage.cards("q3") if one.number == card).leased_until
-    assert ann.post("/renew", json={"card": card}).json() == {"held": True}
-    after = next(one for one in vetting.storage.cards("q3") if one.number == card).leased_until
-    assert after > before
 
 
 def test_an_empty_queue_tells_the_truth(make_vetting):
@@ -228,34 +201,6 @@ def test_what_makes_no_sense_is_refused_and_not_stored(vetting, sent):
     assert answer.status_code in (404, 422)
     assert answer.json()["error"]
     assert len(vetting.storage.events("q3")) == n
-
-
-def test_suggestions_are_shown_and_logged_where_a_session_is_not_blind(make_vetting):
-    data = some_data(40)
-    items = data[1].items.tolist()
-    vetting = make_vetting(data=data, look=Look(suggestions=[f"says {item}" for item in items]))
-    ann = vetting.signed_in("ann")
-    placed = ann.get("/next").json()
-    assert "The system says" in placed["html"]
-    send(ann, placed["card"])
-    assert events_of(vetting, "tell")[0].blind is False
-
-
-def test_more_than_nine_classes_are_chosen_from_a_list(make_vetting):
-    import trueup as tu
-
-    classes = [f"class {k}" for k in range(12)]
-    votes = {"item": list(range(24)), "labeler": ["x", "y"] * 12, "label": classes * 2}
-    labels = tu.Labels.from_frame(votes, classes=classes)
-    predictions = {k: classes[k % 12] for k in range(24)}
-    vetting = make_vetting(data=(predictions, labels, {}), n_items=24)
-    ann = vetting.signed_in("ann")
-    page = ann.get("/").text
-    assert page.count('data-key="9"') == 1
-    assert '<option value="11">class 11</option>' in page
-    card = re.search(r'data-card="(\d+)"', page)[1]
-    ann.post("/answer", data={"card": card, "key": "k", "choice": "other", "other": "11"})
-    assert events_of(vetting, "tell")[0].truth == "class 11"
 
 
 def test_the_order_of_two_answers_is_logged(make_vetting):

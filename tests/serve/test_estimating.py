@@ -7,17 +7,15 @@ import pytest
 from vetting_server import plain_data, wait_for
 
 import trueup as tu
-from trueup.exceptions import InvalidParameter, StorageError
+from trueup.exceptions import StorageError
 from trueup.serve.estimating import (
     FEWEST_AHEAD,
     InProcess,
     LatestSnapshot,
     _watch,
     append_cards,
-    cards_ahead,
     take_snapshot,
 )
-from trueup.serve.running import check_estimator
 from trueup.sessions.log import Event
 from trueup.storage import open_storage
 
@@ -82,24 +80,3 @@ def test_estimators_that_need_answers_say_so_until_there_are_some(estimator):
     after = take_snapshot(test, before.history)
     assert 0 <= after.first.low <= after.first.mean <= after.first.high <= 1
     assert [row.n for row in after.history] == [12]
-
-
-def test_estimators_that_believe_the_votes_are_not_served():
-    for estimator in ("bayes", "naive", "learned"):
-        with pytest.raises(InvalidParameter, match=f'"{estimator}", which believes them.*use one of .*"rectified"'):
-            check_estimator(estimator)
-    for name in ("rectified", "vetted-only", "ppi++", "lure"):
-        check_estimator(name)
-
-
-def test_more_cards_wait_where_many_answer_or_estimates_take_long():
-    def told(n, *, people=4, at=100.0):
-        return [Event("tell", k, 1, f"e{k % people}", at=at) for k in range(n)]
-
-    assert cards_ahead([], 0, now=100.0, seconds=0.0) == FEWEST_AHEAD
-    assert cards_ahead(told(20), 2, now=100.0, seconds=0.0) == 20  # four were at work, though two have a card
-    assert cards_ahead(told(20, at=0.0), 2, now=100.0, seconds=0.0) == FEWEST_AHEAD  # more than a minute ago
-    quick = told(600)
-    assert cards_ahead(quick, 4, now=100.0, seconds=0.0) == 40
-    assert cards_ahead(quick, 4, now=100.0, seconds=8.0) == 200  # ten a second, for as long as nothing is drawn
-    assert cards_ahead(quick * 50, 4, now=100.0, seconds=60.0) == 1_000

@@ -4,13 +4,9 @@ import json
 import re
 from dataclasses import replace
 
-import pytest
 from vetting_server import wait_for
 
-from trueup.serve.card_service import Entry, Journal
-from trueup.serve.estimating import Row
-from trueup.serve.status_words import agreement_of, chart, pace_of
-from trueup.sessions.log import Event
+from trueup.serve.card_service import Journal
 
 
 def answer_some(vetting, client, n, choose=None):
@@ -57,15 +53,6 @@ def test_experts_are_compared_where_both_answered(vetting):
     assert "0% (0/1)" in owner.get("/owner").text
 
 
-def test_agreement_counts_each_pair_of_opinions_once_for_each_expert():
-    def told(who, item, truth, **more):
-        return Entry(0, Event("tell", item, truth, who, **more))
-
-    entries = [told("ann", 1, "x"), told("bob", 1, "x"), told("ann", 2, "x"), told("bob", 2, "y"), told("eve", 3, "x")]
-    assert agreement_of(entries) == {"ann": (1, 2), "bob": (1, 2), "eve": (0, 0)}
-    assert agreement_of([*entries, told("eve", 1, "y", purpose="check")])["ann"] == (1, 2)
-
-
 def test_an_answer_is_corrected_and_marked_and_the_estimate_given_with_and_without(vetting):
     ann, owner = vetting.signed_in("ann"), vetting.signed_in("owner", "owner")
     answer_some(vetting, ann, 12)
@@ -85,21 +72,6 @@ def test_an_answer_is_corrected_and_marked_and_the_estimate_given_with_and_witho
     page = owner.get("/owner").text
     assert "saw the interval" in page
     assert "corrections by someone who saw the interval" in page
-
-
-def test_a_rare_class_is_warned_of(vetting):
-    ann, owner = vetting.signed_in("ann"), vetting.signed_in("owner", "owner")
-    answer_some(vetting, ann, 21, choose=lambda item: 1)
-    wait_for_answers(vetting, 21)
-    assert "of the cards are" in owner.get("/owner").text
-
-
-def test_a_problem_of_the_estimate_is_shown(make_vetting):
-    vetting = make_vetting(wait=False)
-    vetting.services.latest.put(problem="the votes of session 'q3' must be as they were")
-    owner, ann = vetting.signed_in("owner", "owner"), vetting.signed_in("ann")
-    assert "must be as they were" in owner.get("/owner").text
-    assert "Something went wrong on the server" in ann.get("/").text
 
 
 def test_links_and_tokens_are_made_shown_once_and_work(vetting):
@@ -144,28 +116,6 @@ def test_the_stream_says_what_is_new_and_ends_with_the_server(vetting):
                 vetting.services.stopping.set()
     assert "Recent answers" in states[0]["recent"]
     assert states[0].keys() == owner.get("/owner-state").json().keys()
-
-
-def test_the_chart_has_room_for_what_it_shows():
-    rows = [Row(10, 0.8, 0.6, 0.95), Row(20, 0.82, 0.7, 0.9), Row(30, float("nan"), float("nan"), float("nan"))]
-    drawn = chart(rows, (0.0, 1.0))
-    heights = [float(point.split(",")[1]) for point in drawn["band"].split()]
-    assert drawn["rules"][-1]["y"] <= min(heights)
-    assert max(heights) <= drawn["rules"][0]["y"]
-    assert [row["n"] for row in drawn["rows"]] == [10, 20]
-    assert chart([], (0.0, 1.0)) is None
-    assert chart([Row(1, 1.0, 1.0, 1.0)], (0.0, 1.0))["mean"]
-
-
-def test_the_pace_is_that_of_people_at_work():
-    def told(who, at):
-        return Entry(0, Event("tell", 1, "x", who, at=at))
-
-    entries = [told("ann", 0.0), told("ann", 10.0), told("ann", 20.0), told("ann", 5000.0), told("bob", 5001.0)]
-    pace = pace_of(entries, 5010.0)
-    assert (pace.seconds, pace.n_active, pace.per_hour) == (10.0, 2, 720.0)
-    assert pace.minutes(72) == pytest.approx(6.0)
-    assert pace_of(entries[:1], 0.0) is None
 
 
 def test_the_journal_reads_a_long_log_in_parts(vetting, monkeypatch):

@@ -117,10 +117,3 @@ def test_the_standing_counts_everything_once():
     words = " ".join(status.sentences())
     assert "6 of 400 items answered, 3 of them counted" in words
     assert "2 wait to count" in words
-
-
-def test_repeats_alone_give_half_of_what_differs():
-    events = [*answers(2, "ann"), *(Event("tell", k, "yes", "ann", 0.1, purpose="repeat") for k in range(1))]
-    status = status_of(drawn(2, *events), NO_GOLD, n_items=400, n_classes=2, level=0.95)
-    assert (status.steadiness.count, status.steadiness.n) == (0, 1)
-    assert status.errors.share == 0.5

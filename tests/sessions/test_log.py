@@ -35,14 +35,6 @@ def test_each_event_does_its_part():
     assert state.n_tells == 2
 
 
-def test_a_log_of_answers_alone_keeps_the_chances():
-    whole = [Event("ask", "b", propensity=0.4), Event("ask", "c", propensity=0.7)]
-    answers = [Event("tell", "b", "yes", propensity=0.4), Event("tell", "c", "no", propensity=0.7)]
-    short, full = fold(answers, NAMES), fold(whole + answers, NAMES)
-    for name in ("truth", "propensity", "draw", "waiting"):
-        np.testing.assert_array_equal(getattr(short, name), getattr(full, name))
-
-
 def test_json_gives_the_same_events():
     log = [Event("ask", ("x", 1), propensity=1 / 3), Event("tell", ("x", 1), np.int64(2), "ann", 1 / 3)]
     back = events_from_json(json.dumps(events_to_json(log)))

@@ -37,26 +37,6 @@ def test_the_first_answer_stands_until_a_third_settles_it():
     assert settled.experts == ("ann", "bob", "eve")
 
 
-def test_who_changes_their_mind_does_not_differ_from_themselves():
-    changed = state(told("a", "no", "ann"), Event("correct", "a", "yes", "ann", 0.2))
-    assert changed.truth[0] == 1
-    assert not changed.disputed[0]
-    by_another = state(told("a", "no", "ann"), Event("correct", "a", "yes", "owner", 0.2))
-    assert by_another.truth[0] == 1
-    assert not by_another.disputed[0]
-
-
-def test_repeats_and_known_items_say_nothing_of_the_item():
-    again = state(told("a", "no", "ann"), told("a", "yes", "ann", purpose="repeat"))
-    assert again.truth[0] == 0
-    assert not again.disputed[0]
-    known = state(Event("ask", "f", who="ann", purpose="check"), Event("tell", "f", "yes", "ann", purpose="check"))
-    assert known.truth[5] == -1
-    assert known.draw[5] == 0
-    assert known.n_tells == 0
-    assert not known.cards
-
-
 def test_later_keeps_the_draw_and_cannot_tell_ends_it():
     later = state(Event("later", "b", who="ann"))
     assert later.waiting[1]

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from trueup.simulate import Simulation, baseline, dawid_skene, dependent, shared_difficulty
+from trueup.simulate import Simulation, dawid_skene, dependent, shared_difficulty
 
 
 def near(count: float, n: int, p: float) -> bool:
@@ -69,35 +69,10 @@ def test_dawid_skene_labelers_are_a_random_subset_of_each_item() -> None:
         assert near((code == sum(1 << t for t in three)).sum(), n, 1 / 10)
 
 
-def test_dawid_skene_forms_of_accuracy() -> None:
-    same = dawid_skene(n_items=5, n_classes=3, accuracy=0.7).parameters["confusion"]
-    np.testing.assert_allclose(same[2], [[0.7, 0.15, 0.15], [0.15, 0.7, 0.15], [0.15, 0.15, 0.7]])
-    each = dawid_skene(n_items=5, n_labelers=2, accuracy=[0.6, 0.9]).parameters["confusion"]
-    np.testing.assert_allclose(each[1], [[0.9, 0.1], [0.1, 0.9]])
-    by_class = dawid_skene(n_items=5, n_labelers=1, accuracy=np.array([[0.6, 0.9]])).parameters["confusion"]
-    np.testing.assert_allclose(by_class[0], [[0.6, 0.4], [0.1, 0.9]])
-    one = dawid_skene(n_items=5, n_labelers=3, confusion=[[0.8, 0.2], [0.3, 0.7]]).parameters["confusion"]
-    assert one.shape == (3, 2, 2)
-    perfect = dawid_skene(n_items=500, n_classes=4, accuracy=1.0, classifier_confusion=np.eye(4), random_state=0)
-    assert perfect.accuracy == 1
-    assert (vote_array(perfect) == perfect.truth[:, None]).all()
-
-
 def test_dawid_skene_errors_are_independent_given_the_class() -> None:
     data = dawid_skene(n_items=60_000, random_state=2)
     between = error_correlations(data)[np.triu_indices(6, 1)]
     assert np.abs(between).max() < 5 / np.sqrt((data.truth == 0).sum())
-
-
-def test_baseline_is_todays_practice() -> None:
-    data = baseline(random_state=0)
-    assert (data.labels.n_items, data.labels.n_labelers, data.labels.n_votes) == (500, 3, 1500)
-    large = baseline(n_items=50_000, random_state=0)
-    assert near(large.truth.sum(), 50_000, 0.3)
-    assert near(large.accuracy * 50_000, 50_000, 0.8)
-    right = np.diagonal(large.parameters["confusion"], axis1=1, axis2=2)
-    assert ((right >= 0.65) & (right <= 0.85)).all()
-    assert np.array_equal(right[:, 0], right[:, 1])
 
 
 def test_dependent_votes_follow_the_matrices() -> None:
@@ -132,13 +107,6 @@ def test_dependent_votes_follow_the_matrices() -> None:
 def test_dependent_subtypes_correlate_all_raters() -> None:
     correlation = error_correlations(dependent(n_items=40_000, shared_difficulty=1.0, random_state=1))
     assert correlation[np.triu_indices(6, 1)].min() > 0.1
-
-
-def test_dependent_without_shared_difficulty_leaves_the_classifier_alone() -> None:
-    data = dependent(n_items=40_000, shared_difficulty=0.0, random_state=2)
-    correlation = error_correlations(data)
-    assert correlation[:5, :5].min() > 0.1
-    assert np.abs(correlation[5, :5]).max() < 5 / np.sqrt((data.truth == 0).sum())
 
 
 def test_dependent_families_correlate_their_members_only() -> None:
@@ -178,17 +146,6 @@ def test_shared_difficulty_keeps_the_classifier_as_asked(share: float, accuracy:
     np.testing.assert_allclose(mean, parameters["classifier_confusion"], atol=1e-12)
 
 
-def test_dependent_reads_a_given_table_and_draws_votes_per_item() -> None:
-    table = [[[0.9, 0.1], [0.2, 0.8]], [[0.1, 0.9], [0.5, 0.5]]]
-    data = dependent(
-        n_items=200, subtype_confusion=table, strength=float("inf"), votes_per_item=2, families=[[0, 1]], random_state=0
-    )
-    assert np.array_equal(data.parameters["pooled_confusion"], table)
-    np.testing.assert_allclose(data.parameters["subtype_confusion"], np.broadcast_to(table, (5, 2, 2, 2)))
-    assert (data.labels.votes_per_item == 2).all()
-    assert data.parameters["family"].tolist() == [0, 0, -1, -1, -1]
-
-
 @pytest.mark.parametrize("prior", [(0.4, 0.6), (0.2, 0.3, 0.5)])
 def test_shared_difficulty_keeps_the_accuracies_asked_for(prior: tuple[float, ...]) -> None:
     n = 60_000
@@ -206,27 +163,6 @@ def test_shared_difficulty_keeps_the_accuracies_asked_for(prior: tuple[float, ..
         following = (c + 1) % len(prior)
         expected = data.parameters["confusion"][2, c, following]
         assert near((votes[here, 2] == following).sum(), here.sum(), expected)
-
-
-def test_shared_difficulty_follows_the_log_odds() -> None:
-    data = shared_difficulty(n_items=80_000, slope=2.0, random_state=1)
-    votes, d = vote_array(data), data.parameters["difficulty"]
-    assert data.predictions is not None
-    for low, high in ((-1.1, -0.9), (-0.1, 0.1), (0.9, 1.1)):
-        here = (d > low) & (d < high)
-        for t, intercept in enumerate(data.parameters["intercept"]):
-            expected = (1 / (1 + np.exp(2.0 * d[here] - intercept))).mean()
-            assert near((votes[here, t] == data.truth[here]).sum(), here.sum(), expected)
-        expected = (1 / (1 + np.exp(2.0 * d[here] - data.parameters["classifier_intercept"]))).mean()
-        assert near((data.predictions[here] == data.truth[here]).sum(), here.sum(), expected)
-
-
-def test_shared_difficulty_makes_all_raters_err_together() -> None:
-    joint = error_correlations(shared_difficulty(n_items=20_000, random_state=2))[np.triu_indices(6, 1)]
-    assert joint.min() > 0.1
-    alone = shared_difficulty(n_items=60_000, slope=0.0, random_state=2)
-    between = error_correlations(alone)[np.triu_indices(6, 1)]
-    assert np.abs(between).max() < 5 / np.sqrt((alone.truth == 0).sum())
 
 
 @pytest.mark.parametrize("prior", [(0.5, 0.5), (0.2, 0.3, 0.5)])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from trueup.simulate import URKULLU_CASES, su, tars, urkullu, urkullu_scores
+from trueup.simulate import URKULLU_CASES, su, tars, urkullu
 from trueup.simulate.papers import _bernoulli_positions, _draw_participation
 
 
@@ -65,17 +65,6 @@ def test_su_main_example() -> None:
     assert (vote != data.truth[item]).mean() == pytest.approx(expected.mean(), abs=0.01)
 
 
-def test_su_forms_of_difficulty() -> None:
-    given = np.linspace(0, 1, 50)
-    assert np.array_equal(su(n_items=50, difficulty=given).parameters["difficulty"], given)
-    by_call = su(n_items=50, difficulty=lambda rng, n: rng.random(n) ** 2, random_state=0).parameters["difficulty"]
-    assert by_call.shape == (50,)
-    assert np.array_equal(su(n_items=5, difficulty=0, fallibility=0).parameters["difficulty"], np.zeros(5))
-    certain = su(n_items=50, difficulty=0, fallibility=0, random_state=0)
-    item, _, vote, _ = certain.labels.vote_table()
-    assert np.array_equal(vote, certain.truth[item])
-
-
 def test_su_participation_has_the_law_of_redrawing() -> None:
     eta, n = np.array([0.3, 0.0, 0.6, 0.05]), 200_000
     votes = _draw_participation(eta, n, np.random.default_rng(0))
@@ -111,32 +100,6 @@ def test_urkullu_average_case_has_the_regions_of_figure_8() -> None:
     share = np.bincount(third_t * 3 + third_f, minlength=9).reshape(3, 3) / 15_000
     figure = [[0.166, 0.196, 0.045], [0.196, 0.232, 0.053], [0.045, 0.053, 0.012]]
     np.testing.assert_allclose(share, figure, atol=0.015)
-
-
-def test_urkullu_truth_is_one_draw_that_votes_do_not_see() -> None:
-    data = urkullu(n_items=20_000, labels_per_item=5, labels_per_labeler=100, n_classifiers=1, random_state=2)
-    p = data.parameters["probability"]
-    assert abs((data.truth - p).sum()) <= 5 * np.sqrt((p * (1 - p)).sum())
-    item, labeler, vote, _ = data.labels.vote_table()
-    tpr, fpr = data.parameters["tpr"][labeler], data.parameters["fpr"][labeler]
-    surprise = vote - (p[item] * tpr + (1 - p[item]) * fpr)
-    assert abs(np.corrcoef(surprise, (data.truth - p)[item])[0, 1]) < 0.02
-
-
-def test_urkullu_scores() -> None:
-    p = np.random.default_rng(0).random(5000)
-    scores = urkullu_scores(p, n_classifiers=4, random_state=0)
-    assert np.array_equal(scores[0], p)
-    for d, g in enumerate(np.linspace(0, 0.45, 4)):
-        assert (scores[d] - (p + (1 - 2 * p) * g / 2)).mean() == pytest.approx(0, abs=0.01)
-        assert np.abs(scores[d] - p).max() <= g + 1e-12
-    assert urkullu_scores(p, n_classifiers=1, random_state=0).shape == (1, 5000)
-
-
-def test_urkullu_items_without_votes_stay() -> None:
-    data = urkullu(n_items=300, labels_per_item=1, labels_per_labeler=3, n_classifiers=1, random_state=0)
-    assert data.labels.n_items == 300
-    assert (data.labels.votes_per_item == 0).any()
 
 
 @pytest.mark.parametrize("chance", [0.001, 0.2, 0.97, 1.0])

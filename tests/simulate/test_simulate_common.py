@@ -10,7 +10,7 @@ import pytest
 
 from trueup import simulate
 from trueup.data.labels import Labels
-from trueup.exceptions import InvalidParameter, InvalidPredictions
+from trueup.exceptions import InvalidParameter
 from trueup.simulate import Simulation
 
 SIMULATORS: dict[str, Callable[..., Simulation]] = {
@@ -85,14 +85,6 @@ def test_labels_equal_those_of_the_public_constructor() -> None:
         assert mine.dtype == other.dtype
     assert (data.labels.votes != public.votes).nnz == 0
     assert data.labels.with_gold({3: 1}).select(items=[3]).gold == {3: 1}
-
-
-def test_no_predictions_no_accuracy() -> None:
-    data = simulate.dawid_skene(n_items=10, classifier_accuracy=None, random_state=0)
-    assert data.predictions is None
-    with pytest.raises(InvalidPredictions, match="no predictions"):
-        _ = data.accuracy
-    assert simulate.dependent(n_items=10, classifier_accuracy=None).parameters["classifier_subtype_confusion"] is None
 
 
 @pytest.mark.parametrize(

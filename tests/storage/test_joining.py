@@ -1,7 +1,5 @@
 """Sessions of trueup in a storage: the first process makes one, others join it with the same data and settings."""
 
-import datetime
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -63,31 +61,11 @@ def test_what_is_fixed_when_a_session_begins(url, change, problem):
     assert "\n" not in str(refusal.value)
 
 
-def test_rules_of_stopping_may_change(url):
-    first = join(url, budget=20)
-    assert join(url).budget == 20, "what is not said is as it was"
-    assert join(url, budget=30, half_width=0.1).budget == 30
-    assert (join(url).budget, join(url).half_width, first.budget) == (30, 0.1, 20)
-
-
 @pytest.mark.parametrize(("storage", "name"), [(None, "q3"), ("sqlite:///x.db", None), ("sqlite:///x.db", "")])
 def test_a_storage_needs_a_name_and_a_name_a_storage(storage, name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InvalidParameter, match="needs both `storage` and `name`"):
         tu.ActiveTest(DATA.predictions, DATA.labels, noise="majority", storage=storage, name=name)
-
-
-def test_names_must_come_back_from_text(url):
-    days = [datetime.date(2026, 1, day + 1) for day in range(20)]
-    labels = tu.Labels.from_matrix(np.arange(40).reshape(20, 2) % 2, items=days)
-    with pytest.raises(InvalidParameter, match="every item of a stored session must be text"):
-        join(url, predictions=np.zeros(20, dtype=int), labels=labels)
-    pairs = [("a", day) for day in range(20)]
-    labels = tu.Labels.from_matrix(np.arange(40).reshape(20, 2) % 2, items=pairs)
-    test = join(url, predictions=np.zeros(20, dtype=int), labels=labels)
-    test.tell({test.ask()[0]: 1})
-    again = join(url, predictions=np.zeros(20, dtype=int), labels=labels)
-    assert again.log == test.log
 
 
 def test_sessions_are_opened_by_name(url):
@@ -97,18 +75,6 @@ def test_sessions_are_opened_by_name(url):
     assert (again.budget, again.options, again.log) == (20, {"floor": 0.7}, test.log)
     with pytest.raises(StorageError, match="there is no session 'q4'"):
         open_session(tu.ActiveTest, url, "q4", DATA.predictions, DATA.labels)
-
-
-def test_text_goes_in_and_out(url):
-    test = tu.ActiveTest(DATA.predictions, DATA.labels, noise="majority")
-    test.tell({item: TRUTH[item] for item in test.ask(5)}, who="ann")
-    stored = tu.ActiveTest.from_json(test.to_json(), DATA.predictions, DATA.labels, storage=url, name="q3")
-    assert stored.estimate().interval(0.95) == test.estimate().interval(0.95)
-    stored.tell({item: TRUTH[item] for item in stored.ask(5)}, who="bob")
-    back = tu.ActiveTest.from_json(stored.to_json(), DATA.predictions, DATA.labels)
-    assert back.log == stored.log == tuple(open_storage(url).events("q3"))
-    with pytest.raises(InvalidParameter, match="without one, got 20 events"):
-        tu.ActiveTest.from_json(test.to_json(), DATA.predictions, DATA.labels, storage=url, name="q3")
 
 
 def test_a_session_of_cleaning_is_shared(url):

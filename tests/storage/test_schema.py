@@ -5,7 +5,6 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 
@@ -138,15 +137,6 @@ def test_a_newer_schema_is_refused_in_a_sentence(database, a_later_trueup, monke
             call(database)
         assert "\n" not in str(refusal.value)
     assert not (tmp_path / "b.db").exists()
-
-
-def test_a_database_of_something_else_is_left_alone(database):
-    engine = make_engine(database)[0]
-    with engine.execution_options(may_write=True).begin() as connection:
-        connection.execute(sa.text("CREATE TABLE invoices (id INTEGER)"))
-    engine.dispose()
-    with pytest.raises(StorageError, match="must be empty or made by trueup, got the tables invoices"):
-        open_storage(database)
 
 
 def test_copies_go_from_each_database_to_each_other(storage, database, tmp_path, request):

@@ -5,7 +5,6 @@ import sqlite3
 import threading
 import time
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -14,9 +13,9 @@ from trueup.exceptions import StorageError
 from trueup.serve.card_service import request_key
 from trueup.serve.guard import Person
 from trueup.sessions.log import Event
-from trueup.storage import back_up, copy_storage, open_storage
+from trueup.storage import open_storage
 from trueup.storage.database import sqlite
-from trueup.storage.database.sqlite import Journal, choose_journal, has_wal_fix, kind_of_mount, prepare
+from trueup.storage.database.sqlite import Journal, choose_journal, has_wal_fix, prepare
 
 UNSAFE = [(3, 40, 1), (3, 44, 5), (3, 45, 0), (3, 50, 6), (3, 51, 0), (3, 51, 2)]
 SAFE = [(3, 44, 6), (3, 50, 7), (3, 51, 3), (3, 54, 0), (4, 0, 0)]
@@ -86,18 +85,6 @@ def test_a_pragma_that_does_not_hold_is_refused(answers, problem):
         prepare(Stubborn(**answers), Journal("delete", "so"), "a.db")
 
 
-def test_a_write_ahead_log_of_another_is_left_when_it_is_free(tmp_path):
-    path = tmp_path / "a.db"
-    with closing(sqlite3.connect(path)) as other:
-        other.execute("PRAGMA journal_mode=wal")
-        other.execute("CREATE TABLE x (y)")
-        other.execute("DROP TABLE x")
-        with pytest.raises(StorageError, match="another process has open"):
-            open_storage(f"sqlite:///{path}?journal=rollback")
-    open_storage(f"sqlite:///{path}?journal=rollback").close()
-    assert pragmas(path, "journal_mode") == ["delete"]
-
-
 def test_network_file_systems_are_refused_and_disks_taken(tmp_path, monkeypatch):
     for kind in ("nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "ceph", "lustre"):
         monkeypatch.setattr(sqlite, "file_system_of", lambda path, kind=kind: kind)
@@ -108,12 +95,6 @@ def test_network_file_systems_are_refused_and_disks_taken(tmp_path, monkeypatch)
         monkeypatch.setattr(sqlite, "file_system_of", lambda path, kind=kind: kind)
         open_storage(f"sqlite:///{tmp_path}/a.db").close()
     assert (tmp_path / "a.db").exists()
-
-
-def test_the_innermost_mount_counts():
-    mounts = "disk / ext4 rw 0 0\nserver:/a /data nfs4 rw 0 0\ndisk /data/local xfs rw 0 0\n"
-    kinds = [kind_of_mount(Path(path), mounts) for path in ("/a.db", "/data/x/a.db", "/data/local/a.db", "/database/a")]
-    assert kinds == ["ext4", "nfs4", "xfs", "ext4"]
 
 
 @pytest.mark.parametrize(
@@ -266,17 +247,3 @@ def test_an_answer_looks_at_few_rows_however_long_the_log_is(tmp_path):
     long = [plan for plan in plans if plan.endswith("(session=?)") and "cards_open" not in plan]
     assert len(long) <= sum("julianday" in one[0] and "OFFSET" in one[0] for one in statements)
     assert not [plan for plan in plans if plan.startswith("SCAN") and "sessions" not in plan and "CONSTANT" not in plan]
-
-
-def test_a_folder_is_no_storage_and_a_copy_of_nothing_leaves_nothing(tmp_path):
-    target = tmp_path / "new.db"
-    with pytest.raises(StorageError, match="a storage of SQLite is a file, got the folder"):
-        copy_storage(f"sqlite:///{tmp_path}", f"sqlite:///{target}")
-    (tmp_path / "other.db").write_bytes(b"no database" * 100)
-    with pytest.raises(StorageError, match="is no database of SQLite"):
-        copy_storage(f"sqlite:///{tmp_path}/other.db", f"sqlite:///{target}")
-    assert not target.exists()
-    with pytest.raises(StorageError, match="no question mark in its path"):
-        back_up(f"sqlite:///{tmp_path}/other.db", tmp_path / "we?ird.db")
-    with pytest.raises(StorageError, match="named by a URL"):
-        open_storage("postgresql://user@host:port/database")

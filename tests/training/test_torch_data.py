@@ -68,14 +68,6 @@ def test_any_kind_of_rows(labels, make):
         assert data[0][0].tolist() == [0.0, 1.0]
 
 
-def test_rows_of_any_shape_and_type(labels):
-    images = torch.arange(5 * 2 * 3, dtype=torch.uint8).reshape(5, 2, 3)
-    assert VoteDataset(images, labels)[0][0].dtype == torch.float32
-    x, _ = VoteDataset(images, labels, dtype=None)[[3, 0]]
-    assert x.dtype == torch.uint8
-    torch.testing.assert_close(x, images[[4, 0]])
-
-
 @pytest.mark.parametrize("noise", [None, KNOWN], ids=["votes", "evidence"])
 @pytest.mark.parametrize("workers", [0, 1])
 def test_loaders_agree(labels, noise, workers):
@@ -89,17 +81,6 @@ def test_loaders_agree(labels, noise, workers):
         assert isinstance(fast, Votes)
 
 
-def test_the_order_is_that_of_the_generator(labels):
-    data = VoteDataset(np.arange(5.0)[:, None], labels)
-
-    def order(seed):
-        return torch.cat([x for x, _ in data.loader(1, generator=torch.Generator().manual_seed(seed))]).ravel().tolist()
-
-    assert order(0) == order(0)
-    assert sorted(order(1)) == [0.0, 1.0, 3.0, 4.0]
-    assert len(list(data.loader(3, drop_last=True))) == 1
-
-
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
 def test_batches_go_to_the_gpu(labels):
     data = VoteDataset(np.arange(5.0)[:, None], labels)
@@ -111,15 +92,6 @@ def test_batches_go_to_the_gpu(labels):
         assert there.labelers.device.type == "cuda"
         logits = torch.zeros(len(x), 3, device="cuda")
         assert torch.isfinite(NoisyLikelihoodLoss(KNOWN.confusion_).to("cuda")(logits, there))
-
-
-def test_items_without_votes(labels):
-    X = np.zeros((5, 1))
-    data = VoteDataset(X, labels, unlabelled="prior")
-    assert data[2][1].answers.tolist() == [-1, -1, -1]
-    assert VoteDataset(X, labels, unlabelled="prior", noise=KNOWN)[2][1].tolist() == [0.0, 0.0, 0.0]
-    with pytest.raises(InvalidLabels, match="every item must have a vote"):
-        VoteDataset(X, labels, unlabelled="error")
 
 
 def test_gold_is_a_vote_of_the_oracle_or_certain_evidence(labels):
@@ -149,19 +121,6 @@ def test_evidence_of_any_noise_model(three_classes, name):
     beliefs = MMSELoss(prior=data.prior).beliefs(logits, data[list(range(len(data)))][1])
     np.testing.assert_allclose(beliefs, data.noise_.posterior(labels)[data.rows], atol=1e-4)
     assert (data.confusion is None) == (name == "glad")
-
-
-def test_a_fitted_model_is_not_fitted_again(three_classes):
-    X, labels, _ = three_classes
-    noise = tu.noise.DawidSkene().fit(labels)
-    before = noise.confusion_.copy()
-    part = labels.select(items=labels.items[:40])
-    data = VoteDataset(X[:40], part, noise=noise)
-    assert data.noise_ is noise
-    np.testing.assert_array_equal(noise.confusion_, before)
-    fresh = tu.noise.DawidSkene()
-    assert VoteDataset(X, labels, noise=fresh).noise_ is not fresh
-    assert not hasattr(fresh, "prior_")
 
 
 def test_repeated_votes_and_abstentions():
@@ -217,30 +176,3 @@ def test_without_torch_one_sentence_says_what_to_install():
     assert done.stdout.strip() == (
         "trueup.training.torch needs torch, which is not installed: pip install 'trueup[torch]'"
     )
-
-
-def test_evidence_of_many_votes_is_not_flattened():
-    rng = np.random.default_rng(0)
-    votes = (rng.random((4, 1500)) < np.array([0.45, 0.55, 0.45, 0.55])[:, None]).astype(int)
-    labels = tu.Labels.from_matrix(votes)
-    noise = tu.noise.Confusion([[0.55, 0.45], [0.45, 0.55]])
-    data = VoteDataset(np.zeros((4, 1)), labels, noise=noise)
-    _, evidence = data[[0, 1, 2, 3]]
-    assert evidence.amax(dim=1).tolist() == [0.0] * 4
-    logs = noise.log_likelihood(labels)
-    assert logs.max() < -1000
-    found = MMSELoss(prior=data.prior).beliefs(torch.zeros(4, 2), evidence)
-    np.testing.assert_allclose(found, noise.posterior(labels), atol=1e-5)
-    assert found.max(dim=1).values.min() > 0.9
-
-
-def test_an_index_of_any_kind_gives_one_item():
-    labels = tu.Labels.from_matrix([[0, 1], [1, 1], [0, 0]])
-    X = np.arange(6.0).reshape(3, 2)
-    for rows in (X, sparse.csr_matrix(X)):
-        data = VoteDataset(rows, labels)
-        for index in (1, np.int64(1), torch.tensor(1), np.array(1)):
-            x, votes = data[index]
-            assert x.tolist() == [2.0, 3.0]
-            assert votes.answers.tolist() == [1, 1]
-        assert data[torch.tensor([2, 0])][0].tolist() == [[4.0, 5.0], [0.0, 1.0]]

@@ -5,9 +5,8 @@ import pytest
 import torch
 from torch import nn
 
-import trueup as tu
 from trueup.exceptions import InvalidLabels, InvalidParameter
-from trueup.training.torch import CrowdLayer, NoiseLayer, NoisyLikelihoodLoss, Votes
+from trueup.training.torch import CrowdLayer, NoiseLayer, Votes
 
 DEVICES = [
     "cpu",
@@ -32,12 +31,6 @@ def test_noise_layer_mixes_by_its_matrix():
     expected = torch.softmax(logits, 1) @ torch.tensor(matrices[0])
     torch.testing.assert_close(layer(logits.float()).exp(), expected.float(), rtol=1e-5, atol=1e-6)
     torch.testing.assert_close(layer.matrix, torch.tensor(matrices[0]).float(), rtol=1e-5, atol=1e-6)
-
-
-def test_noise_layer_starts_near_the_identity():
-    layer = NoiseLayer(5)
-    torch.testing.assert_close(layer.matrix.diagonal(), torch.full((5,), 0.95))
-    torch.testing.assert_close(layer.matrix.sum(dim=1), torch.ones(5))
 
 
 @pytest.mark.parametrize("joint", [False, True])
@@ -81,19 +74,6 @@ class _Forward(nn.Module):
 
     def forward(self, logits):
         return self.layer(logits)
-
-
-def test_dropout_leaves_classes_out_and_keeps_probabilities():
-    logits = torch.tensor([[3.0, 0.0, 0.0]]).expand(4000, 3)
-    layer = NoiseLayer(3, init=0.9, dropout=0.3)
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        found = layer(logits).exp()
-    torch.testing.assert_close(found.sum(dim=1), torch.ones(4000))
-    first = found[:, 0]
-    assert ((first > 0.8).float().mean() - 0.7 - 0.3**3).abs() < 0.03  # kept, or all were dropped
-    layer.eval()
-    torch.testing.assert_close(layer(logits), NoiseLayer(3, init=0.9)(logits))
 
 
 # ---------------------------------------------------------------------- CrowdLayer
@@ -152,35 +132,6 @@ def test_the_volume_is_that_of_the_predictions(reduction):
     torch.testing.assert_close(difference, torch.full_like(difference, times * expected))
 
 
-def test_the_volume_of_predictions_that_are_all_alike_is_finite():
-    layer = CrowdLayer(4, 3, volume_weight=1.0)
-    logits = torch.zeros(6, 3, requires_grad=True)
-    loss = layer.loss(logits, torch.zeros(6, 4, dtype=torch.long))
-    loss.backward()
-    assert torch.isfinite(loss)
-    assert torch.isfinite(logits.grad).all()
-
-
-def test_the_volume_finds_what_the_whole_crowd_confuses():
-    rng = np.random.default_rng(0)
-    truth = rng.integers(3, size=600)
-    X = torch.tensor(rng.normal(size=(600, 5)) + 3 * np.eye(3, 5)[truth], dtype=torch.float32)
-    looks = np.where((truth == 0) & (rng.random(600) < 0.55), 1, truth)
-    votes = torch.tensor(np.where(rng.random((600, 5)) < 0.85, looks[:, None], rng.integers(3, size=(600, 5))))
-    noise = tu.noise.DawidSkene().fit(tu.Labels.from_matrix(votes.numpy()))
-    right = {}
-    for weight in (0.0, 1.0):
-        with torch.random.fork_rng():
-            torch.manual_seed(0)
-            network = nn.Linear(5, 3)
-        layer = CrowdLayer(5, 3, init=noise, volume_weight=weight)
-        parameters = [*network.parameters(), *layer.parameters()]
-        trained(lambda layer=layer, network=network: layer.loss(network(X), votes, joint=True), parameters, steps=300)
-        right[weight] = float((network(X).argmax(1).numpy() == truth).mean())
-    assert right[0.0] < 0.85
-    assert right[1.0] > 0.93
-
-
 def test_the_oracle_teaches_the_network_and_the_labelers():
     layer = CrowdLayer(1, 2, init=0.7, trace_weight=0.0)
     logits = torch.zeros(1, 2, requires_grad=True)
@@ -190,24 +141,6 @@ def test_the_oracle_teaches_the_network_and_the_labelers():
     slope = layer.weight.grad[0]  # (answers, classes): only what the labeler does with a 1 is learned
     assert slope[0, 1] < 0 < slope[1, 1]
     assert slope[:, 0].abs().max() < 1e-4
-
-
-def test_only_labelers_who_voted_get_a_gradient_and_the_sizes_are_those_of_the_votes():
-    layer = CrowdLayer(5000, 3, trace_weight=0.0)
-    votes = Votes(torch.tensor([[7, 4999], [7, -1]]), torch.tensor([[0, 2], [1, -1]]))
-    layer.loss(torch.randn(2, 3, generator=torch.Generator().manual_seed(0)), votes).backward()
-    touched = torch.nonzero(layer.weight.grad.abs().sum(dim=(1, 2))).ravel().tolist()
-    assert touched == [7, 4999]
-
-
-def test_it_starts_from_a_noise_model(three_classes):
-    _, labels, _ = three_classes
-    noise = tu.noise.DawidSkene().fit(labels)
-    layer = CrowdLayer(labels.n_labelers, labels.n_classes, init=noise)
-    np.testing.assert_allclose(layer.matrices.detach(), noise.confusion_, atol=1e-3)
-    part = labels.select(labelers=labels.labelers[[3, 0]])
-    layer = CrowdLayer(2, 3, init=noise, labels=part)
-    np.testing.assert_allclose(layer.matrices.detach(), noise.confusion_for(part), atol=1e-3)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -268,17 +201,6 @@ def test_the_trace_recovers_matrices_from_a_start_that_trusts_too_much(cells):
     assert sure[1] > 0.95 > 0.85 > sure[0]
 
 
-def test_all_votes_together_need_no_trace(cells):
-    # Labelers who vote on the same items vouch for each other: the joint likelihood has one answer.
-    truth, votes, matrices = cells
-    network, layer = nn.Embedding(3, 3), CrowdLayer(4, 3, init=0.8, trace_weight=0.0)
-    nn.init.zeros_(network.weight)
-    x, target = torch.tensor(truth), Votes.from_matrix(votes)
-    trained(lambda: layer.loss(network(x), target, joint=True), [*network.parameters(), *layer.parameters()])
-    assert np.abs(layer.matrices.detach().numpy() - matrices).mean() < 0.03
-    assert torch.softmax(network.weight, 1).diagonal().mean() > 0.95
-
-
 def test_the_noise_layer_takes_the_noise_from_the_network(cells):
     truth, votes, matrices = cells
     given = votes[:, 0] >= 0
@@ -323,23 +245,3 @@ def test_bad_input_is_said_in_one_sentence(call, error, words):
         call()
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("joint", [False, True], ids=["single", "joint"])
-def test_a_masked_class_is_out_of_the_likelihood(joint):
-    matrix = np.full((3, 3), 0.1) + 0.7 * np.eye(3)
-    logits = torch.tensor([[0.0, 1.0, -torch.inf]], requires_grad=True)
-    p = np.array([1, np.e]) / (1 + np.e)
-    expected = -np.log(p @ [0.1, 0.8])
-    layer = CrowdLayer(1, 3, init=[matrix], trace_weight=0.0)
-    target = torch.tensor([[1]])
-    for value in (NoisyLikelihoodLoss([matrix])(logits, target), layer.loss(logits, target, joint=joint)):
-        assert value.item() == pytest.approx(expected, abs=1e-5)
-        (slope,) = torch.autograd.grad(value, logits, retain_graph=True)
-        r = p * [0.1, 0.8] / (p @ [0.1, 0.8])
-        np.testing.assert_allclose(slope, [[*(p - r), 0.0]], atol=1e-5)
-    value.backward()
-    assert torch.isfinite(layer.weight.grad).all()
-    wide = CrowdLayer(1, 3, volume_weight=0.1)
-    wide.loss(logits, target, joint=joint).backward()
-    assert torch.isfinite(logits.grad).all()

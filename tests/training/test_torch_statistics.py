@@ -8,9 +8,8 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from torch import nn
 
-import trueup as tu
 from trueup.training import NoisyLabelClassifier, NoisyLogisticRegression
-from trueup.training.torch import CrowdLayer, MMSELoss, NoisyLikelihoodLoss, PartialLabelLoss, ProxyLoss, VoteDataset
+from trueup.training.torch import MMSELoss, NoisyLikelihoodLoss, PartialLabelLoss, ProxyLoss, VoteDataset
 
 
 def minimise(network, loss, *, parameters=(), steps=20):
@@ -147,30 +146,3 @@ def test_more_data_lead_to_the_right_probabilities(name):
     majority = (votes.sum(dim=1) > 1).long()
     found = learned(cell, lambda f: nn.functional.cross_entropy(f, majority))
     assert np.abs(found - CHANCES).max() > 0.2
-
-
-def test_networks_on_a_crowd_that_leans_to_one_side():
-    # The example of the guide: two good labelers, two who call nearly everything a 0, three who guess.
-    crowd = [[[0.9, 0.1], [0.1, 0.9]]] * 2 + [[[0.5, 0.5], [0.95, 0.05]]] * 2 + [[[0.5, 0.5], [0.5, 0.5]]] * 3
-    sim = tu.simulate.tars(n_items=4000, n_labelers=7, confusion=crowd, means=[[0, 0], [2, 0]], random_state=0)
-    labels = sim.labels.select(items=range(2000))
-    x, votes = whole(sim.features[:2000], labels)
-    x_test, truth = torch.tensor(sim.features[2000:]), sim.truth[2000:]
-    noise = tu.noise.DawidSkene().fit(labels)
-
-    def accuracy(loss, parameters=()):
-        network = linear(2, 2)
-        minimise(network, lambda: loss(network(x)), parameters=parameters)
-        return (network(x_test).argmax(dim=1).numpy() == truth).mean()
-
-    best = accuracy(lambda f: nn.functional.cross_entropy(f, torch.tensor(sim.truth[:2000])))
-    counts = labels.answer_counts
-    majority = accuracy(lambda f: nn.functional.cross_entropy(f, torch.tensor(counts.argmax(axis=1))))
-    layer = CrowdLayer(7, 2, init=noise).double()
-    found = {"crowd": accuracy(lambda f: layer.loss(f, votes, joint=True), layer.parameters())}
-    for kind in (MMSELoss, NoisyLikelihoodLoss, ProxyLoss):
-        loss = kind(noise).double()
-        found[kind.__name__] = accuracy(lambda f, loss=loss: loss(f, votes))
-    assert majority < best - 0.03
-    for name, value in found.items():
-        assert value > best - 0.015, name

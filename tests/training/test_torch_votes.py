@@ -29,25 +29,6 @@ BY_VOTES = pytest.mark.parametrize("loss", list(VOTE_LOSSES.values()), ids=list(
 FLAT, ZEROS = torch.zeros(2, 2), torch.zeros(2, 3, dtype=torch.long)
 
 
-@BY_VOTES
-def test_a_labeler_who_is_not_known_is_not_the_oracle(loss):
-    votes = Votes(torch.tensor([[0, 3]]), torch.tensor([[0, 1]]))
-    with pytest.raises(InvalidLabels, match="labelers of votes must lie between -2"):
-        loss(torch.zeros(1, 2), votes)
-    with pytest.raises(InvalidLabels, match="got -3"):
-        loss(torch.zeros(1, 2), Votes(torch.tensor([[0, -3]]), torch.tensor([[0, 1]])))
-
-
-def test_a_model_of_fewer_labelers_does_not_read_the_votes_of_others():
-    full = tu.Labels.from_matrix([[0, 0, 0, 1], [1, 1, 1, 0], [0, 1, 0, 1], [1, 0, 1, 0]] * 5)
-    noise = tu.noise.DawidSkene().fit(full.select(labelers=full.labelers[:3]))
-    _, votes = VoteDataset(np.zeros((20, 1)), full)[:]
-    with pytest.raises(InvalidLabels, match="labels="):
-        MMSELoss(noise).beliefs(torch.zeros(20, 2), votes)
-    found = MMSELoss(noise, labels=full).beliefs(torch.zeros(20, 2), votes)
-    np.testing.assert_allclose(found, noise.posterior(full), atol=1e-5)
-
-
 def test_another_order_of_classes_is_an_error_and_of_labelers_is_not():
     votes = [["n", "n", "y"], ["y", "y", "y"], ["n", "n", "n"], ["y", "n", "y"]] * 5
     labels = tu.Labels.from_matrix(votes, classes=["n", "y"], labelers=["a", "b", "c"])

@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from scipy import sparse
 from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -16,8 +15,7 @@ from sklearn.tree import DecisionTreeClassifier
 import trueup as tu
 from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.training import NoisyLabelClassifier
-from trueup.training.consolidated import label_costs
-from trueup.training.copies import quantised_copies, weighted_copies
+from trueup.training.copies import weighted_copies
 from trueup.training.objectives import LogisticObjective, SoftTargets, minimise, soft_logistic
 from trueup.training.strategies import TRAINING_STRATEGIES
 
@@ -45,21 +43,6 @@ def test_weighted_copies_keep_the_mass_of_each_item():
     np.testing.assert_allclose(table, shares)
 
 
-def test_quantised_copies_are_as_near_as_whole_numbers_can_be():
-    shares = np.random.default_rng(0).dirichlet([1.0] * 3, size=100)
-    found = quantised_copies(shares, 7)
-    counts = np.zeros((100, 3))
-    np.add.at(counts, (found.item, found.code), 1)
-    assert (counts.sum(axis=1) == 7).all()
-    assert np.abs(counts - 7 * shares).max() < 1
-
-
-def test_certain_labels_are_not_copied():
-    found = quantised_copies(np.eye(3), 10)
-    assert found.item.tolist() == [0, 1, 2]
-    assert weighted_copies(np.eye(3), min_weight=0.0).weight is None
-
-
 # ------------------------------------------------------------------ strategies
 
 
@@ -80,14 +63,6 @@ def test_perfect_labelers_give_the_ordinary_classifier(strategy, three_classes):
     for y, model in ((perfect, noise), (truth, "dawid-skene")):
         found = NoisyLabelClassifier(logistic(), strategy=strategy, noise=model).fit(X, y)
         np.testing.assert_allclose(found.predict_proba(X), plain.predict_proba(X), atol=1e-4)
-
-
-@pytest.mark.parametrize("strategy", ["mmse", "replication"])
-def test_uninformative_votes_give_the_prior(strategy, crowd):
-    X, labels, *_ = crowd
-    noise = tu.noise.Confusion([[0.5, 0.5], [0.5, 0.5]], prior=[0.7, 0.3])
-    model = NoisyLabelClassifier(logistic(), strategy=strategy, noise=noise).fit(X, labels)
-    np.testing.assert_allclose(model.predict_proba(X)[:, 1], 0.3, atol=1e-4)
 
 
 @pytest.mark.parametrize("estimator", [logistic(), GaussianNB()], ids=["logistic", "gaussian"])
@@ -172,32 +147,6 @@ def test_unbiased_corrects_one_sided_noise():
         assert found.score(sim.features, sim.truth) > 0.92 > 0.9 > naive.score(sim.features, sim.truth)
 
 
-def test_label_costs_move_the_threshold_to_where_it_was():
-    matrix = np.array([[0.7, 0.3], [0.05, 0.95]])
-    cost = label_costs(matrix)
-    for p, decided in ((0.45, False), (0.55, True)):
-        noisy = np.array([1 - p, p]) @ matrix
-        assert (noisy[1] * cost[1] > noisy[0] * cost[0]) == decided
-
-
-def test_voting_reads_a_labeler_who_always_errs_the_other_way_round(crowd):
-    X, _, X_test, truth, sim = crowd
-    liar = tu.Labels.from_matrix(1 - sim.truth[:600, None])
-    noise = tu.noise.Confusion([[0.0, 1.0], [1.0, 0.0]])
-    model = NoisyLabelClassifier(LogisticRegression(), strategy="voting", noise=noise).fit(X, liar)
-    assert model.score(X_test, truth) > 0.8
-    assert len(model.estimator_.models) == 1
-
-
-def test_voting_gives_guessing_labelers_no_weight(crowd):
-    X, labels, *_ = crowd
-    model = NoisyLabelClassifier(LogisticRegression(), strategy="voting").fit(X, labels)
-    weight = model.estimator_.weights
-    assert weight[3:].sum() < 0.1 < weight[0]
-    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
-    assert not hasattr(model, "decision_function")
-
-
 def test_alternation_learns_labelers_of_one_vote_an_item():
     gains = []
     for seed in range(3):
@@ -219,12 +168,6 @@ def test_alternation_learns_labelers_of_one_vote_an_item():
 
 
 # ------------------------------------------------------------------ data
-
-
-def test_sparse_and_dense_agree(three_classes):
-    X, labels, _ = three_classes
-    dense, thin = (NoisyLabelClassifier(logistic()).fit(x, labels) for x in (X, sparse.csr_array(X)))
-    np.testing.assert_allclose(dense.predict_proba(X), thin.predict_proba(sparse.csr_array(X)), atol=1e-4)
 
 
 @pytest.mark.parametrize("strategy", ["mmse", "replication", "label-estimation"])
@@ -274,22 +217,6 @@ def test_frames_and_texts():
     assert model.feature_names_in_.tolist() == ["length"]
 
 
-def test_positions_pick_the_votes_of_rows(crowd):
-    X, labels, *_ = crowd
-    rows = np.random.default_rng(0).permutation(600)[:300]
-    by_position = NoisyLabelClassifier(logistic(), labels=labels).fit(X[rows], rows)
-    part = labels.select(items=labels.items[rows])
-    by_labels = NoisyLabelClassifier(logistic()).fit(X[np.sort(rows)], part)
-    np.testing.assert_allclose(by_position.estimator_.coef_, by_labels.estimator_.coef_, atol=1e-6)
-    np.testing.assert_allclose(by_position.posterior_[np.argsort(rows)], by_labels.posterior_)
-
-
-def test_gold_is_certain(crowd):
-    X, labels, *_ = crowd
-    model = NoisyLabelClassifier(logistic()).fit(X, labels.with_gold({labels.items[0]: 1, labels.items[1]: 0}))
-    assert model.posterior_[:2].tolist() == [[0, 1], [1, 0]]
-
-
 def test_clones_share_the_votes(crowd):
     labels = crowd[1]
     model = clone(NoisyLabelClassifier(LogisticRegression(C=3.0), labels=labels, strategy="majority"))
@@ -306,15 +233,6 @@ def test_an_estimator_without_weights_is_offered_replication(crowd):
         NoisyLabelClassifier(KNeighborsClassifier()).fit(X, labels)
     model = NoisyLabelClassifier(KNeighborsClassifier(50), strategy="replication", n_copies=4).fit(X, labels)
     assert model.score(X_test, truth) > 0.8
-
-
-def test_estimators_without_probabilities(crowd):
-    X, labels, X_test, truth, _ = crowd
-    model = NoisyLabelClassifier(RidgeClassifier()).fit(X, labels)
-    assert not hasattr(model, "predict_proba")
-    assert model.decision_function(X_test).shape == (600,)
-    voting = NoisyLabelClassifier(RidgeClassifier(), strategy="voting").fit(X, labels)
-    assert voting.score(X_test, truth) > 0.8
 
 
 @pytest.mark.parametrize(
@@ -337,23 +255,10 @@ def test_bad_input_is_one_sentence(options, change, message, crowd):
     assert "\n" not in str(error.value)
 
 
-def test_a_class_nobody_voted_for():
-    labels = tu.Labels.from_matrix([[0, 0], [1, 1], [0, 1]], classes=[0, 1, 2])
-    with pytest.raises(InvalidLabels, match=r"got none for \[2\]"):
-        NoisyLabelClassifier(LogisticRegression()).fit(np.eye(3), labels)
-
-
 @pytest.mark.parametrize("y", [[0, 1, 600], [0.5, 1.0, 2.0], [-1, 0, 1]], ids=["beyond", "float", "negative"])
 def test_positions_must_be_positions(y, crowd):
     with pytest.raises(InvalidParameter, match=r"positions in labels\.items \(0 to 599\)"):
         NoisyLabelClassifier(LogisticRegression(), labels=crowd[1]).fit(crowd[0][:3], y)
-
-
-def test_unbiased_of_three_classes_needs_logistic_regression(three_classes):
-    X, labels, _ = three_classes
-    with pytest.raises(InvalidParameter, match=r"negative weights.*DecisionTreeClassifier"):
-        NoisyLabelClassifier(DecisionTreeClassifier(), strategy="unbiased").fit(X, labels)
-    assert NoisyLabelClassifier(LogisticRegression(), strategy="unbiased").fit(X, labels).predict(X).shape == (240,)
 
 
 # ---------------------------------------------------------------------- what a review found
@@ -388,38 +293,9 @@ def test_balanced_classes_count_weights_and_not_copies(estimator):
     assert model.estimator_.get_params()["class_weight"] == "balanced"
 
 
-def test_scores_of_classes_one_of_which_is_never_assigned():
-    rng = np.random.default_rng(0)
-    truth = np.repeat([0, 2], 30)
-    X = rng.normal(size=(60, 1)) + truth[:, None]
-    votes = np.repeat(truth[:, None], 3, axis=1)
-    votes[0, 0] = 1  # a class that got a vote and no item
-    model = NoisyLabelClassifier(logistic(), strategy="majority").fit(X, tu.Labels.from_matrix(votes))
-    scores = model.decision_function(X)
-    assert scores.shape == (60, 3)
-    np.testing.assert_array_equal(model.classes_[scores.argmax(axis=1)], model.predict(X))
-
-
-def test_labelers_who_always_say_the_same_have_opinions_of_every_row():
-    votes = np.array([[0, 1, -1]] * 6 + [[0, 1, 0], [0, 1, 1]])
-    known = tu.noise.Confusion([[[0.9, 0.1], [0.4, 0.6]], [[0.6, 0.4], [0.1, 0.9]], [[0.5, 0.5], [0.5, 0.5]]])
-    model = NoisyLabelClassifier(logistic(), strategy="voting", noise=known)
-    model.fit(np.arange(8.0)[:, None], tu.Labels.from_matrix(votes))
-    assert model.predict_proba(np.zeros((5, 1))).shape == (5, 2)
-    assert model.predict(np.zeros((5, 1))).shape == (5,)
-
-
 def test_a_search_without_a_scorer_is_an_error(crowd):
     X, labels, *_ = crowd
     with pytest.raises(InvalidParameter, match="score needs true classes"):
         cross_val_score(
             NoisyLabelClassifier(logistic(), labels=labels), X, np.arange(600), cv=KFold(3), error_score="raise"
-        )
-
-
-def test_alternation_names_the_class_that_is_too_rare():
-    votes = np.array([[0, 0, 0]] * 20 + [[1, 1, 1]] + [[0, 0, 2]])
-    with pytest.raises(InvalidLabels, match="alternation needs two items"):
-        NoisyLabelClassifier(logistic(), strategy="alternation").fit(
-            np.arange(22.0)[:, None], tu.Labels.from_matrix(votes)
         )

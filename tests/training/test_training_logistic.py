@@ -75,31 +75,6 @@ def test_perfect_labelers_give_sklearn(method, n_classes, solver, three_classes)
         np.testing.assert_allclose(model.predict_proba(X), plain.predict_proba(X), atol=1e-4)
 
 
-@pytest.mark.parametrize("method", ["map", "mmse"])
-def test_an_outlier_with_a_plain_y_is_believed(method):
-    rng = np.random.default_rng(0)
-    y = np.repeat([0, 1, 0], [1000, 1000, 1])
-    X = np.concatenate([rng.normal(-3, 1, 1000), rng.normal(3, 1, 1000), [30.0]])[:, None]
-    found = NoisyLogisticRegression(method=method).fit(X, y)
-    np.testing.assert_allclose(found.coef_, LogisticRegression(tol=1e-8).fit(X, y).coef_, rtol=1e-3)
-    np.testing.assert_allclose(found.posterior_[-1], [1, 0], atol=1e-9)
-
-
-def test_ml_has_no_penalty(crowd):
-    X, _, _, _, sim = crowd
-    plain = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000).fit(X, sim.truth[:600])
-    model = NoisyLogisticRegression(method="ml", C=0.01).fit(X, sim.truth[:600])
-    np.testing.assert_allclose(model.coef_, plain.coef_, atol=1e-3)
-
-
-@pytest.mark.parametrize("method", ["ml", "map", "mmse"])
-def test_uninformative_votes_give_the_prior(method, crowd):
-    X, labels, *_ = crowd
-    noise = tu.noise.Confusion([[0.5, 0.5], [0.5, 0.5]], prior=[0.7, 0.3])
-    model = NoisyLogisticRegression(method=method, noise=noise).fit(X, labels)
-    np.testing.assert_allclose(model.predict_proba(X)[:, 1], 0.3, atol=1e-5)
-
-
 @pytest.mark.parametrize("joint", [False, True], ids=["known", "joint"])
 def test_likelihood_is_consistent_where_the_risk_is_not(joint):
     # The classes are N(0, 1) and N(2, 1): the log-odds are 2 x − 2. Soft labels flatten them, the likelihood does not.
@@ -128,22 +103,6 @@ def test_joint_learns_labelers_of_one_vote_an_item():
     learned = model.noise_.confusion_for(labels)[:, [0, 1], [0, 1]].mean(axis=1)
     np.testing.assert_allclose(learned, right, atol=0.08)
     assert (model.posterior_.argmax(axis=1) == sim.truth).mean() > 0.96 > (said == sim.truth).mean()
-
-
-def test_warm_start_goes_on_from_the_last(crowd):
-    X, labels, *_ = crowd
-    model = NoisyLogisticRegression(warm_start=True).fit(X, labels)
-    cold, coefficients = model.n_iter_, model.coef_
-    model.fit(X, labels)
-    assert model.n_iter_ < cold
-    np.testing.assert_allclose(model.coef_, coefficients, atol=1e-4)
-
-
-def test_beliefs_are_of_features_and_votes(crowd):
-    X, labels, *_ = crowd
-    model = NoisyLogisticRegression().fit(X, labels)
-    joint = model.predict_log_proba(X) + model.noise_.log_likelihood(labels)
-    np.testing.assert_allclose(model.posterior_, softmax(joint, axis=1), atol=1e-8)
 
 
 def test_sparse_features_and_gold(three_classes):

@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy import sparse
-from sklearn.datasets import load_digits
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
 
 import trueup as tu
@@ -22,19 +20,6 @@ def words():
     X = np.stack([rng.multinomial(15, shares[y]) for y in truth])
     votes = np.where(rng.random((600, 3)) < np.where(truth == 1, 0.7, 0.2)[:, None], 1, 0)
     return X, tu.Labels.from_matrix(votes), truth, shares
-
-
-def test_a_plain_y_is_never_overruled_by_features():
-    X, y = load_digits(return_X_y=True)
-    for mine, plain in (
-        (NoisyMultinomialNB(), MultinomialNB()),
-        (NoisyGaussianNB(method="ml", var_smoothing=1e-2), GaussianNB(var_smoothing=1e-2)),
-    ):
-        found = mine.fit(X, y)
-        np.testing.assert_array_equal(found.posterior_.argmax(axis=1), y)
-        np.testing.assert_allclose(
-            found.predict_log_proba(X), plain.fit(X, y).predict_log_proba(X), rtol=1e-6, atol=1e-6
-        )
 
 
 def test_perfect_labelers_give_sklearn(crowd, words):
@@ -72,16 +57,6 @@ def test_gaussians_are_found_again():
     np.testing.assert_allclose(model.var_.ravel(), 1, atol=0.1)
     soft = NoisyGaussianNB(method="mmse", noise=noise).fit(sim.features, sim.labels)
     assert soft.theta_[0, 0] > 0.15  # soft labels mix the classes
-
-
-def test_words_are_found_again(words):
-    X, labels, truth, shares = words
-    noise = tu.noise.Confusion(MATRICES)
-    model = NoisyMultinomialNB(noise=noise).fit(X, labels)
-    np.testing.assert_allclose(np.exp(model.feature_log_prob_), shares, atol=0.03)
-    thin = NoisyMultinomialNB(noise=noise).fit(sparse.csr_array(X), labels)
-    np.testing.assert_allclose(model.predict_proba(X), thin.predict_proba(sparse.csr_array(X)))
-    assert (model.posterior_.argmax(axis=1) == truth).mean() > (noise.posterior(labels).argmax(axis=1) == truth).mean()
 
 
 def test_items_without_votes_teach_a_generative_model():

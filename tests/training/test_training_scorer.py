@@ -75,12 +75,6 @@ def test_with_perfect_labelers_the_score_is_the_metric(fitted):
     )
 
 
-def test_less_of_a_loss_is_better(fitted):
-    model, sim, test = fitted
-    judge = scorer("log_loss", sim.labels, n_draws=50)
-    assert judge(model, sim.features[test], test) == -judge.estimate(model, sim.features[test], test).mean < 0
-
-
 def test_the_positive_class_can_be_chosen(fitted):
     model, sim, test = fitted
     first, second = (
@@ -115,32 +109,6 @@ def test_a_search_finds_the_better_model_without_truth(crowd, noise):
     search.fit(shifted, np.arange(600))
     assert search.best_params_["noisylabelclassifier__estimator__C"] == 1e-2
     assert noise is None or search.best_score_ > 0.75
-
-
-def test_a_search_over_labels_says_what_to_pass(crowd):
-    X, labels, *_ = crowd
-    with pytest.raises(InvalidLabels, match="arange"):
-        GridSearchCV(NoisyLabelClassifier(LogisticRegression()), {"strategy": ["mmse", "majority"]}).fit(X, labels)
-
-
-def test_more_than_two_classes(three_classes):
-    X, labels, truth = three_classes
-    model = NoisyLabelClassifier(LogisticRegression()).fit(X, labels)
-    judge = scorer("auc", labels, noise="dawid-skene", n_draws=100)
-    expected = roc_auc_score(truth, model.predict_proba(X), multi_class="ovr")
-    assert abs(judge(model, X) - expected) < 0.03
-
-
-def test_items_without_votes_do_not_count(fitted):
-    model, sim, test = fitted
-    item, labeler, answer, _ = sim.labels.vote_table()
-    label = [None if i >= 1100 else int(a) for i, a in zip(item, answer, strict=True)]
-    with pytest.warns(tu.exceptions.DataWarning, match="100 of 1,200 items"):
-        part = tu.Labels.from_frame({"item": item, "labeler": labeler, "label": label}, missing=None)
-    judge = scorer("accuracy", part, n_draws=50)
-    assert judge(model, sim.features[test], test) == judge(model, sim.features[test[:500]], test[:500])
-    with pytest.raises(InvalidLabels, match="an item with votes"):
-        judge(model, sim.features[test[500:]], test[500:])
 
 
 def test_it_can_be_pickled(fitted):
