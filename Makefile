@@ -7,6 +7,9 @@ STAMP := $(VENV)/.installed
 DEMO := .venv-demo
 LOCK := requirements/development.txt
 TORCH := requirements/torch.txt
+# The programs in which evaluations run, of which each brings many packages.
+RUNNERS := .venv-integrations
+RUNNERS_LOCK := requirements/integrations.txt
 # What is not imported need not be compiled.
 INSTALL := -m pip install --disable-pip-version-check --no-compile
 # One thread each: the suite is dominated by short numeric work on small arrays. One worker more than there are cores,
@@ -17,13 +20,14 @@ MARKERS ?= not (slow or workshop)
 # compile all that it imports, which takes longer than the rest of it.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo test lint types kernels system tests test-slow test-workshop bench docs figures lock clean
+.PHONY: help setup demo test lint types kernels system tests test-slow test-workshop test-integrations bench docs figures lock clean
 
 help:
 	@echo "make demo       run the main job on data the project makes itself"
 	@echo "make test       lint, types and the tests of the library"
 	@echo "make test-slow  the long statistical tests as well"
 	@echo "make test-workshop  the tests of wheels, documentation site, locked versions, release and figures"
+	@echo "make test-integrations  the tests of Inspect, MLflow, MCP and promptfoo with these programs"
 	@echo "make bench      speed, aggregation and coverage tables"
 	@echo "make docs       the documentation site, in site/"
 	@echo "make figures    measure all figures anew and make docs/figures/ from them (hours; resumable)"
@@ -54,6 +58,9 @@ lock:
 	.venv-lock/bin/uv pip compile --quiet --universal --upgrade --python-version 3.11 --extra dev \
 	  --no-header --no-annotate pyproject.toml $(TORCH) | grep -vE "^(torch|triton|nvidia-|cuda-)" > $(LOCK).new
 	mv $(LOCK).new $(LOCK)
+	.venv-lock/bin/uv pip compile --quiet --universal --upgrade --python-version 3.11 --group integrations \
+	  --extra inspect-ai --extra mlflow --extra mcp --no-header --no-annotate pyproject.toml > $(RUNNERS_LOCK).new
+	mv $(RUNNERS_LOCK).new $(RUNNERS_LOCK)
 	rm -rf .venv-lock
 
 lint: $(STAMP)
@@ -85,6 +92,16 @@ test-slow: $(STAMP)
 test-workshop:
 	$(MAKE) tests MARKERS="workshop and not slow"
 
+$(RUNNERS)/.installed: pyproject.toml $(RUNNERS_LOCK)
+	$(PYTHON) -m venv $(RUNNERS)
+	$(RUNNERS)/bin/python $(INSTALL) --quiet --requirement $(RUNNERS_LOCK)
+	$(RUNNERS)/bin/python $(INSTALL) --quiet --no-deps --editable .
+	touch $@
+
+test-integrations: $(RUNNERS)/.installed
+	TRUEUP_REQUIRE=integrations OMP_NUM_THREADS=1 $(RUNNERS)/bin/python -m pytest -m integrations \
+	  --override-ini "filterwarnings=error:::trueup" tests/integrations
+
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks.core
 	$(BIN)/python -m benchmarks.aggregation
@@ -104,4 +121,4 @@ figures: $(STAMP)
 	$(BIN)/python -m benchmarks.figures
 
 clean:
-	rm -rf site $(VENV) $(DEMO) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf site $(VENV) $(DEMO) $(RUNNERS) .mypy_cache .pytest_cache .ruff_cache .hypothesis

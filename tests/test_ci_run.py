@@ -9,7 +9,7 @@ import pytest
 
 SCRIPT = Path(__file__).parents[1] / ".ci" / "run"
 MAKEFILE = """
-test tests test-workshop:
+test tests test-workshop test-integrations:
 	@echo "$@ of $$(cat version) with [$(MARKERS)] in $$(pwd)"
 	@echo "data [$$TRUEUP_DATA] adapters [$$TRUEUP_ADAPTERS] required [$$TRUEUP_REQUIRE] engine [$$TRUEUP_ENGINE]"
 	@echo "beside: $$(ls ..)"
@@ -68,10 +68,11 @@ def test_what_a_machine_may_lack_is_required_where_the_data_are(checkout):
     (checkout.parent / "shared").mkdir()
     ran = run(checkout)
     assert ran.returncode == 0, ran.stderr
-    first, without, _, second, variables, _ = ran.stdout.splitlines()
+    first, without, _, second, variables, _, third, *_ = ran.stdout.splitlines()
     assert first.startswith("test of whole with [not (slow or browser or postgres or workshop)]")
     assert without == "data [] adapters [] required [] engine []"
     assert second.startswith("tests of whole with [(data or adapters or browser or postgres or workshop) and not slow]")
+    assert third.startswith("test-integrations of whole")
     shared = checkout.parent / "shared"
     assert variables == f"data [{shared}/data] adapters [{shared}/adapters] required [browser,data,postgres] engine []"
 

@@ -114,10 +114,10 @@ def _answer(
     write_answer_report(report, shares)
     bounds = {side: {shares.name: next(iter(bound.values()))} for side, bound in gate.bounds.items()}
     verdicts = gate.on(shares, **bounds)
-    return Answer(shares.to_dict, lambda body: _show(shares, body), warnings=shares.warnings, verdicts=verdicts)
+    return Answer(shares.to_dict, lambda body: show_shares(shares, body), warnings=shares.warnings, verdicts=verdicts)
 
 
-def _show(shares: Shares, body: Mapping[str, Any]) -> None:
+def show_shares(shares: Shares, body: Mapping[str, Any]) -> None:
     """The rates for people."""
     from trueup.answers.next_checks import on_which
 
