@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Generator, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
-    from chromium_pipe import Chromium
+    from playwright.sync_api import Browser
+
+    from chromium import Chromium
     from postgres_server import Postgres
 
 # Before anything imports matplotlib.
@@ -129,16 +132,24 @@ def exports_folder() -> Path:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator["Chromium"]:
+def chromium() -> Iterator["Browser"]:
     """A browser that runs, for tests marked ``browser``."""
-    from chromium_pipe import NoBrowser, start_chromium
+    from chromium import NoBrowser, start_chromium
 
-    try:
-        chromium = start_chromium()
-    except NoBrowser as problem:
-        pytest.skip(str(problem))
-    with chromium:
-        yield chromium
+    with ExitStack() as stack:
+        try:
+            browser = stack.enter_context(start_chromium())
+        except NoBrowser as problem:
+            pytest.skip(str(problem))
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: "Browser") -> "Chromium":
+    """One page of a browser."""
+    from chromium import Chromium
+
+    return Chromium(chromium)
 
 
 @pytest.fixture(scope="session")

@@ -207,8 +207,8 @@ def test_the_search_works_from_the_disk(site, browser):
         time.sleep(0.1)
         links = browser.evaluate("[...document.querySelectorAll('.md-search-result__link')].map(a => a.href)")
     assert any("trueup.Evaluation.sensitivity" in link for link in links)
-    assert browser.complaints() == []
-    assert {request.partition(":")[0] for request in browser.requests()} <= {"file", "data"}
+    assert browser.complaints == []
+    assert {request.partition(":")[0] for request in browser.requests} <= {"file", "data"}
 
 
 @pytest.mark.browser
@@ -217,14 +217,6 @@ def test_nothing_is_wider_than_the_page_at_200_percent(site, browser, name):
     browser.resize(640)  # what is left of 1280 pixels
     browser.open(site / f"{name}.html")
     assert browser.evaluate("document.documentElement.scrollWidth") <= 640
-
-
-@pytest.mark.browser
-def test_the_list_of_methods_fits_a_screen(site, browser):
-    browser.resize(1440, height=900)
-    browser.open(site / "which-method.html")
-    end = "[...document.querySelectorAll('article p')].at(-1).getBoundingClientRect().bottom"
-    assert browser.evaluate(end) <= 900
 
 
 @pytest.mark.browser
@@ -241,8 +233,7 @@ def test_pages_are_accessible(site, browser, name, scheme):
     browser.evaluate(f"{still}; document.body.setAttribute('data-md-color-scheme', '{scheme}')")
     browser.evaluate(f"{script}; 1")
     asked = "axe.run().then(r => r.violations.map(v => [v.impact, v.id, v.nodes.map(n => n.html.slice(0, 80)).join()]))"
-    answer = browser.send("Runtime.evaluate", expression=asked, awaitPromise=True, returnByValue=True)
-    assert [found for found in answer["result"]["value"] if found[0] in {"serious", "critical"}] == []
+    assert [found for found in browser.evaluate(asked) if found[0] in {"serious", "critical"}] == []
 
 
 # The readers themselves.
@@ -274,21 +265,6 @@ def test_formulas_become_mathml():
     assert drawn.startswith("<p><math")
     assert "<mfrac>" in drawn
     assert "&lt;" in drawn.replace("&#x0003C;", "&lt;")
-
-
-def test_names_in_tables_break_behind_points_only():
-    table = "<td><code>a.bc_de 0.5</code></td><pre><code>a.b</code></pre>"
-    broken_there = "<td><code>a.<wbr>bc_<wbr>de 0.5</code></td><pre><code>a.b</code></pre>"
-    assert site_module("hooks").breakable(table) == broken_there
-
-
-def test_the_list_of_names_links_to_docstrings_and_not_to_modules():
-    api = "# API\n\n## `pkg`\n\n- `sub`: A part.\n- `f`: Does.\n\n## `pkg.sub`\n\n- `g`: Does too.\n"
-    assert list(site_module("hooks").sections(api)) == ["pkg", "pkg.sub"]
-    text = site_module("hooks").linked(api)
-    assert "- `sub`: A part." in text
-    assert "- [`f`][pkg.f]: Does." in text
-    assert "- [`g`][pkg.sub.g]: Does too." in text
 
 
 def test_docstrings_become_markdown():

@@ -227,12 +227,6 @@ def steps_of(page: str) -> list[tuple[str, str]]:
     return steps
 
 
-def test_steps_of_a_page_are_in_its_order():
-    page = "```python\na = 1\n```\ntext\n```python\nprint(a)\n```\n```console\n$ trueup x\nsays\n$ trueup y\n```\n"
-    expected = [("python", "a = 1\n\nprint(a)\n"), ("console", "trueup x"), ("console", "trueup y")]
-    assert steps_of(page) == expected
-
-
 def follow(page: Path, python: Path, folder: Path) -> list[str]:
     """Do what a page says in a folder; what was done."""
     steps = []

@@ -21,7 +21,7 @@ from trueup.serve.guard import Access
 from trueup.storage import open_storage
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
-from chromium_pipe import Chromium, start_chromium
+from chromium import Chromium, start_chromium
 
 FOLDER = Path(__file__).parents[1] / "guide"
 N_ANSWERS, PAUSE = 30, 4.0  # of each of two experts; seconds
@@ -70,7 +70,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{folder}/demo.db"
         serve = [sys.executable, "-m", "trueup", "serve", "--demo", "--port", port, "--storage", url]
-        with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True) as server, start_chromium() as browser:
+        with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True) as server, start_chromium() as started:
+            browser = Chromium(started)
             try:
                 links = {}
                 for line in server.stdout or ():

@@ -6,14 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.metrics import f1_score
 
 import trueup as tu
 from trueup.active.influence import expected_change, expected_counts, influence, paper_change, positive_slopes
 from trueup.active.pool import Pool, State
 from trueup.active.strategies import get_strategy
 from trueup.exceptions import InvalidParameter
-from trueup.metrics import Metric, get_metric
+from trueup.metrics import get_metric
 
 N = 24
 COUNTS = ["accuracy", "error", "precision", "recall", "f1", "f2", "specificity", "balanced_accuracy", "mcc", "kappa"]
@@ -155,16 +154,6 @@ def test_influence_on_rankings_by_force(name, tied):
     assert found.effects == pytest.approx(slopes_by_force(value, state.probabilities), abs=1e-6)
 
 
-def test_influence_on_any_function_is_near_that_on_the_same_metric_of_counts():
-    mine = Metric("my_f1", lambda y, p: f1_score(y, p), needs="labels", bounds=(0.0, 1.0))
-    of_function = some_state(mine, seed=4, n=400)
-    of_counts = some_state("f1", seed=4, n=400)
-    found = influence(of_function.pool, of_function.probabilities)
-    expected = influence(of_counts.pool, of_counts.probabilities)
-    assert found.value == pytest.approx(expected.value, abs=0.005)
-    assert found.effects == pytest.approx(expected.effects, rel=0.02, abs=1e-6)
-
-
 @pytest.mark.parametrize("name", [*COUNTS, *SCORES, *TABLES, "calibration_error", "auc_ovo"])
 def test_effects_are_zero_on_average_and_on_vetted_items(name):
     state = some_state(name, seed=5)
@@ -174,28 +163,6 @@ def test_effects_are_zero_on_average_and_on_vetted_items(name):
     assert (p * found.effects).sum(axis=1) == pytest.approx(np.zeros(N), abs=1e-12)
     assert found.expected_change(p)[state.vetted] == pytest.approx(0, abs=1e-12)
     assert found.variance(p)[state.vetted] == pytest.approx(0, abs=1e-12)
-
-
-@pytest.mark.parametrize("name", ["f1", "average_precision", "precision@3"])
-def test_categories_are_lists_of_their_own(name):
-    categories = np.arange(N) % 3
-    state = some_state(name, seed=6, categories=categories)
-    found = influence(state.pool, state.probabilities)
-    values = []
-    for c in range(3):
-        at = np.flatnonzero(categories == c)
-        part = replace(
-            state.pool,
-            labels=state.pool.labels.select(items=state.pool.labels.items[at].tolist()),
-            aligned=replace(
-                state.pool.aligned, codes=state.pool.aligned.codes[:, at], scores=state.pool.aligned.scores[:, at]
-            ),
-            categories=None,
-        )
-        alone = influence(part, state.probabilities[at])
-        assert found.effects[at] == pytest.approx(alone.effects / 3, abs=1e-12)
-        values.append(alone.value)
-    assert found.value == pytest.approx(np.mean(values))
 
 
 # ---------------------------------------------------------------------------------------------------- strategies

@@ -55,28 +55,6 @@ def test_arena_votes(tmp_path):
     ]
 
 
-def test_items_of_battles_know_no_systems_and_no_places(tmp_path):
-    """Both orders of one prompt are one contest, and pairs of other systems on it are of the same item."""
-
-    def row(a, b, winner, **about):
-        return {"model_a": a, "model_b": b, "winner": winner, "judge": "j", **about}
-
-    for name in ("prompt", "question", "instruction", "question_id"):
-        rows = [row(*two, "model_a", **{name: "why?"}) for two in (("x", "y"), ("y", "x"), ("x", "z"))]
-        pairs = read(tmp_path, rows).pairs()
-        assert pairs.contests == [("why?", "x", "y"), ("why?", "x", "z")]
-        assert pairs.shown.tolist() == [0, 1, 0]
-        assert pairs.verdict.tolist() == [0, 1, 0]
-    long = [row(*two, "model_a", id=k, prompt="why " * 50) for k, two in enumerate((("x", "y"), ("y", "x")))]
-    assert read(tmp_path, long).pairs().n_contests == 1
-    talk = {k: [{"role": "user", "content": "why?"}, {"role": "assistant", "content": k}] for k in "xy"}
-    rows = [row(*two, "model_a", conversation_a=talk[two[0]], conversation_b=talk[two[1]]) for two in ("xy", "yx")]
-    assert read(tmp_path, rows).pairs().n_contests == 1
-    export = read(tmp_path, [row("x", "y", "model_a"), row("x", "y", "model_a"), row("y", "x", "model_b")])
-    assert export.pairs().n_contests == 3
-    assert any("each row is a contest of its own" in note for note in export.pairs().notes)
-
-
 def test_judge_bench_is_turned_back_here(tmp_path):
     def row(pair, label, *decisions):
         judgments = [None if one is None else {"judgment": {}, "decision": one} for one in decisions]

@@ -1,10 +1,8 @@
-import json
-
 import pytest
 from tool_files import label_studio_tasks, write_json
 
 import trueup as tu
-from trueup.adapters import ADAPTERS, Adapter, export_format
+from trueup.adapters import export_format
 from trueup.exceptions import InvalidFile, InvalidParameter
 
 VOTES = "item,labeler,label\n1,ann,a\n1,bob,b\n2,ann,b\n"
@@ -62,56 +60,6 @@ def test_unknown_files_are_described(tmp_path):
         tu.read_labels(path, file_format="label-studi")
     with pytest.raises(tu.exceptions.MissingFile):
         tu.read_export(tmp_path / "nothing.json")
-
-
-def note_reader(content, collector):
-    for row in collector.objects(content.records(), "rows"):
-        collector.vote("mine", row["thing"], collector.person(row["who"]), row["says"])
-
-
-MINE = Adapter(
-    title="Mine",
-    sniff=lambda head: [name for name in ("thing", "who") if name in head.keys],
-    read=note_reader,
-    becomes="votes: rows",
-    basis="real files",
-)
-
-
-def test_other_packages_add_tools(tmp_path):
-    path = write_json(
-        tmp_path / "x.json", [{"thing": 1, "who": "w1", "says": "a"}, {"thing": 2, "who": "w1", "says": "b"}]
-    )
-    with ADAPTERS.preserved():
-        ADAPTERS.register("mine", MINE)
-        assert tu.read_labels(path).n_votes == 2
-        ADAPTERS.register("mine-too", MINE)
-        with pytest.raises(InvalidFile):
-            tu.read_export(path)
-        with pytest.raises(InvalidParameter):
-            ADAPTERS.register("wrong", "no adapter")
-    with pytest.raises(InvalidFile, match="not known"):
-        tu.read_export(path)
-
-
-def test_a_table_can_be_written(tmp_path):
-    path = write_json(tmp_path / "export.json", label_studio_tasks())
-    labels = tu.read_labels(path)
-    posterior = tu.noise.fit(labels, "majority").posterior(labels)
-    for name in ("csv", "jsonl"):
-        out = tmp_path / f"out.{name}"
-        tu.adapters.write_tasks(labels, out, file_format=name, posterior=posterior)
-        assert tu.read_gold(out) == {
-            item: labels.classes[k] for item, k in zip(labels.items.tolist(), posterior.argmax(axis=1), strict=True)
-        }
-    rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert rows[0]["text"] == "text 1"
-    tu.adapters.write_tasks(labels, tmp_path / "t.csv", file_format="csv", with_text=False)
-    assert (tmp_path / "t.csv").read_text(encoding="utf-8").splitlines()[:2] == ["item,label,confidence", "1,,"]
-    with pytest.raises(InvalidParameter):
-        tu.adapters.write_tasks(labels, out, file_format="csv", posterior=[[1.0]])
-    with pytest.raises(InvalidParameter, match="file_format"):
-        tu.adapters.write_tasks(labels, out, file_format="promptfoo")
 
 
 def test_a_workbook_needs_a_reader_of_workbooks(tmp_path, monkeypatch):

@@ -102,26 +102,3 @@ def test_mistakes_are_one_sentence(run_main, export, tmp_path, votes_csv):
     assert_one_sentence(run_main("convert", export, tmp_path / "x.json", "--to", "promptfoo"))
     (tmp_path / "folder").mkdir()
     assert_one_sentence(run_main("check", tmp_path / "folder"))
-
-
-def test_vetting_in_a_tool_and_back(run_main, export, tmp_path):
-    session, tasks, answers = tmp_path / "s.json", tmp_path / "tasks.json", tmp_path / "answers.json"
-    begin = ("vet", "ask", session, export, export, "-n", 3, "--noise", "majority")
-    assert_one_sentence(run_main(*begin, "--to", "label-studio"))
-    assert_one_sentence(run_main(*begin, "--to", "promptfoo", "--out", tasks))
-    ran = run_main(*begin, "--to", "label-studio", "--out", tasks, "--with-text")
-    assert ran.code == 0, ran.err
-    assert "label-studio and export" in ran.err
-    asked = json.loads(tasks.read_text(encoding="utf-8"))
-    assert all(one["data"]["text"].startswith("text") and "predictions" not in one for one in asked)
-    result = {"from_name": "mood", "to_name": "text", "type": "choices", "value": {"choices": ["good"]}}
-    done = [
-        {**one, "id": 900 + k, "annotations": [{"completed_by": 1, "result": [result]}]} for k, one in enumerate(asked)
-    ]
-    answers.write_text(json.dumps(done), encoding="utf-8")
-    ran = run_main("vet", "tell", session, "--from", answers)
-    assert ran.code == 0, ran.err
-    assert "Answers taken: 3, of which new: 3." in ran.out
-    unanswered = run_main("vet", "tell", session, "--from", tasks)
-    assert unanswered.code == 2
-    assert "is not known, got records with the keys 'data'" in unanswered.err

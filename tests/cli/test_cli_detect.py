@@ -85,38 +85,6 @@ def test_compare(run_main, files):
     assert "## Objects" in (files / "report.md").read_text()
 
 
-def test_tiles_that_were_searched_in_the_app_come_back(run_main, files):
-    pytest.importorskip("sqlalchemy", reason="needs trueup[storage]")
-    ran = run_main(
-        *("detect", "vet", files / "sys1.json", *annotators(files), "-n", "5", "--tiles", "10", "--hidden", "3"),
-        *("--for-app", files / "app"),
-    )
-    assert ran.code == 0, ran.err
-    assert f"trueup serve {files / 'app' / 'tiles.json'}" in ran.out
-    url = f"sqlite:///{files}/tiles.db"
-    tiles = detection.TilesToSearch.read(files / "app" / "tiles.json")
-    search = detection.TileSearch(tiles, storage=url, name="tiles")
-    search.tell({number: 0 if number in tiles.hidden else 1 for number in search.ask(13)}, who="ann")
-    asked = ("detect", "evaluate", files / "sys1.json", *annotators(files), "-m", "recall", *QUICK)
-    ran = run_main(*asked, "--searched", url)
-    assert ran.code == 0, ran.err
-    assert "10 objects that nobody drew were seen in 10 of 48 tiles" in ran.out
-    assert "0 of 3 objects whose outline was hidden were noticed" in ran.out
-    assert "did not notice 3 of 3 objects" in ran.err
-    assert "of the pool" not in ran.err
-    parsed = json.loads(run_main(*asked, "--searched", url, "--searched-name", "tiles", "--json").out)
-    assert (parsed["missed"]["searched"], parsed["hidden"]) == (10, {"shown": 3, "noticed": 0})
-    for wrong, sentence in [
-        (("--searched", url, "--searched-name", "other"), "--searched-name"),
-        (("--searched-name", "tiles"), "no --searched"),
-        (("--searched", f"sqlite:///{files}/none.db"), "none.db"),
-        (("--searched", url, "--iou", "0.4"), "another pool"),
-    ]:
-        ran = run_main(*asked, *wrong)
-        assert_one_sentence(ran)
-        assert sentence in ran.err
-
-
 def test_cards_go_out_and_answers_come_back(run_main, files):
     out = files / "cards.html"
     ran = run_main(

@@ -59,20 +59,6 @@ def test_strata_of_votes_predictions_and_columns(run_main, votes_csv, prediction
         assert (found["seed"], found["n_items"]) == (0, 60)
 
 
-def test_known_items_are_filled_in_under_the_names_of_the_files(run_main, votes_csv, truth_csv, tmp_path):
-    rows = rows_of(votes_csv)
-    votes = write_csv(tmp_path / "v.csv", ("q", "labeler", "label"), [tuple(row.values()) for row in rows])
-    gold = write_csv(tmp_path / "g.csv", ("q", "truth"), [tuple(row.values()) for row in rows_of(truth_csv)[:30]])
-    names = ("--item", "q", "--gold-column", "truth")
-    out = tmp_path / "draw.csv"
-    ran = run_main("plan", "draw", votes, "--n", "60", "--gold", gold, *names, "--out", out)
-    assert "of which 30 are known already" in ran.err
-    assert sum(row["truth"] != "" for row in rows_of(out)) == 30
-    assert run_main("check", votes, "--gold", out, *names).code == 2
-    assert run_main("plan", "draw", votes, "--n", "60", "--out", out, "--item", "q").code == 2  # it is there
-    assert run_main("plan", "draw", votes, "--n", "60", "--out", out, "--item", "q", "--force").code == 0
-
-
 def test_names_like_formulas_come_back(run_main, tmp_path):
     votes = write_csv(tmp_path / "v.csv", ("item", "labeler", "label"), [("=1+1", "w", "-a"), ("@b", "w", "c")])
     gold = write_csv(tmp_path / "g.csv", ("item", "label"), [("=1+1", "-a"), ("@b", "c")])

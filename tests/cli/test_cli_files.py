@@ -2,7 +2,6 @@
 
 import io
 import json
-import shlex
 
 import pytest
 from cli_helpers import QUICK, assert_one_sentence, crowd, write_csv
@@ -67,19 +66,6 @@ def test_the_report_is_there_when_the_reader_of_the_pipe_has_gone(
     ran = run_main(command, votes_csv, systems_csv, "-m", "accuracy", "--json", "--report", report, *QUICK)
     assert ran.code == 141, ran.err
     assert "accuracy" in report.read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("command", ["evaluate", "compare"])
-def test_the_report_holds_the_command_and_what_was_asked_for(run_main, votes_csv, systems_csv, tmp_path, command):
-    report = tmp_path / "a report.json"
-    args = [command, votes_csv, systems_csv, "--positive", "no", "--level", "0.9", "--report", report, *QUICK]
-    assert run_main(*args).code == 0
-    parsed = json.loads(report.read_text(encoding="utf-8"))["reproduction"]
-    settings = parsed["settings"]
-    assert shlex.split(parsed["command"]) == ["trueup", *map(str, args)]
-    given = {name: settings[name] for name in ("positive", "level", "draws", "warmup", "noise")}
-    assert given == {"positive": "no", "level": 0.9, "draws": 100, "warmup": 50, "noise": "dawid-skene"}
-    assert "threshold" not in settings
 
 
 def test_no_result_replaces_a_file_of_the_same_call(run_main, tmp_path, votes_csv, predictions_csv):

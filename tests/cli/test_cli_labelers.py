@@ -66,20 +66,3 @@ def test_labelers_who_err_together_are_told_and_can_fail_the_run(tmp_path, votes
     assert "leave --noise out for the plain answer, which does not, and check some items" in ran.out
     assert "What to do" in ran.out
     assert run_main("labelers", votes_csv, "--fail-if-dependent", *QUICK).code == 0
-
-
-def test_order_number_of_rows_and_a_plot(tmp_path, votes_csv, run_main):
-    text = votes_csv.read_text().splitlines()
-    kept = [line for k, line in enumerate(text) if k % 2 or ",w2," in line or k == 0]
-    path = tmp_path / "uneven.csv"
-    path.write_text("\n".join(kept))
-    found = json.loads(run_main("labelers", path, "--json", "--sort", "votes", "--top", "2", *QUICK).out)
-    assert len(found["labelers"]) == 2
-    assert found["n_labelers"] == 5
-    assert found["labelers"][0]["labeler"] == "w2"
-    shown = run_main("labelers", path, "--sort", "name", "--top", "2", "--plot", tmp_path / "who.png", *QUICK).out
-    assert (tmp_path / "who.png").read_bytes().startswith(b"\x89PNG")
-    assert not list(tmp_path.glob(".*"))
-    assert "… and 3 more." in shown
-    assert "w0" in shown
-    assert "w2" not in shown

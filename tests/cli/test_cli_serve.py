@@ -215,24 +215,3 @@ def test_what_makes_no_sense_is_one_sentence(files, arguments, words, monkeypatc
     assert (left.value.code, error.startswith("error: ")) == (2, True)
     assert words in error
     assert not (files / "votes.vetting.db").exists()
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="there is no Ctrl-C to send to another process")
-def test_tiles_are_served_and_searched(tmp_path):
-    from trueup import detection
-
-    data = detection.simulate_boxes(n_images=6, n_annotators=3, random_state=0)
-    pool = detection.match(data.found, data.objects)
-    deck = detection.make_deck(pool, n_candidates=5, n_tiles=4, n_hidden=1)
-    detection.save_for_app(deck, tmp_path / "app")
-    with serving(tmp_path, "app/tiles.json", "--port", "0", "--expert", "ann") as (process, links):
-        ann = browser(links["ann"])
-        placed = first_card(ann)
-        assert "How many objects without an outline" in placed["html"]
-        assert b"<svg" in ann(f"image?card={placed['card']}").read()
-        for k in range(5):
-            ann("reply", {"card": first_card(ann)["card"], "choice": "2", "key": f"{k}"}).read()
-        process.send_signal(signal.SIGINT)
-        process.wait(HANGS_AFTER)
-    vetted = detection.read_searched(f"sqlite:///{tmp_path}/tiles.vetting.db", pool)
-    assert (vetted.missed.n_seen, vetted.missed.n_searched, vetted.n_noticed) == (8, 4, 1)

@@ -9,8 +9,6 @@ import trueup as tu
 from trueup.adapters import read_gold, read_labels, read_predictions
 from trueup.cli.simulate import SIMULATORS
 
-FILES = ("votes.csv", "predictions.csv", "truth.csv", "simulation.json")
-
 
 def test_files_through_the_installed_program(tmp_path, run_trueup):
     ran = run_trueup("simulate", "dependent", "--out", "made/here", "--set", "n_items=50", "--seed", "4")
@@ -44,20 +42,6 @@ def test_every_simulator_writes_what_trueup_reads(name, tmp_path, run_main):
     assert predictions.align(labels).n_systems == predictions.n_systems
     if name == "urkullu":
         assert "got no vote" in ran.err  # so that the files fit each other
-
-
-def test_values_of_all_kinds(tmp_path, run_main):
-    settings = ("n_items=20", "strength=inf", "subtype_accuracy=(0.9, 0.5)", "families=[[0, 1]]", "votes_per_item=none")
-    ran = run_main(
-        "simulate", "dependent", "-o", tmp_path / "a", "--json", *(x for s in settings for x in ("--set", s))
-    )
-    assert ran.code == 0, ran.err
-    assert set(json.loads(ran.out)["files"]) == set(FILES)
-    data = tu.simulate.dependent(
-        n_items=20, strength=float("inf"), subtype_accuracy=(0.9, 0.5), families=[[0, 1]], random_state=0
-    )
-    labels = read_labels(tmp_path / "a" / "votes.csv")
-    assert (labels.votes != data.labels.votes).nnz == 0
 
 
 def test_nothing_is_replaced_without_force(tmp_path, run_main):

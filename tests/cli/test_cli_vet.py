@@ -134,23 +134,6 @@ def test_the_session_is_that_of_the_library(session, votes_csv, predictions_csv,
     assert sorted(found["waiting"]) == sorted(test.waiting)
 
 
-def test_categories_gold_scores_and_options(session, tmp_path, votes_csv, predictions_csv, truth_csv, run_main):
-    categories = [(f"i{i}", "night" if i % 2 else "day") for i in range(60)]
-    write_csv(tmp_path / "kinds.csv", ("item", "category"), categories)
-    ran = run_main(
-        *("vet", "start", session, votes_csv, predictions_csv, "--categories", tmp_path / "kinds.csv"),
-        *("--gold", truth_csv, "--strategy", "propensity", "--option", "floor=0.7", "--metric", "auc"),
-        *("--positive", "yes"),
-    )
-    assert ran.code == 0, ran.err
-    items = [row["item"] for row in json.loads(run_main("vet", "ask", session, "-n", "40", "--json").out)["items"]]
-    assert len(items) == 40  # all but the 20 that are known
-    assert not set(items) & {f"i{i}" for i in range(20)}
-    stored = json.loads(session.read_text())["test"]
-    assert stored["options"] == {"floor": 0.7}
-    assert set(stored["settings"]["categories"]) == {"day", "night"}
-
-
 # ---------------------------------------------------------------------- answers
 
 

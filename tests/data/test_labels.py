@@ -109,18 +109,6 @@ class TestMatrix:
         matrix = np.ma.masked_array([[0, 1], [1, 9]], mask=[[0, 0], [0, 1]])
         assert Labels.from_matrix(matrix).classes.tolist() == [0, 1]
 
-    def test_frames_are_matrices_too(self):
-        for wide in (pd.DataFrame({"ann": [0, 1], "bob": [1, -1]}), pl.DataFrame({"ann": [0, 1], "bob": [1, -1]})):
-            labels = Labels.from_matrix(wide)
-            assert labels.labelers.tolist() == ["ann", "bob"]
-            assert labels.items.tolist() == [0, 1]
-            assert labels.votes.toarray().tolist() == [[1, 0, 0, 1], [0, 1, 0, 0]]
-            assert Labels.from_matrix(wide, labelers=["x", "y"]).labelers.tolist() == ["x", "y"]
-        indexed = pd.DataFrame({"ann": [0, 1], "bob": [1, 1]}, index=["q2", "q1"])
-        assert Labels.from_matrix(indexed).items.tolist() == ["q2", "q1"]
-        counts = Labels.from_counts(indexed)
-        assert (counts.items.tolist(), counts.classes.tolist()) == (["q2", "q1"], ["ann", "bob"])
-
     def test_a_class_is_never_dropped_for_what_marks_no_vote(self):
         with pytest.raises(InvalidLabels):
             Labels.from_matrix([[-1, 0], [1, 0]], classes=[-1, 0, 1])
@@ -197,17 +185,6 @@ class TestAbstentions:
         assert labels.abstentions.tolist() == [1, 1]
         assert labels.answer_counts[:, 2].tolist() == [1, 0, 1]
 
-    def test_a_subset_counts_only_its_own(self):
-        with pytest.warns(DataWarning):
-            labels = Labels.from_frame(
-                {**ABSTAINING, "label": ["x", "?", "y", "NA", "?"]}, abstain="?", missing="NA", classes=["x", "y"]
-            )
-        assert (labels.n_missing, labels.abstentions.tolist()) == (1, [1, 1])
-        some = labels.select(items=[1, 2])
-        assert (some.n_missing, some.abstentions.tolist()) == (1, [0, 1])
-        assert labels.select(labelers=[1]).n_missing == 0
-        assert labels.without_labeler(1).abstentions.tolist() == [1]
-
     def test_false_is_not_the_number_zero(self):
         table = {"item": [1, 2], "labeler": [1, 1], "label": [True, False]}
         assert Labels.from_frame(table, missing=0).n_votes == 2
@@ -261,14 +238,6 @@ class TestGold:
         assert more.notes()[-1].startswith("Nobody voted for ['bird'], which gold names; every vote on those items")
         assert more.summary()["classes_without_votes"] == ["bird"]
         assert not any("Nobody" in note for note in labels.with_gold({"a": "dog"}).notes())
-
-    def test_classes_that_were_named_are_all_there_are(self):
-        named = Labels.from_frame(TABLE, classes=["dog", "cat"])
-        for labels in (named, named.select(items=["a", "b"]), named.merge(named, duplicates="first")):
-            with pytest.raises(InvalidLabels):
-                labels.with_gold({"a": "bird"})
-        with pytest.raises(InvalidLabels):
-            named.with_gold({"a": "dogg"})
 
 
 SCALE = ["low", "mid", "high", "top"]
@@ -332,13 +301,6 @@ class TestMerge:
         assert both.abstentions.tolist() == [1, 1, 1, 1]
         assert both.n_votes == 10
         assert both.select(items=[1]).abstentions.tolist() == [0, 1, 0, 1]
-
-    def test_policies_must_agree(self):
-        one = Labels.from_frame(ABSTAINING, abstain="?", abstain_policy="answer")
-        with pytest.warns(DataWarning):
-            two = Labels.from_frame(ABSTAINING, abstain="?")
-        with pytest.raises(InvalidLabels):
-            one.merge(two)
 
 
 class TestOut:

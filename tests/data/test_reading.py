@@ -11,8 +11,6 @@ import polars as pl
 import pytest
 
 import trueup as tu
-from trueup._base import optional as _optional
-from trueup.data import files as _files
 from trueup.data import reading as tio
 from trueup.data.labels import Labels
 from trueup.exceptions import (
@@ -21,7 +19,6 @@ from trueup.exceptions import (
     InvalidLabels,
     InvalidParameter,
     InvalidPredictions,
-    MissingExtra,
     MissingFile,
 )
 
@@ -42,16 +39,6 @@ def votes(labels: Labels) -> list[tuple[object, ...]]:
 def write(path, text: str):
     path.write_text(text, encoding="utf-8")
     return path
-
-
-def test_without_a_parquet_library(labels, tmp_path, monkeypatch):
-    tio.write_labels(labels, tmp_path / "v.parquet")
-    monkeypatch.setattr(_files, "is_installed", lambda name: False)
-    with pytest.raises(MissingExtra):
-        tu.read_labels(tmp_path / "v.parquet")
-    with pytest.raises(MissingExtra):
-        tio.write_labels(labels, tmp_path / "w.parquet")
-    assert _optional.is_installed("polars")
 
 
 @pytest.mark.parametrize(

@@ -48,4 +48,4 @@ def test_a_vetter_answers_with_keys_and_marks(browser, tmp_path):
     assert browser.evaluate("cards[now].querySelector('.told').textContent") == "You said 4."
     press(browser, "Enter")
     assert browser.evaluate("answers['3']") == 4  # looking again changes nothing
-    assert browser.complaints() == []
+    assert browser.complaints == []

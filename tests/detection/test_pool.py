@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from trueup.detection import Images, boxes_from_arrays, match, simulate_boxes
-from trueup.exceptions import DataWarning, TrueupError
+from trueup.exceptions import TrueupError
 
 SEEN = np.ones((3, 1), dtype=bool)
 
@@ -75,25 +75,6 @@ def test_the_surest_detection_is_the_first_and_others_are_duplicates():
     assert of.overlap.tolist() == pytest.approx([0.9, 1.0, 1.0])
     assert pool.scores("system").tolist() == [0.9, 0.7]
     assert pool.predictions(0.8)["system"] == {"a/1": "object", "a/2": "nothing"}
-
-
-def test_predictions_say_where_they_leave_detections_out():
-    objects = drawn([[0, 0, 10, 10], [40, 40, 10, 10]], ["ann", "ann"], category=["cat", "dog"])
-
-    def pool_of(last, category):
-        boxes, names = [[0, 0, 10, 10], [40, 40, 10, 10], last], ["cat", "dog", category]
-        found = drawn(boxes, ["s"] * 3, category=names, scores=[0.9, 0.8, 0.7])
-        return match(found, objects, same_class=False)
-
-    for last, category in (([0, 1, 10, 10], "cat"), ([0, 0, 10, 10], "dog")):
-        pool = pool_of(last, category)
-        with pytest.warns(DataWarning, match="1 of 3 detections of 's' are duplicates or of another class"):
-            assert pool.predictions()["s"] == {"a/1": "object", "a/2": "object"}
-        assert pool.predictions(0.75)["s"] == {"a/1": "object", "a/2": "object"}  # the duplicate is not reported
-    pool_of([80, 80, 10, 10], "cat").predictions()
-    other_class = drawn([[0, 0, 10, 10]], ["s"], category=["dog"], scores=[0.9])
-    with pytest.warns(DataWarning, match="1 of 1 detections"):
-        match(other_class, objects, same_class=False).predictions()
 
 
 @pytest.mark.parametrize(("first", "second"), [("cat", "dog"), ("zebra", "dog")])

@@ -11,7 +11,7 @@ from scipy import stats
 
 import trueup as tu
 from trueup.estimators import ScoreEstimate, consolidate, unbiased
-from trueup.exceptions import InvalidLabels, InvalidParameter
+from trueup.exceptions import InvalidLabels
 from trueup.metrics import confusion_counts, get_metric
 from trueup.posteriors import wilson
 
@@ -235,31 +235,6 @@ def test_intervals_near_a_bound_cover_exactly(true):
     held = [low - 1e-6 <= true <= high + 1e-6 for low, high in (fixed(true + sd * u, sd).interval(0.95) for u in t)]
     weights = stats.norm.pdf(t)
     assert np.average(held, weights=weights) == pytest.approx(0.95, abs=0.008)
-
-
-def test_evaluate_takes_the_method_and_names_its_target():
-    sim = tu.simulate.dawid_skene(n_items=300, n_labelers=6, votes_per_item=3, random_state=1)
-    ev = tu.evaluate(
-        sim.predictions,
-        sim.labels,
-        noise="dawid-skene",
-        metrics=["accuracy", "f1"],
-        method="unbiased",
-        target="population",
-    )
-    low, high = ev["f1"].interval(0.95)
-    assert 0 < low < ev["f1"].mean < high < 1
-    assert ev.target == "population"
-    assert any("taken as known" in sentence for sentence in ev.warnings)
-    assert tu.evaluate(sim.predictions, sim.labels, noise="dawid-skene", method="unbiased").target == "population"
-    np.testing.assert_allclose(ev.confusion.mean.sum(), 1.0)
-    assert ev.confusion.cell(0, 1).interval(0.95)[0] >= 0
-    joint = ev.joint("precision", "recall")
-    assert joint.means[0] == pytest.approx(ev["precision"].mean, abs=0.02)
-    with pytest.raises(InvalidParameter, match="population"):
-        _ = tu.evaluate(
-            sim.predictions, sim.labels, noise="dawid-skene", method="unbiased", metrics=[lambda y, p: 0.5]
-        )["function"]
 
 
 @pytest.mark.filterwarnings("ignore::trueup.exceptions.DataWarning")

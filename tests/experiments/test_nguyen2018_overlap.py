@@ -9,17 +9,14 @@ import pytest
 
 from experiments.nguyen2018.learned_overlap import (
     FEATURES,
-    LEAST_OVERLAP,
     design_matrix,
     fit_overlap,
     pair_features,
-    with_box_masks,
 )
 from experiments.nguyen2018.segmentation import by_class, outcomes_by_draw
 from trueup.detection import Images, Shapes, boxes_from_arrays, coco_scores
 from trueup.detection.coco_matching import THRESHOLDS, overlaps_of, pair_up
-from trueup.detection.shapes import bitmap, boxes_of_masks, mask_areas, mask_of_bitmap, mask_of_box
-from trueup.exceptions import InvalidParameter, InvalidShapes
+from trueup.detection.shapes import boxes_of_masks, mask_areas, mask_of_bitmap, mask_of_box
 
 SIDE = 100
 
@@ -90,55 +87,6 @@ def test_the_mask_in_the_box_is_what_the_naive_estimate_compares(problem):
     assert len(own) == len(other)
 
 
-def test_pairs_that_are_left_aside_do_not_overlap_by_half(problem):
-    *_, features, true = problem
-    assert true[~features.can_overlap].max() < 0.5
-    assert features.boxes[features.can_overlap].min() >= LEAST_OVERLAP
-
-
-def test_a_mask_that_is_the_right_one_elsewhere_overlaps_as_it_says(scene):
-    _, objects = scene
-    moved = []  # each object again, three pixels to the right and two down
-    for mask in objects.masks:
-        moved.append(mask_of_bitmap(np.roll(bitmap(mask), (2, 3), axis=(0, 1))))
-    copies = replace(
-        objects,
-        masks=tuple(moved),
-        boxes=boxes_of_masks(moved),
-        scores=np.linspace(0.1, 0.9, len(moved)),
-        sources=("x",),
-    )
-    pairs = pair_up(copies, objects)
-    features = pair_features(pairs, copies, objects, features=["stretched"])
-    own, other = pairs.members
-    inside = (objects.boxes[:, :2] + objects.boxes[:, 2:] < SIDE - 3).all(axis=1)  # else it would wrap around
-    same = (own == other) & inside[own]
-    said = 1 / (1 + np.exp(-features.values[same, 0]))
-    true = overlaps_of(pairs, copies, objects)[same]
-    np.testing.assert_allclose(said, true, atol=0.03)
-
-
-def test_crowd_regions_keep_their_masks(scene):
-    objects = replace(scene[1], is_crowd=np.arange(len(scene[1])) == 3)
-    boxed = with_box_masks(objects)
-    assert boxed.masks[3] == objects.masks[3]
-    assert mask_areas(boxed.masks)[4] > mask_areas(objects.masks)[4]
-
-
-def test_what_is_lacking_is_one_sentence(scene):
-    detections, objects = scene
-    pairs = pair_up(detections, objects)
-    with pytest.raises(InvalidShapes, match="detections need masks"):
-        pair_features(pairs, detections.boxes_only(), objects)
-    with pytest.raises(InvalidParameter, match="features must be some of boxes"):
-        pair_features(pairs, detections, objects, features=["colour"])
-    nowhere = replace(objects, images=Images(objects.images.ids, np.full((12, 2), np.nan)))
-    with pytest.raises(InvalidShapes, match="known width and height"):
-        with_box_masks(nowhere)
-    with pytest.raises(InvalidParameter, match="vet an object first"):
-        fit_overlap(np.zeros((0, 2)), np.zeros(0))
-
-
 # ---------------------------------------------------------------------- the model
 
 
@@ -157,41 +105,6 @@ def test_known_chances_are_recovered():
     np.testing.assert_allclose(model.chances(design), chances, atol=0.1)
     assert np.abs(model.chances(design) - chances).mean() < 0.01
     assert model.weights == pytest.approx([1.5, -0.5], abs=0.1)
-
-
-@pytest.mark.parametrize("n", [1, 3, 60])
-def test_chances_fall_with_the_threshold_however_few_teach_them(n):
-    design, overlaps, _ = drawn_problem(n, 2)
-    chances = fit_overlap(design, overlaps).chances(design * 10)
-    assert (np.diff(chances, axis=1) <= 0).all()
-    assert chances.min() >= 0
-    assert chances.max() <= 1
-
-
-def test_an_overlap_at_a_threshold_reaches_it():
-    design = np.zeros((50, 1))
-    chances = fit_overlap(design, np.full(50, 0.75)).chances(design[:1])[0]
-    assert chances[THRESHOLDS < 0.76].min() > 0.6
-    assert chances[THRESHOLDS > 0.76].max() < 0.4
-
-
-def test_draws_have_the_chances_and_are_repeatable():
-    design, overlaps, _ = drawn_problem(300, 3)
-    model = fit_overlap(design, overlaps)
-    draws = model.draw(design, n_draws=40, random_state=0)
-    assert draws.shape == (40, 300)
-    for k, threshold in enumerate(THRESHOLDS):
-        share = (draws >= threshold).mean(axis=0)
-        np.testing.assert_allclose(share, model.chances(design)[:, k], atol=1 / 40 + 1e-9)
-    np.testing.assert_array_equal(draws, model.draw(design, n_draws=40, random_state=0))
-
-
-def test_constant_columns_are_no_trouble():
-    values = np.column_stack([np.ones(20), np.arange(20.0)])
-    design = design_matrix(values, np.ones(20, dtype=bool))
-    assert np.isfinite(design).all()
-    assert design.shape == (20, 5)
-    assert not design_matrix(values, np.zeros(20, dtype=bool)).any()
 
 
 # ---------------------------------------------------------------------- precision

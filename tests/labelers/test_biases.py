@@ -1,7 +1,5 @@
 """Whether judges favour long answers, the first one, or their own family: effects that simulations know."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -85,15 +83,6 @@ def test_a_judge_favours_what_is_shown_first(gold):
     alone = tu.labelers.bias(contests(1, 600, judges=("gpt",), gold=gold), on="position")
     low, high = alone["gpt"]["position"].interval(0.95)
     assert 0 < low < 0.2 < high
-
-
-def test_as_data():
-    found = tu.labelers.bias(judged(6), on=["length", "own_family"])
-    assert (
-        json.loads(json.dumps(found.to_dict()))["labelers"][0]["effects"]["length"]["mean"] == found[0]["length"].mean
-    )
-    assert found.to_frame()["column"].tolist() == ["length", "own_family"] * 6
-    assert "own_family" in repr(found)
 
 
 class TestWhatWasChecked:

@@ -149,20 +149,6 @@ class TestCounts:
         expected = sk.confusion_matrix(y, p, labels=range(4), sample_weight=w)
         np.testing.assert_allclose(confusion_counts(y, p, 4, weights=w), expected)
 
-    @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int64])
-    def test_draws_in_blocks(self, dtype, monkeypatch):
-        from trueup.metrics import counts as module
-
-        rng = np.random.default_rng(1)
-        truth = rng.integers(0, 20, (37, 90)).astype(dtype)
-        p = rng.integers(0, 20, 90).astype(dtype)
-        expected = np.stack([sk.confusion_matrix(t, p, labels=range(20)) for t in truth])
-        for block in (1, 1000, 1 << 21):
-            monkeypatch.setattr(module, "_BLOCK", block)
-            np.testing.assert_array_equal(confusion_counts(truth, p, 20), expected)
-            np.testing.assert_array_equal(confusion_counts(p, truth, 20), expected.transpose(0, 2, 1))
-            np.testing.assert_array_equal(confusion_counts(truth, truth, 20).sum(axis=(1, 2)), np.full(37, 90))
-
     def test_bad_input(self):
         with pytest.raises(InvalidParameter, match=r"truth_codes must lie between 0 and 1, got \[-1\]"):
             confusion_counts([0, -1], [0, 1], 2)

@@ -284,40 +284,6 @@ def test_names_on_the_page_are_escaped(rng):
 # ------------------------------------------------------------------ items without votes
 
 
-def half_voted(rng, *, n_gold=40, vetted=None):
-    """Items of which every other one has votes, on which the system is never right on the rest."""
-    truth = rng.integers(2, size=200)
-    votes = np.where(rng.random((200, 3)) < 0.1, 1 - truth[:, None], truth[:, None])
-    votes[::2] = -1
-    labels = tu.Labels.from_matrix(votes, missing=-1, classes=[0, 1])
-    drawn = rng.choice(200, n_gold, replace=False) if vetted is None else vetted
-    said = np.where(np.arange(200) % 2, truth, 1 - truth)
-    return labels.with_gold({int(k): int(truth[k]) for k in drawn}, drawn="random"), said
-
-
-@pytest.mark.filterwarnings("ignore::trueup.exceptions.DataWarning")
-def test_vetted_items_without_votes_count_for_the_system(rng):
-    labels, said = half_voted(rng)
-    watch = tu.Monitor()
-    watch.add(labels, said, when=day(0))
-    (batch,) = watch._batches
-    assert batch.n_gold == 40
-    assert batch.n_items == 100 + int((~batch.has_votes).sum())
-    counted = {stream.subject: cells for stream, cells in watch._counted[0].items()}
-    right, n = counted["system on gold"]
-    assert (right, n) == (int((batch.gold >= 0)[batch.has_votes].sum()), 40)
-    assert counted["agreement"][1] <= 100
-    assert counted["system says"][1] == 100
-    assert counted["judge on gold"][1] == right
-    strata = next(one for stream, one in watch._strata[0].items() if stream.subject == "system on gold")
-    assert strata.n_agree + strata.n_other == 100
-    told = batch.labels()
-    assert told.items.tolist() == list(range(batch.n_items))
-    assert (told.votes_per_item > 0).tolist() == batch.has_votes.tolist()
-    assert told.gold_codes.tolist() == batch.gold.tolist()
-    assert tu.monitor.batch.Batch.from_json(day(0), batch.to_json()).to_json() == batch.to_json()
-
-
 def test_a_monitor_of_version_0_2_opens_and_its_estimates_are_replaced(rng):
     """It estimated each batch by itself, and its log has a row for each."""
     stored = json.loads(filled(tu.Monitor(baseline=10), rng, 2, n_items=40, names=NAMES).to_json())

@@ -167,6 +167,18 @@ def test_votes_of_an_anonymous_crowd_are_of_different_people():
     assert dependent == [False, True]
 
 
+def test_many_classes_are_checked_in_reasonable_time():
+    data = simulate.dawid_skene(
+        n_items=500, n_labelers=6, n_classes=30, prior=np.full(30, 1 / 30), accuracy=(0.6, 0.9), random_state=0
+    )
+    check = noise.check_independence(data.labels, noise.OneCoin().fit(data.labels), n_replicates=40)
+    assert check.p_value > 0.02
+    shared = data.labels.vote_table()[2].reshape(500, 6)
+    shared[::4, 1:] = shared[::4, :1]
+    labels = Labels.from_matrix(shared)
+    assert noise.check_independence(labels, noise.OneCoin().fit(labels), n_replicates=40).dependent
+
+
 # ---------------------------------------------------------------------- effective labelers
 
 

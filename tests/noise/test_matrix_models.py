@@ -81,25 +81,6 @@ def test_loss_never_rises(seed, engine, monkeypatch):
             assert np.diff(model.fit(labels).loss_history_).max() <= 1e-10
 
 
-def test_pooling_pulls_a_labeler_with_one_vote():
-    data = simulate.dawid_skene(n_items=300, n_labelers=5, accuracy=0.8, random_state=3)
-    votes = np.full((300, 6), -1)
-    item, labeler, answer, _ = data.labels.vote_table()
-    votes[item, labeler] = answer
-    votes[7, 5] = 1 - data.truth[7]
-    labels = Labels.from_matrix(votes)
-    plain = noise.DawidSkene(pooling=0).fit(labels)
-    assert plain.confusion_[5, data.truth[7], 1 - data.truth[7]] == pytest.approx(1.0)
-    for strength in (2.0, 50.0):
-        model = noise.DawidSkene(pooling=strength, tol=1e-9, max_iter=500).fit(labels)
-        weight = model.posterior(labels)[7]
-        count = np.zeros((2, 2))
-        count[:, 1 - data.truth[7]] = weight
-        expected = (count + strength * model.pooled_) / (weight[:, None] + strength)
-        np.testing.assert_allclose(model.confusion_[5], expected, atol=1e-4)
-    assert np.abs(model.confusion_[5] - model.pooled_).max() < 0.03
-
-
 def test_learned_pooling_is_strong_for_equal_labelers_and_weak_for_different_ones():
     equal = simulate.dawid_skene(n_items=600, n_labelers=10, accuracy=0.8, random_state=0)
     different = simulate.dawid_skene(n_items=600, n_labelers=10, accuracy=(0.5, 1.0), random_state=0)

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy import sparse
 from torch_devices import DEVICES, NEEDS_GPU, torch
 from vote_problems import CLASSES, PROBLEMS, make_problem
 
@@ -54,34 +53,3 @@ def test_the_fused_pass_is_the_reference_too(name, n_classes, monkeypatch):
     expected, passes, step = expected_and_stepped(problem, "cuda")
     assert (set(passes._fused_for.values()) != {None}) == (len(problem["weights"]) <= 16)
     assert_same(step, expected, 1e-6)
-
-
-@NEEDS_GPU
-@pytest.mark.parametrize(
-    ("n_labelers", "n_classes"),
-    [(3, 2), (2000, 2), (9000, 2), (40_000, 2), (400, 10), (900, 10), (3000, 10), (70_000, 3)],
-    ids=lambda value: str(value),
-)
-def test_tables_of_all_sizes_are_summed_alike(n_labelers, n_classes):
-    # Few labelers share counts and carry into 64 bits; many need the memory of the device.
-    rng = np.random.default_rng(0)
-    n_items, each = 200_000, 3
-    labeler = (rng.integers(n_labelers, size=(n_items, 1)) + np.arange(each)) % n_labelers
-    column = np.sort(labeler * n_classes + rng.integers(n_classes, size=labeler.shape), axis=1)
-    votes = sparse.csr_array(
-        (np.ones(column.size), column.ravel(), each * np.arange(n_items + 1)), shape=(n_items, n_labelers * n_classes)
-    )
-    table = rng.dirichlet(np.ones(n_classes), size=(n_labelers, n_classes)).transpose(0, 2, 1).reshape(-1, n_classes)
-    gold = np.where(rng.random(n_items) < 0.1, rng.integers(n_classes, size=n_items), -1).astype(np.int32)
-    problem = {
-        "votes": votes,
-        "table": np.ascontiguousarray(table),
-        "weights": rng.dirichlet(np.ones(n_classes)),
-        "gold": gold,
-        "state_class": np.arange(n_classes, dtype=np.int32),
-    }
-    expected, passes, step = expected_and_stepped(problem, "cuda")
-    assert set(passes._fused_for.values()) != {None}
-    assert_same(step, expected, 1e-6)
-    again = passes.expect(on("cuda", problem["table"]), on("cuda", problem["weights"]), problem["state_class"])
-    assert torch.equal(again.counts, step.counts)  # whole numbers do not mind the order in which they are summed

@@ -249,11 +249,3 @@ def test_values_are_finite_numbers_that_differ(values):
     with pytest.raises(InvalidParameter) as refused:
         tu.agreement(tu.Labels.from_matrix(binary(20)), scale="interval", values=values)
     assert refused.value.parameter == "values"
-
-
-def test_all_pairs_at_once_are_as_one_by_one():
-    pairs = tu.agreement(panel()).pairs
-    for row in pairs.rows():
-        estimate = pairs[row["a"], row["b"]]
-        assert row["kappa"] == estimate.mean
-        assert (row["low"], row["high"]) == pytest.approx(estimate.interval(), abs=1e-12)

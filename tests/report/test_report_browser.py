@@ -39,8 +39,8 @@ def pages(tmp_path_factory, request):
 def test_the_report_opens(browser, pages, name, width, dark):
     browser.resize(width, dark=dark)
     browser.open(pages[name])
-    assert browser.complaints() == []
-    assert browser.requests() == [pages[name].resolve().as_uri()]
+    assert browser.complaints == []
+    assert browser.requests == [pages[name].resolve().as_uri()]
     assert browser.evaluate("document.documentElement.scrollWidth") <= width
     assert browser.evaluate(CONTRAST) >= 4.5
     levels = browser.evaluate("[...document.querySelectorAll('h1,h2,h3,h4')].map(h => +h.tagName[1])")

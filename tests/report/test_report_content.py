@@ -7,7 +7,6 @@ import pytest
 
 import trueup as tu
 from trueup.report import build_report, render_html, render_markdown
-from trueup.report.summary import positive_of
 
 FORMS = pytest.mark.parametrize("render", [render_html, render_markdown], ids=["html", "markdown"])
 
@@ -20,42 +19,6 @@ def test_the_page_says_which_class_is_positive(plain_report, render):
 def test_scores_and_curves_are_about_the_positive_class(two_classes):
     assert two_classes.data["about"]["positive"] == ["Recall and AUC are about the positive class “1”."]
     assert "<b>ROC</b> of the class “1”" in render_html(two_classes.data)
-
-
-def test_systems_with_other_positive_classes_are_named(named_classes):
-    labels, systems = named_classes
-    evaluations = {
-        name: tu.evaluate(
-            systems[name], labels, metrics=["recall"], method="mmse", noise="dawid-skene", positive=positive
-        )
-        for name, positive in (("new", "ham"), ("old", "spam"))
-    }
-    assert build_report(evaluations)["about"]["positive"] == [
-        "Recall of “new” is about the positive class “ham”.",
-        "Recall of “old” is about the positive class “spam”.",
-    ]
-
-
-@pytest.mark.parametrize("target", ["sample", "population"])
-@pytest.mark.parametrize("positive", ["ham", "spam"])
-def test_the_items_to_vet_are_about_the_comparisons_positive_class(recalls, target, positive):
-    comparison = recalls[target, positive]
-    assert comparison.labels.classes[positive_of(comparison)] == positive
-    data = build_report({}, comparison=comparison)
-    assert data["about"]["positive"] == [f"Recall is about the positive class “{positive}”."]
-    other = recalls[target, "spam" if positive == "ham" else "ham"]
-    moves = [row["moves"] for row in data["vet_next"]["rows"]]
-    assert moves != [row["moves"] for row in build_report({}, comparison=other)["vet_next"]["rows"]]
-    # By hand: a truth of the positive class more changes recall by (right - recall) / number of positives.
-    code = comparison.labels.classes.tolist().index(positive)
-    truth = comparison.truth.posterior[:, code]
-    slope = 0.0
-    for sign, system in zip((1, -1), comparison.ranking[:2], strict=True):
-        right = comparison.codes[comparison.systems.tolist().index(system)] == code
-        recall = (truth * right).sum() / truth.sum()
-        slope = slope + sign * (right - recall) / truth.sum()
-    worth = np.abs(slope) * np.sqrt(truth * (1 - truth))
-    assert np.allclose(moves, np.sort(worth)[::-1][: len(moves)], rtol=0.01)
 
 
 @pytest.fixture(scope="module")

@@ -1,38 +1,18 @@
 """The app in a real browser, with its policy of content in force: people, keys, tabs, lost connections, and axe."""
 
 import os
-import re
-import shutil
 from pathlib import Path
 
 import pytest
 from tile_search_server import NAME, tile_search
 from vetting_server import wait_for
 
-from chromium_pipe import NAMES
 from trueup.serve.demo import demo_data
 from trueup.serve.guard import Address
-from trueup.serve.services import Look
 
 __all__ = ["tile_search"]
 pytestmark = pytest.mark.browser
 GUARD = 320  # milliseconds after a change of card in which keys do nothing
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is part of trueup[dev]")
-    chosen = os.environ.get("CHROMIUM")
-    path = next((found for name in ([chosen] if chosen else NAMES) if (found := shutil.which(name))), None)
-    if path is None:
-        pytest.skip("there is no chromium: install one (apt-get install chromium) or name one in CHROMIUM")
-    with sync_api.sync_playwright() as playwright:
-        try:
-            browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
-        except sync_api.Error as problem:
-            pytest.skip(f"{path} does not start: {str(problem)[:200]}")
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
@@ -177,36 +157,6 @@ def test_keys_do_nothing_in_fields_when_held_down_and_right_after_a_change(make_
     assert [event.truth for event in told(vetting)] == [1, 1]
 
 
-def test_what_experts_differ_on_is_settled_without_names_and_guidelines_stay_open(make_vetting, listening, open_page):
-    guide = "Look twice.\n# 0\nNothing of note.\n# 1\nAnything of note."
-    vetting = make_vetting(look=Look(guidelines=guide), budget=20)
-    address = listening(vetting)
-    ann, bob = vetting.signed_in("ann"), vetting.signed_in("bob")
-    card = ann.get("/next").json()["card"]
-    for client, choice in ((ann, "1"), (bob, "0")):
-        sent = {"card": card, "choice": choice, "key": choice, "comment": f"because of {choice}"}
-        client.post("/reply", json=sent)
-    wait_for(lambda: any(one.purpose == "settle" for one in vetting.storage.cards("q3")))
-    owner = enter(open_page, vetting, address, "owner", "owner")
-    owner.get_by_role("link", name="Settle them").click()
-    owner.wait_for_selector(".differ")
-    assert [one.inner_text() for one in owner.locator(".differ li").all()] == ["0 because of 0", "1 because of 1"]
-    assert not {"ann", "bob"} & set(re.findall(r"\w+", owner.locator(".card").inner_text()))
-    owner.wait_for_timeout(GUARD)
-    owner.keyboard.press("g")
-    assert owner.locator(".guide").inner_text().split("\n")[1:] == [
-        "Look twice.",
-        "0",
-        "Nothing of note.",
-        "1",
-        "Anything of note.",
-    ]
-    answer(owner, "1")
-    assert owner.locator(".guide[open]").count() == 1
-    assert "20 answers" in owner.locator(".count").inner_text()
-    assert told(vetting)[-1].purpose == "settle"
-
-
 def test_answers_survive_a_lost_connection_and_a_reload(make_vetting, listening, open_page):
     vetting = make_vetting()
     address = listening(vetting)
@@ -240,19 +190,6 @@ def test_answers_survive_a_lost_connection_and_a_reload(make_vetting, listening,
     page.goto(address)
     wait_for(lambda: len(told(vetting)) == 4)
     assert [event.truth for event in told(vetting)] == [0, 1, 0, 1]
-
-
-def test_without_scripts_the_form_works(make_vetting, listening, chromium):
-    vetting = make_vetting()
-    address = listening(vetting)
-    context = chromium.new_context(java_script_enabled=False)
-    page = context.new_page()
-    page.goto(address + "enter?key=" + vetting.services.access.give("link", "ann", "expert"))
-    page.get_by_role("button", name="Open the session").click()
-    page.locator('button[data-key="1"]').click()
-    page.locator('button[data-key="c"]').click()
-    context.close()
-    assert [event.kind for event in told(vetting)] == ["tell", "cannot tell"]
 
 
 def test_pages_are_accessible_and_fit(make_vetting, listening, open_page):

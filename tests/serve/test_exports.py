@@ -61,16 +61,6 @@ def test_the_log_replays_to_the_same_session(vetting):
     assert events_from_json(records) == vetting.storage.events("q3")[: len(records)]
 
 
-def test_the_report_is_one_file_with_nothing_outside(vetting):
-    ann, owner = vetting.signed_in("ann"), vetting.signed_in("owner", "owner")
-    answer_some(vetting, ann, 12)
-    wait_for_answers(vetting, 12)
-    page = owner.get("/export-report.html").text
-    assert "<polyline" in page
-    assert not re.findall(r'(?:src|href)="', page)
-    assert "<script" not in page
-
-
 def answer_hostile_cards(client):
     """Answer cards with hostile comments; what was shown."""
     placed, pages = client.get("/next").json(), []

@@ -10,7 +10,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import trueup as tu
-from trueup.active import ESTIMATORS, STRATEGIES, Estimated, MetricEstimator, Strategy
+from trueup.active import ESTIMATORS, STRATEGIES, Strategy
 from trueup.cleaning import STRATEGIES as CLEANING_STRATEGIES
 from trueup.cleaning import CleaningStrategy
 from trueup.cleaning.strategies import NoiseRate
@@ -142,26 +142,6 @@ def registries(monkeypatch):
     """Registries that forget what a test adds to them."""
     for registry in (STRATEGIES, CLEANING_STRATEGIES, ESTIMATORS):
         monkeypatch.setattr(registry, "_parts", dict(registry._parts))
-
-
-@dataclass(frozen=True)
-class Half(MetricEstimator):
-    name: ClassVar[str] = "half"
-
-    def estimate(self, request):
-        return Estimated(np.full((1, request.pool.n_systems), 0.5), ("It is always a half.",))
-
-
-def test_parts_from_outside_work_in_a_test(registries):
-    STRATEGIES.register("lowest", Lowest)
-    ESTIMATORS.register("half", Half)
-    sim = tu.simulate.baseline(n_items=60, random_state=0)
-    test = tu.ActiveTest(sim.predictions, sim.labels, strategy="lowest", estimator="half", noise="majority")
-    test.tell({item: int(sim.truth[item]) for item in test.ask(5)})
-    assert test.estimate().mean == 0.5
-    assert test.warnings[0] == "It is always a half."
-    again = tu.ActiveTest.from_json(test.to_json(), sim.predictions, sim.labels)
-    assert list(again.ask(3)) == list(test.ask(3))
 
 
 def test_a_strategy_from_outside_works_in_an_advisor(registries):

@@ -123,25 +123,6 @@ def test_evidence_of_any_noise_model(three_classes, name):
     assert (data.confusion is None) == (name == "glad")
 
 
-def test_repeated_votes_and_abstentions():
-    frame = {
-        "item": [0, 0, 0, 1, 1, 1],
-        "labeler": list("aabaab"),
-        "label": ["x", "x", "?", "y", "y", "x"],
-    }
-    with pytest.warns(tu.exceptions.DataWarning, match="more than once|repeated"):
-        labels = tu.Labels.from_frame(frame, abstain="?", abstain_policy="answer")
-    data = VoteDataset(np.zeros((2, 1)), labels)
-    assert data.n_answers == 3
-    assert data[0][1].labelers.tolist() == [0, 0, 1]
-    assert data[0][1].answers.tolist() == [0, 0, 2]
-    matrices = np.random.default_rng(0).dirichlet(np.ones(3), size=(2, 2))
-    _, votes = data[[0, 1]]
-    found = NoisyLikelihoodLoss(matrices, reduction="none")(torch.zeros(2, 2), votes)
-    said = [matrices[0, :, 0] ** 2 * matrices[1, :, 2], matrices[0, :, 1] ** 2 * matrices[1, :, 0]]
-    np.testing.assert_allclose(found, -np.log(np.array(said).mean(axis=1)), rtol=1e-5)
-
-
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [

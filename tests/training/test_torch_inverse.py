@@ -10,7 +10,7 @@ from torch import nn
 import trueup as tu
 from trueup.estimators import inverse_weights
 from trueup.exceptions import InvalidLabels, InvalidParameter
-from trueup.training.torch import PartialLabelLoss, ProxyLoss, Votes
+from trueup.training.torch import PartialLabelLoss, ProxyLoss
 
 
 def diagonal(rate, n_classes=3):
@@ -133,26 +133,6 @@ def test_candidate_sets_are_unbiased(hit):
 def test_weak_labels_without_a_label_are_left_out():
     loss, logits = PartialLabelLoss(MIXING), torch.randn(3, 3, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(loss(logits, torch.tensor([1, -1, -1])), loss(logits[:1], torch.tensor([1])))
-
-
-def test_it_compiles_in_one_graph():
-    generator = torch.Generator().manual_seed(0)
-    logits = torch.randn(8, 3, generator=generator)
-    cases = [
-        (
-            ProxyLoss(np.array([diagonal(0.7)] * 2)),
-            Votes.from_matrix(torch.randint(-1, 3, (8, 2), generator=generator)),
-        ),
-        (PartialLabelLoss(MIXING), torch.randint(-1, 4, (8,), generator=generator)),
-        (PartialLabelLoss.from_sets(3, extra=0.2, floor=True), torch.rand(8, 3, generator=generator) < 0.5),
-    ]
-    for loss, target in cases:
-        torch._dynamo.reset()
-        compiled = torch.compile(loss, backend="aot_eager", fullgraph=True)
-        torch.testing.assert_close(compiled(logits, target), loss(logits, target))
-        with torch.autocast("cpu", dtype=torch.bfloat16):
-            found = loss(logits.bfloat16(), target)
-        torch.testing.assert_close(found, loss(logits, target), rtol=0.02, atol=0.02)
 
 
 @pytest.mark.parametrize(

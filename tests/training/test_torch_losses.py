@@ -110,24 +110,6 @@ def test_perfect_labelers_give_cross_entropy(kind, n_labelers):
     torch.testing.assert_close(torch.autograd.grad(found, logits)[0], slope, rtol=1e-6, atol=1e-6)
 
 
-def test_fitted_models_and_orders_of_labelers(three_classes):
-    _, labels, _ = three_classes
-    noise = tu.noise.DawidSkene().fit(labels)
-    data = VoteDataset(np.zeros((labels.n_items, 1)), labels)
-    _, votes = data[list(range(labels.n_items))]
-    logits = torch.zeros(labels.n_items, 3)
-    beliefs = MMSELoss(noise).beliefs(logits, votes).numpy()
-    np.testing.assert_allclose(beliefs, noise.posterior(labels), atol=1e-5)
-    # Some labelers only: the numbers in the votes are others, and labels= says whose they are.
-    part = labels.select(labelers=labels.labelers[[1, 3]])
-    _, votes = VoteDataset(np.zeros((labels.n_items, 1)), part, unlabelled="prior")[list(range(labels.n_items))]
-    beliefs = MMSELoss(noise, labels=part).beliefs(logits, votes).numpy()
-    np.testing.assert_allclose(beliefs, noise.posterior(part), atol=1e-5)
-    named = tu.noise.Confusion(dict(zip(labels.labelers.tolist(), noise.confusion_, strict=True)), prior=noise.prior_)
-    found = MMSELoss(named, labels=part).beliefs(logits, votes).numpy()
-    np.testing.assert_allclose(found, beliefs, atol=1e-6)
-
-
 @pytest.mark.parametrize("kind", LOSSES)
 @pytest.mark.parametrize("scale", [1.0, 1e3, 1e4])
 def test_extreme_logits_and_impossible_votes_stay_finite(kind, scale):
@@ -252,10 +234,3 @@ def test_perfect_labelers_give_cross_entropy_however_wrong_the_network_is(kind, 
     torch.testing.assert_close(*slopes, rtol=1e-6, atol=1e-6)
     oracle = kind(GOOD)(logits, Votes(torch.tensor([[-2], [-2]]), truth[:, None]))
     torch.testing.assert_close(oracle, expected, rtol=1e-6, atol=1e-6)
-
-
-@pytest.mark.parametrize("kind", LOSSES)
-def test_vmap_takes_evidence(kind):
-    logits, evidence = torch.zeros(5, 2), torch.arange(10.0).view(5, 2)
-    found = torch.func.vmap(lambda f, e: kind()(f[None], e[None]))(logits, evidence)
-    torch.testing.assert_close(found, kind(reduction="none")(logits, evidence))

@@ -147,26 +147,6 @@ def test_unbiased_corrects_one_sided_noise():
         assert found.score(sim.features, sim.truth) > 0.92 > 0.9 > naive.score(sim.features, sim.truth)
 
 
-def test_alternation_learns_labelers_of_one_vote_an_item():
-    gains = []
-    for seed in range(3):
-        rng = np.random.default_rng(seed)
-        sim = tu.simulate.tars(n_items=1500, means=[[0, 0], [4, 0]], noise_rates=0.0, random_state=seed)
-        who = rng.integers(10, size=1000)
-        right = np.where(np.arange(10) < 5, 0.95, 0.55)[who]
-        said = np.where(rng.random(1000) < right, sim.truth[:1000], 1 - sim.truth[:1000])
-        labels = tu.Labels.from_frame({"item": np.arange(1000), "labeler": who, "label": said})
-        noise = tu.noise.DawidSkene(max_iter=500)
-        with pytest.warns(tu.exceptions.IdentifiabilityWarning):
-            model = NoisyLabelClassifier(LogisticRegression(), strategy="alternation", noise=noise).fit(
-                sim.features[:1000], labels
-            )
-        learned = np.array([m[[0, 1], [0, 1]].mean() for m in model.noise_.confusion_for(labels)])
-        gains.append(np.abs(learned - np.where(np.arange(10) < 5, 0.95, 0.55)).max())
-        assert model.score(sim.features[1000:], sim.truth[1000:]) > 0.95
-    assert np.mean(gains) < 0.15  # one vote an item tells nothing of labelers; the classifier does
-
-
 # ------------------------------------------------------------------ data
 
 
@@ -262,17 +242,6 @@ def test_positions_must_be_positions(y, crowd):
 
 
 # ---------------------------------------------------------------------- what a review found
-
-
-@pytest.mark.parametrize("k", [5, 15])
-def test_replication_leaves_neighbours_as_many_items(k):
-    """Ten copies of an item would else fill the neighbourhood."""
-    sim = tu.simulate.tars(n_items=800, n_labelers=3, noise_rates=0.3, means=[[0, 0], [2, 0]], random_state=0)
-    labels = sim.labels.select(items=range(400))
-    model = NoisyLabelClassifier(KNeighborsClassifier(k), strategy="replication").fit(sim.features[:400], labels)
-    distant = KNeighborsClassifier(k).fit(sim.features[:400], np.zeros(400)).kneighbors(sim.features[400:])[1]
-    softly = model.posterior_[distant].mean(axis=1)
-    np.testing.assert_allclose(model.predict_proba(sim.features[400:]), softly, atol=0.06)
 
 
 @pytest.mark.parametrize("estimator", [DecisionTreeClassifier(max_depth=2, random_state=0), SVC(), logistic()])
