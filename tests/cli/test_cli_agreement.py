@@ -27,3 +27,10 @@ def test_the_numbers_are_those_of_the_library(votes, run_main, tmp_path):
     assert found["coefficients"]["alpha"]["mean"] == pytest.approx(a["alpha"].mean)
     assert len(found["judges"]["judges"]) == len(a.judges.to_dict()["judges"])
     assert page.stat().st_size > 1000
+
+
+def test_a_table_and_an_error(votes, run_main):
+    ran = run_main("agreement", votes[1], "--labelers", "fixed")
+    assert ran.code == 0, ran.err
+    assert all(name in ran.out for name in ("percent", "cohen", "fleiss", "conger", "alpha", "ac1"))
+    assert run_main("agreement", votes[1], "--scale", "ordina").code == 2

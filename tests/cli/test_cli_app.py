@@ -16,6 +16,7 @@ from trueup import __version__
 from trueup.cli import _console
 from trueup.cli import _console as _codes
 from trueup.cli._app import COMMANDS
+from trueup.cli._options import lists
 
 
 def test_help_lists_every_command_and_loads_nothing_heavy(run_trueup):
@@ -42,6 +43,12 @@ def test_completion_offers_commands_and_values(run_trueup, run_main, monkeypatch
     for name, value in {**asked, "COMP_WORDS": "trueup auc --noise gl", "COMP_CWORD": "3"}.items():
         monkeypatch.setenv(name, value)
     assert run_main().out.split() == ["glad"]
+
+
+def test_without_a_command_the_help_is_shown(run_main):
+    ran = run_main()
+    assert ran.code == 2
+    assert "Usage" in ran.out + ran.err
 
 
 @pytest.mark.parametrize("args", [("--debug", "check"), ("check", "--debug")], ids=["before", "after"])
@@ -181,6 +188,17 @@ def test_every_json_has_its_head_and_findings(run_main, votes_csv, predictions_c
     assert found["vet", "status"]["seed"] == 3
     assert len(found["vet", "status"]["files"]["votes"]["sha256"]) == 64
     assert found["labelers", votes_csv]["files"]["votes"]["file"] == str(votes_csv)
+
+
+def test_the_help_names_what_can_be_said(run_main, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
+    parsed = " ".join(run_main("evaluate", "--help").out.split())
+    for names in ("METHODS", "NOISE_MODELS"):
+        assert all(name in parsed for name in lists[names]())
+    assert "soft-truth" in parsed
+    assert "--class" in parsed
+    usage = run_main("compare", "--help").out
+    assert "PREDICTIONS..." not in usage
 
 
 def test_the_package_runs_as_a_module_and_a_command_loads_no_other():

@@ -43,6 +43,20 @@ def rows_of(path):
         return list(csv.DictReader(stream))
 
 
+def test_formats_are_listed(run_main):
+    ran = run_main("formats")
+    assert ran.code == 0
+    for name in tu.adapters.list_formats():
+        assert name in ran.out
+    records = json.loads(run_main("formats", "--json").out)["formats"]
+    assert [one["name"] for one in records] == tu.adapters.list_formats()
+    assert {one["basis"] for one in records} <= {
+        "from real files",
+        "from files that the tool's own code wrote",
+        "from the documented layout",
+    }
+
+
 def test_every_command_takes_an_export(run_main, export, tmp_path):
     report = tmp_path / "r.json"
     ran = run_main("evaluate", export, export, "--only-system", "strong", "--report", report, *QUICK, "--json")
@@ -102,3 +116,37 @@ def test_mistakes_are_one_sentence(run_main, export, tmp_path, votes_csv):
     assert_one_sentence(run_main("convert", export, tmp_path / "x.json", "--to", "promptfoo"))
     (tmp_path / "folder").mkdir()
     assert_one_sentence(run_main("check", tmp_path / "folder"))
+
+
+def test_vetting_in_a_tool_and_back(run_main, export, tmp_path):
+    session, tasks, answers = tmp_path / "s.json", tmp_path / "tasks.json", tmp_path / "answers.json"
+    begin = ("vet", "ask", session, export, export, "-n", 3, "--noise", "majority")
+    assert_one_sentence(run_main(*begin, "--to", "label-studio"))
+    assert_one_sentence(run_main(*begin, "--to", "promptfoo", "--out", tasks))
+    ran = run_main(*begin, "--to", "label-studio", "--out", tasks, "--with-text")
+    assert ran.code == 0, ran.err
+    assert "label-studio and export" in ran.err
+    asked = json.loads(tasks.read_text(encoding="utf-8"))
+    assert all(one["data"]["text"].startswith("text") and "predictions" not in one for one in asked)
+    result = {"from_name": "mood", "to_name": "text", "type": "choices", "value": {"choices": ["good"]}}
+    done = [
+        {**one, "id": 900 + k, "annotations": [{"completed_by": 1, "result": [result]}]} for k, one in enumerate(asked)
+    ]
+    answers.write_text(json.dumps(done), encoding="utf-8")
+    ran = run_main("vet", "tell", session, "--from", answers)
+    assert ran.code == 0, ran.err
+    assert "Answers taken: 3, of which new: 3." in ran.out
+    unanswered = run_main("vet", "tell", session, "--from", tasks)
+    assert unanswered.code == 2
+    assert "is not known, got records with the keys 'data'" in unanswered.err
+
+
+@pytest.mark.parametrize(("name", "rows"), [("yes", 3), ("1", 3)])
+def test_a_file_with_one_class(run_main, tmp_path, name, rows):
+    votes = tmp_path / "votes.csv"
+    votes.write_text("item,labeler,label\n" + "".join(f"i{k},a,{name}\n" for k in range(rows)), encoding="utf-8")
+    ran = run_main("convert", votes, tmp_path / "out.csv")
+    assert ran.code == 0, ran.err
+    with (tmp_path / "out.csv").open(newline="") as stream:
+        assert [row["label"] for row in csv.DictReader(stream)] == [name] * rows
+    assert run_main("convert", votes, tmp_path / "tasks.json", "--to", "label-studio").code == 2

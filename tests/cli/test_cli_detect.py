@@ -59,6 +59,24 @@ def test_match_says_the_same_as_python(run_main, files, data):
     assert len(parsed["files"]["annotators"]) == 3
 
 
+def test_evaluate(run_main, files):
+    ran = run_main(
+        *("detect", "evaluate", files / "sys1.json", *annotators(files), "-m", "precision", "-m", "ap50", "--cuts"),
+        *("--report", files / "report.html", "--coco", files / "all.json", *QUICK),
+    )
+    assert ran.code == 0, ran.err
+    for words in ("sys1: ", "precision", "ap50", "where shapes are one thing from"):
+        assert words in ran.out
+    assert "ap50 is of the pool" in ran.err
+    assert "pass --answers or --searched to count them" in ran.err
+    chances = [row["probability"] for row in json.loads((files / "all.json").read_text())["annotations"]]
+    assert min(chances) >= 0.5
+    assert len(set(chances)) > 4  # those of draws, not shares of three votes
+    page = (files / "report.html").read_text()
+    assert "probably wrong" in page
+    assert page.count("<svg") > 5
+
+
 def test_json_is_what_python_says(run_main, files, data):
     ran = run_main(
         *("detect", "evaluate", files / "sys1.json", files / "sys2.json", *annotators(files), "--json"),

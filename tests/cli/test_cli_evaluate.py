@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from cli_helpers import QUICK, write_csv
+from cli_helpers import QUICK, assert_one_sentence, write_csv
 
 import trueup as tu
 
@@ -38,6 +38,19 @@ def test_failing_on_dependence(run_main, dependent_csv, tmp_path):
     assert ran.code == 1
     assert "finding: Labelers err together" in ran.err
     assert run_main("evaluate", dependent_csv, systems, "-m", "accuracy", *QUICK).code == 0
+
+
+def test_an_undefined_metric_is_called_so(run_main, votes_csv, all_no_csv):
+    args = ("evaluate", votes_csv, all_no_csv, *QUICK)
+    ran = run_main(*args, "-m", "precision")
+    assert "precision is undefined on these items: no item is predicted as yes." in ran.out
+    assert "no interval" not in ran.out
+    ran = run_main(*args, "-m", "accuracy", "-m", "precision")
+    assert "precision is undefined on these items" in ran.out
+    ran = run_main(*args, "--fail-below", "precision=0.5")
+    assert_one_sentence(ran)
+    assert "defined" in ran.err
+    assert "--method" not in ran.err
 
 
 def test_columns_of_the_items_are_told_and_their_texts_are_not(run_main, votes_csv, predictions_csv, tmp_path):

@@ -6,6 +6,9 @@ import json
 import pytest
 from cli_helpers import QUICK, assert_one_sentence, crowd, write_csv
 
+from trueup.cli._files import read_votes
+from trueup.cli._options import VoteOptions
+
 HOSTILE = ("=cmd()", "<script>alert(1)</script>")
 
 
@@ -66,6 +69,13 @@ def test_the_report_is_there_when_the_reader_of_the_pipe_has_gone(
     ran = run_main(command, votes_csv, systems_csv, "-m", "accuracy", "--json", "--report", report, *QUICK)
     assert ran.code == 141, ran.err
     assert "accuracy" in report.read_text(encoding="utf-8")
+
+
+def test_digits_that_are_text_in_the_file_stay_text(tmp_path):
+    path = tmp_path / "v.jsonl"
+    rows = [{"item": i, "labeler": "a", "label": "1"} for i in range(3)]
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    assert read_votes(str(path), VoteOptions(class_names=["0", "1"])).classes.tolist() == ["0", "1"]
 
 
 def test_no_result_replaces_a_file_of_the_same_call(run_main, tmp_path, votes_csv, predictions_csv):

@@ -66,3 +66,13 @@ def test_labelers_who_err_together_are_told_and_can_fail_the_run(tmp_path, votes
     assert "leave --noise out for the plain answer, which does not, and check some items" in ran.out
     assert "What to do" in ran.out
     assert run_main("labelers", votes_csv, "--fail-if-dependent", *QUICK).code == 0
+
+
+def test_what_the_panel_is_worth(run_main, votes_csv):
+    found = json.loads(run_main("labelers", votes_csv, "--panel", "--json", "--seed", "3").out)["panel"]
+    panel = tu.labelers.panel(read_labels(votes_csv), random_state=3)
+    assert found["effective"]["mean"] == panel.effective.mean
+    assert [row["labeler"] for row in found["labelers"]] == list(panel.labelers)
+    shown = run_main("labelers", votes_csv, "--panel", "--seed", "3").out
+    assert panel.labelers[0] in shown
+    assert "independent ones" in shown

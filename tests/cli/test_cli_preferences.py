@@ -49,6 +49,15 @@ def test_json_is_what_python_says(run_main, pairs_csv):
     assert parsed["ties"] == "class"
 
 
+def test_the_list_of_contests_on_standard_output_and_as_json(run_main, pairs_csv):
+    listed = run_main("plan", "draw-pairs", pairs_csv, "--n", "5")
+    assert len(listed.out.splitlines()) == 6
+    parsed = json.loads(run_main("plan", "draw-pairs", pairs_csv, "--n", "5", "--json").out)
+    assert [",".join(map(str, row.values())) + "," for row in parsed["sample"]] == listed.out.splitlines()[1:]
+    assert_one_sentence(run_main("plan", "draw-pairs", pairs_csv, "--n", "61"))
+    assert_one_sentence(run_main("plan", "draw-pairs", pairs_csv, "--n", "5", "--out", pairs_csv))
+
+
 @pytest.mark.parametrize(
     ("more", "words"),
     [(("--ties", "third"), "half"), (("--gold-drawn", "random"), "no --gold"), (("--target", "items"), "population")],

@@ -16,7 +16,7 @@ from http.cookiejar import CookieJar
 from pathlib import Path
 
 import pytest
-from cli_helpers import HANGS_AFTER, PROGRAM
+from cli_helpers import HANGS_AFTER, PROGRAM, assert_one_sentence
 
 import trueup as tu
 from trueup.cli import main
@@ -153,6 +153,15 @@ def test_a_demo_leaves_nothing_behind_however_it_ends(tmp_path, monkeypatch, num
         await_folders(False)
 
 
+def test_guidelines_without_a_class_are_refused_before_anything_is_worked_out(files, run_main, monkeypatch):
+    monkeypatch.chdir(files)
+    (files / "guide.md").write_text("# In general\nLook twice.\n")
+    refused = run_main("serve", "votes.csv", "predictions.csv", "--guidelines", "guide.md", "--port", "0")
+    assert refused.code == 2
+    assert refused.err.splitlines()[-1].startswith("error: the guidelines")
+    assert not list(files.glob("*.vetting.db"))
+
+
 def test_a_file_of_settings_is_read_with_paths_from_its_folder(files):
     served = read_settings(files / "q3.toml")
     assert (served.name, served.votes) == ("q3", str(files / "votes.csv"))
@@ -215,3 +224,15 @@ def test_what_makes_no_sense_is_one_sentence(files, arguments, words, monkeypatc
     assert (left.value.code, error.startswith("error: ")) == (2, True)
     assert words in error
     assert not (files / "votes.vetting.db").exists()
+
+
+def test_a_file_of_tiles_stands_alone(run_main, tmp_path):
+    (tmp_path / "tiles.json").write_text("{}")
+    for arguments, sentence in [
+        ((tmp_path / "tiles.json",), "must be the tiles of a pool"),
+        ((tmp_path / "tiles.json", "--noise", "majority"), "got options beside"),
+        ((tmp_path / "none.json",), "none.json"),
+    ]:
+        ran = run_main("serve", *arguments)
+        assert_one_sentence(ran)
+        assert sentence in ran.err

@@ -44,6 +44,17 @@ def test_every_simulator_writes_what_trueup_reads(name, tmp_path, run_main):
         assert "got no vote" in ran.err  # so that the files fit each other
 
 
+def test_every_simulator_is_offered_and_listed(run_main):
+    others = {"pairs", "urkullu_scores"}  # no votes on items
+    offered = {name.replace("_", "-") for name in tu.simulate.__all__ if name.islower() and name not in others}
+    assert offered == set(SIMULATORS)
+    ran = run_main("simulate", "--list")
+    assert ran.code == 0
+    assert all(name in ran.out for name in SIMULATORS)
+    listed = json.loads(run_main("simulate", "--list", "--json").out)
+    assert listed["baseline"]["parameters"]["n_items"] == 500
+
+
 def test_nothing_is_replaced_without_force(tmp_path, run_main):
     asked = ("simulate", "baseline", "--out", tmp_path / "made", "--set", "n_items=20")
     assert run_main(*asked).code == 0
