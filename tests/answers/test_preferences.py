@@ -48,6 +48,9 @@ def test_contests_whose_verdicts_cancel_show_the_position_bias(n_judges):
     )
     answer = tu.preferences(sim.pairs, check_dependence=False, **FEW)
     assert any("they count for the position bias only" in sentence for sentence in answer.warnings)
+    few_judges = [sentence for sentence in answer.warnings if "three judges or more (both orders" in sentence]
+    assert len(few_judges) == (n_judges < 3)
+    assert not any("o item has" in sentence for sentence in answer.warnings)
     chose_first = np.where(sim.pairs.shown == 1, sim.pairs.verdict == 1, sim.pairs.verdict == 0)
     for j, name in enumerate(sim.pairs.judges.tolist()):
         bias = answer.position_bias[name]

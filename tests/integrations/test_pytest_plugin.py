@@ -170,7 +170,7 @@ def test_other_plugins_may_be_missing(run, name):
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        ("trueup_gate('answer', at_least=0.5)", "InvalidParameter: `trueup_gate` takes the answer of *got str*"),
+        ("trueup_gate('answer', at_least=0.5)", "InvalidParameter: `answer` must be what evaluate*got str*"),
         ("trueup_gate(shares, candidate='nwe', at_least=0.5)", "InvalidParameter: there is no *did you mean 'new'?"),
         ("trueup_gate(shares, not_worse_than='older')", "InvalidParameter: there is no *'older'*"),
         ("trueup_gate(shares)", "InvalidParameter: a gate needs a condition, got none*"),

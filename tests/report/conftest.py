@@ -120,7 +120,7 @@ def over_time():
         said = truth[:, None] ^ (rng.random((100, 4)) > [0.9, 0.9, 0.9, 0.9 if k < 5 else 0.2])
         labels = tu.Labels.from_matrix(said[:, :3], labelers=["ann", "<script>alert(1)</script>", "x" * 80])
         gold = {j: int(truth[j]) for j in range(10)}
-        watch.add(labels.with_gold(gold, drawn="random"), said[:, 3], when=f"2026-11-1{k}")
+        watch.add(labels.with_gold(gold, drawn="random"), said[:, 3], when=f"2026-11-10T1{k}:30")
     data = watch.report()
     for row in data["course"][1:]:
         row.update(mean=0.8, low=0.7, high=0.9, basis="gold")

@@ -26,6 +26,15 @@ CONTRAST = """
 })()
 """
 
+WORDS_ON_WORDS = """
+[...document.querySelectorAll('svg[role=img]')].flatMap(svg => {
+  const words = [...svg.querySelectorAll('text:not([transform])')].map(t => [t.textContent, t.getBoundingClientRect()]);
+  const meet = (p, q) => Math.min(p.right, q.right) - Math.max(p.left, q.left) > 1 &&
+      Math.min(p.bottom, q.bottom) - Math.max(p.top, q.top) > 4;
+  return words.flatMap(([a, p], k) => words.slice(k + 1).filter(([b, q]) => meet(p, q)).map(([b]) => [a, b]));
+})
+"""
+
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory, request):
@@ -54,6 +63,7 @@ def test_the_report_opens(browser, pages, name, width, dark):
     )
     assert sizes
     assert all(wide > 100 and high > 20 and right <= width for wide, high, right in sizes)
+    assert browser.evaluate(WORDS_ON_WORDS) == []
 
 
 def test_the_answer_is_on_the_first_screen(browser, pages, two_systems):

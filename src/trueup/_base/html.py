@@ -37,16 +37,16 @@ def html_table(
     ends = (min(shown, default=0.0), max(shown, default=1.0))
     low_end, high_end = (own if math.isfinite(own) else end for own, end in zip(bounds, ends, strict=True))
     reach = (high_end - low_end) or 1.0
-    lines = [_line("th", [escape(name) for name in (*head, "")])]
+    has_intervals = any(math.isfinite(low) for _, _, low, _ in rows)
+    lines = [_line("th", [escape(name) for name in (*(head if has_intervals else head[:2]), "")])]
     for name, value, low, high in rows:
         first, last = (low, high) if math.isfinite(low) else (low_end, value)
         bar = ""
         if math.isfinite(last):
             left, wide = 100 * (first - low_end) / reach, max(100 * (last - first) / reach, 1.0)
             bar = f'<div style="{_BAR};left:{left:.1f}%;width:{wide:.1f}%"></div>'
-        lines.append(
-            _line("td", [escape(str(name)), number(value), interval(low, high), f'<div style="{_BOX}">{bar}</div>'])
-        )
+        between = [interval(low, high)] if has_intervals else []
+        lines.append(_line("td", [escape(str(name)), number(value), *between, f'<div style="{_BOX}">{bar}</div>']))
     said = "".join(f"<p>{escape(note)}</p>" for note in notes)
     return f"<div><p><b>{escape(title)}</b></p><table>{''.join(lines)}</table>{said}</div>"
 

@@ -275,7 +275,7 @@ class ActiveTest(Session):
         n_open = int((labels.gold_codes < 0).sum())
         if budget is not None and check_integer(budget, name="budget", low=1) > n_open:
             raise InvalidParameter(
-                f"`budget` must be at most the {n_open} items that can be vetted, got {budget}", parameter="budget"
+                f"`budget` must be at most the {n_open} items that can be checked, got {budget}", parameter="budget"
             )
         self.budget = None if budget is None else int(budget)
         self.half_width = None if half_width is None else check_number(half_width, name="half_width", low=0.0)
@@ -392,7 +392,7 @@ class ActiveTest(Session):
     def finished(self) -> str | None:
         """Why the session can stop, in one sentence; None while it should go on."""
         if not self._available.any():
-            return "Every item is vetted, waiting or passed."
+            return "Every item is checked, waiting or passed."
         if self._room() == 0 and not self.progress.waiting.any():
             n_open = len(self.progress.cards)
             rest = f", but for {n_open} that another look at an item waits for" if n_open else ""
@@ -534,7 +534,7 @@ class ActiveTest(Session):
     def __repr__(self) -> str:
         return (
             f"ActiveTest({self.pool.metric.name}, {self.strategy}, {self.estimator}; {self.n_vetted} of "
-            f"{self.pool.n_items:,} items vetted)"
+            f"{self.pool.n_items:,} items checked)"
         )
 
     def restart(self, *, random_state: RandomState = None) -> Self:

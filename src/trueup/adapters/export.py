@@ -147,7 +147,8 @@ class Export:
             )
         several = list(abstain) if isinstance(abstain, list | tuple | set | frozenset) else [abstain]
         labels = Labels.from_frame(
-            {name: answers.votes[name] for name in ("item", "labeler", "label")},
+            {name: column for name, column in answers.votes.items() if name != "run"},
+            run="shown" if "shown" in answers.votes else None,  # the other order of a pair is no repeated vote
             classes=answers.classes if classes is None else classes,
             missing=missing,
             abstain=[None, *several],

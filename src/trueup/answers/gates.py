@@ -216,6 +216,12 @@ def gate(
     'undecided'
     """
     check_number(probability, name="probability", low=0.5, high=1.0, strict=True)
+    if not isinstance(answer, Evaluation | Comparison | Shares | Preferences):
+        raise InvalidParameter(
+            "`answer` must be what evaluate, compare, share, mean_score or preferences returned, got "
+            f'{type(answer).__name__}; pass that, with bounds by metric: `tu.gate(ev, at_least={{"accuracy": .9}})`',
+            parameter="answer",
+        )
     subject = _Subject(answer)
     references = [name for name in (not_worse_than, better_than) if name is not None]
     if margin and not_worse_than is None:

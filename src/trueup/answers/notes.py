@@ -61,7 +61,8 @@ def notes_on(
     if learns:
         # Where the noise is drawn with the rest, the classifier is a rater that helps to identify it.
         has_rater = model is not None and is_drawn(model) and _tells_items_apart(task)
-        found += _thin_votes(task.labels, extra_raters=int(has_rater))
+        if task.settings.entry_point != "preferences":  # which counts judges of contests, and says so itself
+            found += _thin_votes(task.labels, extra_raters=int(has_rater))
         independence = dependence_of(task.labels) if check_dependence else None
     found += notes
     if independence is not None and independence.dependent:
@@ -376,7 +377,7 @@ def sampling_unknown(labels: Labels) -> list[str]:
     n_chosen = int((known & np.isnan(labels.gold_chance)).sum())
     if not n_chosen or known.all():
         return []
-    some = f"{n_chosen:,} of {int(known.sum()):,} vetted items are" if n_chosen > 1 else "A vetted item is"
+    some = f"{n_chosen:,} of {int(known.sum()):,} checked items are" if n_chosen > 1 else "A checked item is"
     one_or_more = ("they stand for themselves", "they were") if n_chosen > 1 else ("it stands for itself", "it was")
     return [
         (

@@ -26,7 +26,7 @@ from trueup.data.predictions import Predictions
 from trueup.estimators.bradley_terry import draw_biases, leverages_of, strengths_of, weights_of_repeats
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import Metric
-from trueup.noise import NoiseModel
+from trueup.noise import NoiseModel, identifiability_problem
 from trueup.noise.mirrored import MirroredConfusion
 from trueup.posteriors import DrawnEstimate, Estimate, PointEstimate
 
@@ -49,17 +49,16 @@ class Separation:
     n_needed: int | None  # contests in all, all checked, where those that there are would not do
 
     def __str__(self) -> str:
-        start = f"To separate {self.a!r} and {self.b!r}"
+        two = f"{self.a!r} or {self.b!r}"
         if self.n_checks is not None:
-            return (
-                f"{start}, check about {some(self.n_checks, 'contest')} of the {self.n_contests:,} between them, "
-                "drawn at random."
-            )
+            contests = some(self.n_contests, "contest")
+            return f"{two}: check about {self.n_checks:,} of their {contests}, drawn at random, to see which is better."
         if self.n_needed is None:
-            return f"{start}, have judges compare them: no contest between the two was decided."
+            return f"{two}: no contest between them was decided; have judges compare them."
+        needed = f"{float(f'{self.n_needed:.2g}'):,.0f}"
         return (
-            f"{start}, add contests: checks of the {self.n_contests:,} between them would not do, it takes about "
-            f"{float(f'{self.n_needed:.2g}'):,.0f}."
+            f"{two}: too close for their {some(self.n_contests, 'contest')}, even if all were checked; add contests, "
+            f"about {needed} checked ones show which is better."
         )
 
 
@@ -242,7 +241,7 @@ class Preferences(DerivedAnswer):
 
     def _notes(self) -> list[str]:
         left_out = self.pairs.n_contests - len(self._contests)
-        notes = []
+        notes = self._notes_on_few_judges()
         if left_out:
             notes.append(
                 f"The verdicts on {some(left_out, 'contest')} cancel each other out and do not tell who wins; "
@@ -257,6 +256,19 @@ class Preferences(DerivedAnswer):
                 "compared across parts; add contests between them."
             )
         return notes
+
+    def _notes_on_few_judges(self) -> list[str]:
+        """What to say where too few contests have enough judges to tell how often these err."""
+        labels = self.evaluation.labels
+        if identifiability_problem(labels) is None:
+            return []
+        n_judged = int((labels.votes_per_item >= 3).sum())
+        of_both = " (both orders shown to a judge count as one verdict)" if self.consistency else ""
+        return [
+            f"{f'{n_judged:,}' if n_judged else 'None'} of {some(len(self._contests), 'contest')} "
+            f"{'have' if n_judged > 1 else 'has'} verdicts of three judges or more{of_both}, so verdicts cannot tell "
+            "how often judges err; check contests drawn at random (`pairs.with_gold`), or ask more judges."
+        ]
 
     # ------------------------------------------------------------------ draws
 

@@ -49,6 +49,7 @@ _OPTIONS: ContextVar[Mapping[str, str]] = ContextVar("options", default=MappingP
 _OF_OTHER_COMMANDS = {"noise": "--noise", "method": "--method"}
 _IN_PLACE_OF = {
     "labels.with_gold": "--gold",
+    "pairs.with_gold": "--gold",
     "labels.with_items": "--items",
     "labels.binned()": "--n-bins of trueup share",
     "labels.items": "the items in the file of votes",

@@ -49,7 +49,7 @@ def as_html(labels: Votes) -> str:
     order = np.argsort(-shares, kind="stable")[:_MOST_SHOWN].tolist()
     rows = [(names[k], float(shares[k]), math.nan, math.nan) for k in order]
     more = [f"… and {labels.n_classes - len(rows)} more"] if labels.n_classes > len(rows) else []
-    return html_table(one_line(labels), rows, head=("class", "share of votes", ""), notes=(*more, *notes(labels)))
+    return html_table(one_line(labels), rows, head=("class", "share of votes"), notes=(*more, *notes(labels)))
 
 
 def summary(labels: Votes) -> dict[str, Any]:
@@ -131,8 +131,8 @@ def notes(labels: Votes) -> list[str]:
         )
     if 0 < counts["drawn_gold"] < counts["gold"]:
         sentences.append(
-            f"Of {counts['gold']:,} vetted truths {counts['drawn_gold']:,} are of items drawn with a known chance and "
-            "the others of chosen ones; only those drawn stand for items that nobody vetted."
+            f"Of {counts['gold']:,} checked truths {counts['drawn_gold']:,} are of items drawn with a known chance and "
+            "the others of chosen ones; only those drawn stand for items that nobody checked."
         )
     if counts["items_without_values"]:
         sentences.append(
@@ -225,10 +225,7 @@ def _about_silent_items(labels: Votes) -> str:
 
 
 def _about_repeated_votes(labels: Votes) -> str:
-    return (
-        f"{labels.n_repeats} of {some(labels.n_votes, 'vote')} repeat a labeler's vote on an item; they "
-        'count as repeated votes, and `duplicates="first"` or `duplicates="last"` keeps one.'
-    )
+    return f"{labels.n_repeats} of {some(labels.n_votes, 'vote')} repeat a labeler's vote on an item."
 
 
 def warn(labels: Votes, *, repeated: bool) -> None:
@@ -237,6 +234,7 @@ def warn(labels: Votes, *, repeated: bool) -> None:
     while frame.f_back is not None and frame.f_globals["__name__"].partition(".")[0] == "trueup":
         frame, level = frame.f_back, level + 1  # the caller is who called trueup
     if repeated and labels.has_repeats:
-        warnings.warn(_about_repeated_votes(labels), DataWarning, stacklevel=level)
+        advice = 'All count; `duplicates="first"` or `duplicates="last"` keeps one.'
+        warnings.warn(f"{_about_repeated_votes(labels)} {advice}", DataWarning, stacklevel=level)
     if (labels.votes_per_item == 0).any():
         warnings.warn(_about_silent_items(labels), DataWarning, stacklevel=level)

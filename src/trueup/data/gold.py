@@ -233,7 +233,7 @@ def _gold_of(
     if not_vetted:
         n_drawn = sum(how != "chosen" for how in design.values())
         raise InvalidLabels(
-            f"every item that was drawn must be vetted, got {len(not_vetted)} of {n_drawn} without a label (first: "
+            f"every item that was drawn must be checked, got {len(not_vetted)} of {n_drawn} without a label (first: "
             f'`row {not_vetted[0]}`); fill them in, or pass `drawn="chosen"`'
         )
     if len(empty) and not blank_is_missing:

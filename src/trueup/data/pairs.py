@@ -297,7 +297,7 @@ class Pairs:
             some(self.n_verdicts, "verdict"),
         ]
         if self.gold:
-            parts.append(f"{len(self.gold):,} vetted")
+            parts.append(f"{len(self.gold):,} checked")
         return f"Pairs({', '.join(parts)})"
 
 

@@ -127,7 +127,7 @@ def _known(
     if drawn.effective < 100:
         notes = (
             f"The votes say so little that draws are worth {drawn.effective:.0f} independent ones: take the intervals "
-            "as rough, get more votes, or vet some items.",
+            "as rough, get more votes, or check some items.",
         )
     return TruthDraws(
         truths, mean / len(drawn.coefficients), {"effective_draws": min(drawn.effective, n_draws)}, not notes, notes

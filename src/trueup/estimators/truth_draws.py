@@ -149,7 +149,7 @@ def not_mixed(rhat: float, effective: float) -> str:
     """What to say of chains that disagree."""
     return (
         f"The chains have not mixed (R-hat {rhat:.2f}, {effective:.0f} effective draws): raise n_draws, or take it "
-        "that the votes admit several readings of the truth and vet some items."
+        "that the votes admit several readings of the truth and check some items."
     )
 
 

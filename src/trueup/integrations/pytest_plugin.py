@@ -58,19 +58,9 @@ def trueup_gate(request: pytest.FixtureRequest) -> Callable[..., GateReport]:
 def _judged(answer: Any, conditions: dict[str, Any]) -> GateReport:
     """The verdict; what makes no sense is an error without the way through the library."""
     __tracebackhide__ = True
-    from trueup.answers.comparison import Comparison
-    from trueup.answers.evaluation import Evaluation
     from trueup.answers.gates import gate
-    from trueup.answers.preferences import Preferences
-    from trueup.answers.share import Shares
-    from trueup.exceptions import InvalidParameter, TrueupError
+    from trueup.exceptions import TrueupError
 
-    if not isinstance(answer, Evaluation | Comparison | Shares | Preferences):
-        raise InvalidParameter(
-            "`trueup_gate` takes the answer of evaluate, compare, share, mean_score or preferences, got "
-            f"{type(answer).__name__}; pass such an answer",
-            parameter="answer",
-        )
     try:
         return gate(answer, **conditions)
     except (TrueupError, TypeError) as error:

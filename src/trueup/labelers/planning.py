@@ -109,7 +109,7 @@ class Plan(Design):
     def __repr__(self) -> str:
         d = self.design
         crowd = f"{d.n_items:,} items × {d.votes_per_item} votes" if d.votes_per_item else f"{d.n_items:,} items"
-        expert = f", {d.n_vettings:,} vetted" if d.n_vettings else ""
+        expert = f", {d.n_vettings:,} checked" if d.n_vettings else ""
         lines = [f"Plan({crowd}{expert}; accuracy ± {d.half_width:.4f} at {self.level:.0%}, cost {d.cost:,.6g})"]
         return "\n".join(lines + [f"  ! {note}" for note in self.notes])
 
@@ -225,11 +225,11 @@ def _notes(design: Design, budget: float, s: _Setting) -> tuple[str, ...]:
     if design.kind == "votes":
         notes.append(
             "Votes alone: the interval holds only if labelers and model err independently given the class; "
-            'vet some items (`designs=["both"]`) where that is in doubt.'
+            'check some items (`designs=["both"]`) where that is in doubt.'
         )
     elif design.n_vettings * s.error < _LEAST_ERRORS:
         notes.append(
-            f"Only about {design.n_vettings * s.error:.1f} errors of the model will be seen among the vetted items, "
+            f"Only about {design.n_vettings * s.error:.1f} errors of the model will be seen among the checked items, "
             "so the true interval will be lopsided and its width rough."
         )
     if design.n_items >= s.max_items and design.cost < 0.99 * budget:

@@ -277,7 +277,8 @@ def make_batch(
     """A batch from what a user passes; `classes` and `has_system` are of the batches before, None for the first one."""
     if not isinstance(labels, Labels):
         raise InvalidLabels(
-            f"a batch must be Labels, got {type(labels).__name__}; make them with Labels.from_frame or from_matrix",
+            f"a batch must be Labels, got {type(labels).__name__}; call `add(labels, predictions, when=…)`, "
+            "with labels from Labels.from_frame or from_matrix",
             parameter="labels",
         )
     if has_system is not None and has_system != (predictions is not None):

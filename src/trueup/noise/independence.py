@@ -346,7 +346,7 @@ class IndependenceCheck:
         if not self.dependent:
             return ""
         if model.allows_dependence:
-            return "The noise model in use allows for that, as far as votes can tell: vet some items to be sure."
+            return "The noise model in use allows for that, as far as votes can tell: check some items to be sure."
         return (
             "Intervals that assume independence are too narrow: leave `noise` out for the plain answer, which does "
             "not, and check some items."

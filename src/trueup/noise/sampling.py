@@ -138,7 +138,7 @@ def sample(
     if warn and not draws.converged:
         warnings.warn(
             f"the chains of {drawn_model!r} have not mixed (R-hat {draws.rhat:.2f}, {draws.ess:.0f} effective draws); "
-            "raise `n_draws`, or take it that the votes admit several readings of the truth and vet some items",
+            "raise `n_draws`, or take it that the votes admit several readings of the truth and check some items",
             ConvergenceWarning,
             stacklevel=2,
         )

@@ -688,7 +688,7 @@ def _notes_about(labels: Labels, rows: VoteRows, n_labelers: int, *, asked: Labe
         notes.append("Two labelers do not say how much others differ; intervals are about these two.")
     elif asked == "random" and n_labelers < _FEW:
         notes.append(
-            f"{n_labelers} labelers say little of how much others differ, so the intervals are wide; pass "
-            "`labelers=fixed` for these labelers alone."
+            f"{n_labelers} labelers say little of how much others differ, so the intervals are wide; those about these "
+            'labelers alone are narrower (`labelers="fixed"`).'
         )
     return notes

@@ -434,10 +434,23 @@ def _course(
         if since in times:
             x = across(times.index(since))
             d.line("zero", x, 10, x, _COURSE_BOTTOM)
-            d.text("tick", x, 20 + 14 * (k % 4), kind, anchor="end" if x > 60 else "start")
-    for k in sorted({0, len(rows) // 2, len(rows) - 1}) if rows else ():
-        d.tick(across(k) if k else 1, _COURSE_BOTTOM + 18, str(times[k])[:10])
+            beside, anchor = (-0.5, "end") if x > 60 else (0.5, "start")
+            d.text("tick", x + beside, 20 + 14 * (k % 4), f"{kind} changed", anchor=anchor)
+    labels, last = _short_times(times), len(rows) - 1
+    anchors = {last // 2: "middle", last: "end", 0: "start"} if last > 1 else {last: "end", 0: "start"}
+    for k, anchor in anchors.items() if rows else ():
+        d.line("axis", across(k), _COURSE_BOTTOM, across(k), _COURSE_BOTTOM + 5)
+        d.text("tick", across(k), _COURSE_BOTTOM + 20, labels[k], anchor=anchor)
     return d.render()
+
+
+def _short_times(times: Sequence[Any]) -> list[str]:
+    """Labels of batches so short that three fit a phone: of instants the day, or the hour too where days repeat."""
+    names = [str(time) for time in times]
+    if all("T" in name for name in names):
+        days = [name[:10] for name in names]
+        return days if len(set(days)) == len(days) else [name[5:16].replace("T", " ") for name in names]
+    return [shorten(name, 11) for name in names]
 
 
 def _runs_with(rows: Sequence[Row], names: Sequence[str]) -> list[list[int]]:

@@ -72,13 +72,15 @@ def _plain(row: Row) -> dict[str, Any]:
 def over_time(report: Row) -> dict[str, Any]:
     """The page of a monitor."""
     course, level = report["course"], level_words(report["level"])
+    bases = list(dict.fromkeys(row["basis"] for row in course))
+    varies = len(bases) > 1
     of_batches = table(
         "The course in numbers",
-        ("When", "Rests on", "Mean", f"{level} interval", "Agreement", "Items", "Checked"),
+        ("When", *["Rests on"] * varies, "Mean", f"{level} interval", "Agreement", "Items", "Checked"),
         [
             (
                 str(row["when"]),
-                row["basis"] or "–",
+                *[row["basis"] or "–"] * varies,
                 number(row["mean"]),
                 interval(row["low"], row["high"]),
                 number(row["agreement"]),
@@ -87,7 +89,7 @@ def over_time(report: Row) -> dict[str, Any]:
             )
             for row in course
         ],
-        n_words=2,
+        n_words=1 + varies,
     )
     last = [(judge, judge["rows"][-1]) for judge in report["judges"]]
     of_judges = table(
@@ -129,7 +131,8 @@ def over_time(report: Row) -> dict[str, Any]:
         ],
         "remarks": [
             f"If nothing changes, the chance that any alarm is ever raised is at most {chance(report['false_alarms'])},"
-            " however often one looks."
+            " however often one looks.",
+            *[f"This rests on {basis}." for basis in bases if basis and not varies],
         ],
         "notes": report["notes"],
         "parts": [
