@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from trueup.data.pairs import Pairs
     from trueup.data.predictions import Predictions
     from trueup.data.reading import read_items, write_labels
+    from trueup.decisions import Decision, decide
     from trueup.labelers.planning import plan
     from trueup.monitor import Monitor
     from trueup.reliability.agreement import agreement
@@ -79,6 +80,7 @@ __all__ = [
     "CleaningAdvisor",
     "Comparison",
     "CrowdPrior",
+    "Decision",
     "Evaluation",
     "GateReport",
     "Labels",
@@ -95,6 +97,8 @@ __all__ = [
     "cleaning",
     "compare",
     "connect",
+    "decide",
+    "decisions",
     "detection",
     "engines",
     "estimators",
@@ -130,6 +134,7 @@ _HOME_OF = {
     "CleaningAdvisor": "trueup.cleaning",
     "Comparison": "trueup.answers.comparison",
     "CrowdPrior": "trueup.core.prior",
+    "Decision": "trueup.decisions",
     "Evaluation": "trueup.answers.evaluation",
     "GateReport": "trueup.answers.gates",
     "Labels": "trueup.data.labels",
@@ -141,6 +146,7 @@ _HOME_OF = {
     "calibrate": "trueup.answers.calibrate",
     "compare": "trueup.answers.compare",
     "connect": "trueup.serve.client",
+    "decide": "trueup.decisions",
     "engines": "trueup._base.engines",
     "evaluate": "trueup.answers.evaluate",
     "gate": "trueup.answers.gates",

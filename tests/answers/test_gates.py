@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import trueup as tu
-from trueup.answers.gates import Gate, decide
+from trueup.answers.gates import Gate, judge_gate
 from trueup.exceptions import InvalidParameter
 from trueup.posteriors import DrawnEstimate
 
@@ -14,7 +14,7 @@ EVENLY = DrawnEstimate(np.arange(100) / 100, name="accuracy")  # 0.00 to 0.99
 
 
 def verdict_on(side, bound, estimate=EVENLY, *, probability=0.9, **how):
-    return decide(
+    return judge_gate(
         Gate("accuracy", side, bound), estimate, basis="votes and 40 checked items", probability=probability, **how
     )
 

@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from trueup.answers.gates import Gate, GateReport, decide
+from trueup.answers.gates import Gate, GateReport, judge_gate
 from trueup.posteriors import DrawnEstimate
 from trueup.report import render_junit, save_junit
 
@@ -31,7 +31,7 @@ REQUIRED = {"testsuite": {"name", "tests"}, "testcase": {"name", "classname"}}
 def report():
     estimate = DrawnEstimate(np.arange(100) / 100, name="accuracy")
     results = [
-        decide(
+        judge_gate(
             Gate(f"accuracy of {name!r}", "at least", bound),
             estimate,
             basis="votes alone",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -101,9 +101,7 @@ class GateReport:
     @property
     def verdict(self) -> Verdict:
         """Of all: "failed" if one gate is, else "undecided" if one is, else "passed"."""
-        verdicts = {result.verdict for result in self.results}
-        order: tuple[Verdict, ...] = ("failed", "undecided", "passed")
-        return next((verdict for verdict in order if verdict in verdicts), "passed")
+        return verdict_of_all(result.verdict for result in self.results)
 
     @property
     def sentence(self) -> str:
@@ -131,7 +129,14 @@ class GateReport:
         return "\n".join([f"Gate {self.verdict}", *(f"  {result.sentence}" for result in self.results)])
 
 
-def decide(
+def verdict_of_all(verdicts: Iterable[Verdict]) -> Verdict:
+    """Of several gates: "failed" if one is, else "undecided" if one is, else "passed"."""
+    found = set(verdicts)
+    order: tuple[Verdict, ...] = ("failed", "undecided", "passed")
+    return next((verdict for verdict in order if verdict in found), "passed")
+
+
+def judge_gate(
     condition: Gate,
     estimate: Estimate,
     *,
@@ -216,40 +221,17 @@ def gate(
     'undecided'
     """
     check_number(probability, name="probability", low=0.5, high=1.0, strict=True)
-    if not isinstance(answer, Evaluation | Comparison | Shares | Preferences):
-        raise InvalidParameter(
-            "`answer` must be what evaluate, compare, share, mean_score or preferences returned, got "
-            f'{type(answer).__name__}; pass that, with bounds by metric: `tu.gate(ev, at_least={{"accuracy": .9}})`',
-            parameter="answer",
-        )
-    subject = _Subject(answer)
-    references = [name for name in (not_worse_than, better_than) if name is not None]
-    if margin and not_worse_than is None:
-        raise InvalidParameter(
-            f"`margin` is how much worse is allowed, got {margin!r} without `not_worse_than`; name the other system",
-            parameter="margin",
-        )
-    check_number(margin, name="margin", low=0.0)
-    if references and isinstance(answer, Evaluation):
-        raise InvalidParameter(
-            f"an evaluation is of one system, got `{'not_worse_than' if not_worse_than is not None else 'better_than'}`"
-            f" {references[0]!r}; compare the two with trueup.compare",
-            parameter="better_than",
-        )
-    candidates = candidates_among(subject.systems, candidate, references)
-    check_together(subject.by_metric(at_least), subject.by_metric(at_most))
-    asked = [
-        *subject.bounds_on(at_least, "at least", candidates),
-        *subject.bounds_on(at_most, "at most", candidates),
-        *(subject.not_worse(name, not_worse_than, margin) for name in candidates if not_worse_than is not None),
-        *(subject.better(name, better_than) for name in candidates if better_than is not None),
-    ]
-    if not asked:
-        raise InvalidParameter(
-            "a gate needs a condition, got none; name one of `at_least`, `at_most`, `not_worse_than` and `better_than`"
-        )
+    subject = Subject(answer)
+    asked = subject.conditions(
+        at_least=at_least,
+        at_most=at_most,
+        not_worse_than=not_worse_than,
+        margin=margin,
+        better_than=better_than,
+        candidate=candidate,
+    )
     results = tuple(
-        decide(
+        judge_gate(
             condition,
             estimate,
             basis=subject.basis,
@@ -259,19 +241,33 @@ def gate(
             refused=subject.refused,
             n_checked=subject.n_checked(condition),
         )
-        for condition, estimate, metric in asked
+        for condition, estimate, _ in asked
     )
     return GateReport(results, probability, require_gold, subject.level)
 
 
-_Asked = tuple[Gate, Estimate, str]
+class Asked(NamedTuple):
+    """A gate with the number it is about, and the metric of that."""
+
+    gate: Gate
+    estimate: Estimate
+    metric: str
 
 
 @dataclass(frozen=True)
-class _Subject:
+class Subject:
     """The numbers of an answer by whom they are about: the one place that knows the kinds of answers apart."""
 
     answer: Evaluation | Comparison | Shares | Preferences
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.answer, Evaluation | Comparison | Shares | Preferences):
+            raise InvalidParameter(
+                "`answer` must be what evaluate, compare, share, mean_score or preferences returned, got "
+                f"{type(self.answer).__name__}; pass that, with bounds by metric: "
+                '`tu.gate(ev, at_least={"accuracy": .9})`',
+                parameter="answer",
+            )
 
     @property
     def systems(self) -> list[Any]:
@@ -282,7 +278,47 @@ class _Subject:
             return list(self.answer.pairs.systems.tolist())
         return [None] if isinstance(self.answer, Shares) and len(self.answer) == 1 else list(self.answer)
 
-    def bounds_on(self, bounds: float | Mapping[str, float] | None, side: Side, candidates: list[Any]) -> list[_Asked]:
+    def conditions(
+        self,
+        *,
+        at_least: float | Mapping[str, float] | None = None,
+        at_most: float | Mapping[str, float] | None = None,
+        not_worse_than: Hashable | None = None,
+        margin: float = 0.0,
+        better_than: Hashable | None = None,
+        candidate: Hashable | None = None,
+    ) -> list[Asked]:
+        """What is asked for, as `gate` has it; an error where that makes no sense."""
+        references = [name for name in (not_worse_than, better_than) if name is not None]
+        if margin and not_worse_than is None:
+            raise InvalidParameter(
+                f"`margin` is how much worse is allowed, got {margin!r} without `not_worse_than`; name the other "
+                "system",
+                parameter="margin",
+            )
+        check_number(margin, name="margin", low=0.0)
+        if references and isinstance(self.answer, Evaluation):
+            given = "not_worse_than" if not_worse_than is not None else "better_than"
+            raise InvalidParameter(
+                f"an evaluation is of one system, got `{given}` {references[0]!r}; compare the two with trueup.compare",
+                parameter="better_than",
+            )
+        candidates = candidates_among(self.systems, candidate, references)
+        check_together(self.by_metric(at_least), self.by_metric(at_most))
+        asked = [
+            *self.bounds_on(at_least, "at least", candidates),
+            *self.bounds_on(at_most, "at most", candidates),
+            *(self.not_worse(name, not_worse_than, margin) for name in candidates if not_worse_than is not None),
+            *(self.better(name, better_than) for name in candidates if better_than is not None),
+        ]
+        if not asked:
+            raise InvalidParameter(
+                "a gate needs a condition, got none; name one of `at_least`, `at_most`, `not_worse_than` and "
+                "`better_than`"
+            )
+        return asked
+
+    def bounds_on(self, bounds: float | Mapping[str, float] | None, side: Side, candidates: list[Any]) -> list[Asked]:
         """A gate for each metric with a bound and each candidate."""
         if bounds is None:
             return []
@@ -302,10 +338,10 @@ class _Subject:
             )
         asked = []
         for metric, bound in by_metric.items():
-            check_bound(self._measure(metric), bound, name="at_least" if side == "at least" else "at_most")
+            check_bound(self.measure(metric), bound, name="at_least" if side == "at least" else "at_most")
             for candidate in candidates:
                 condition = Gate(self._number_of(metric, candidate), side, float(bound), candidate)
-                asked.append((condition, self._estimate(metric, candidate), metric))
+                asked.append(Asked(condition, self._estimate(metric, candidate), metric))
         return asked
 
     def by_metric(self, bounds: float | Mapping[str, float] | None) -> Mapping[str, float]:
@@ -320,7 +356,7 @@ class _Subject:
         """The name of a metric; the class alone stands for its share."""
         return self._metric_name if isinstance(self.answer, Shares) and self._metric_name == share_name(name) else name
 
-    def not_worse(self, candidate: Hashable, reference: Hashable, margin: float) -> _Asked:
+    def not_worse(self, candidate: Hashable, reference: Hashable, margin: float) -> Asked:
         """That a candidate is not worse than another by more than a margin."""
         if isinstance(self.answer, Preferences):
             check_margin(margin, (0.0, 1.0), largest=0.5)  # below one half
@@ -329,24 +365,24 @@ class _Subject:
         side: Side = "at least" if self._comparison.higher_is_better else "at most"
         return self._pair(candidate, reference, side, -margin if side == "at least" else margin)
 
-    def better(self, candidate: Hashable, reference: Hashable | None) -> _Asked:
+    def better(self, candidate: Hashable, reference: Hashable | None) -> Asked:
         """That a candidate is better than another."""
         if isinstance(self.answer, Preferences):
             return self._contest(candidate, reference, "above", 0.5)
         return self._pair(candidate, reference, "above" if self._comparison.higher_is_better else "below", 0.0)
 
-    def _pair(self, candidate: Hashable, reference: Hashable | None, side: Side, bound: float) -> _Asked:
+    def _pair(self, candidate: Hashable, reference: Hashable | None, side: Side, bound: float) -> Asked:
         what = f"{self._number_of(self._metric_name, candidate)} minus {reference!r}"
         difference = self._comparison.difference(candidate, reference)
-        return Gate(what, side, bound + 0.0, candidate, reference), difference, self._metric_name
+        return Asked(Gate(what, side, bound + 0.0, candidate, reference), difference, self._metric_name)
 
-    def _contest(self, candidate: Hashable, reference: Hashable | None, side: Side, bound: float) -> _Asked:
+    def _contest(self, candidate: Hashable, reference: Hashable | None, side: Side, bound: float) -> Asked:
         assert isinstance(self.answer, Preferences)
         wins = replace(self.answer, ties="half").win_rate(candidate, reference)
         # A tie is no loss: what is asked is who is preferred.
         halved = ", ties as half" if self.answer.ties == "class" else ""
         what = f"win rate of {candidate!r} over {reference!r}{halved}"
-        return Gate(what, side, bound, candidate, reference), wins, self._metric_name
+        return Asked(Gate(what, side, bound, candidate, reference), wins, self._metric_name)
 
     def _number_of(self, metric: str, candidate: Hashable | None) -> str:
         """A metric of a candidate in words."""
@@ -359,7 +395,8 @@ class _Subject:
         return self.answer if isinstance(self.answer, Comparison) else self.answer.comparison
 
     @property
-    def _evaluation(self) -> Evaluation | Comparison:
+    def evaluation(self) -> Evaluation | Comparison:
+        """What has the votes, the systems and the model behind the answer."""
         return self.answer.evaluation if isinstance(self.answer, Shares | Preferences) else self.answer
 
     @property
@@ -370,7 +407,8 @@ class _Subject:
             return evaluation.metrics[0]
         return self.answer.name if isinstance(self.answer, Shares) else self.answer.metric
 
-    def _measure(self, metric: str) -> Metric:
+    def measure(self, metric: str) -> Metric:
+        """A metric by its name."""
         return self.answer.metric(metric) if isinstance(self.answer, Evaluation) else self._comparison.measure
 
     def _estimate(self, metric: str, candidate: Hashable | None) -> Estimate:
@@ -384,14 +422,14 @@ class _Subject:
     @property
     def basis(self) -> str:
         """What the numbers rest on."""
-        return self._evaluation.answer_in_words()
+        return self.evaluation.answer_in_words()
 
     def n_checked(self, condition: Gate) -> int | None:
         """How many items drawn at random were checked of those that a condition is about, the fewest of its groups.
 
         None where all of them are checked, or where the truth was passed.
         """
-        answer = self._evaluation
+        answer = self.evaluation
         labels = answer.labels
         if isinstance(answer, Evaluation) and answer.method == "ideal":
             return None
@@ -419,7 +457,7 @@ class _Subject:
     @property
     def refused(self) -> bool:
         """Whether checked items contradict the votes."""
-        return self._evaluation.refused
+        return self.evaluation.refused
 
 
 # ------------------------------------------------------------------ what may be asked for

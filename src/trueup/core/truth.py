@@ -219,6 +219,16 @@ class TruthModel:
         posterior[checked] = np.eye(posterior.shape[1])[self.known[checked]]
         return posterior
 
+    def mean_chances(self) -> Floats:
+        """P(class) of each item from few θ and without drawing truths, shape (n_items, n_classes)."""
+        if self.slots is not None or self._sampled[0] is not None:
+            return self._posterior_of_all
+        few = slice(None, None, max(1, len(self.theta.beta) // _MEAN_POINTS))
+        chances = self.rows.probabilities(self.theta.beta[few], self.theta.gamma[few]).mean(axis=2)
+        checked = np.flatnonzero(self.known >= 0)
+        chances[checked] = np.eye(chances.shape[1])[self.known[checked]]
+        return np.asarray(chances)
+
     def chances_of(self, drawn: Codes, n_points: int) -> tuple[Floats, Codes]:
         """P(class) of some of the items that truths are drawn of, for each of a few θ, and which classes these are.
 

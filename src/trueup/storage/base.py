@@ -13,7 +13,7 @@ from trueup.sessions.log import Event
 # What settles a card. A correction changes an answer that is there; "later" and a comment leave the card open.
 CLOSING = ("tell", "pass", "cannot tell", "none of these")
 
-SessionKind = Literal["active test", "cleaning", "monitor", "tile search"]
+SessionKind = Literal["active test", "cleaning", "decision", "monitor", "tile search"]
 
 
 def url_of_file(path: str | PathLike[str]) -> str:
@@ -30,7 +30,7 @@ class SessionRecord:
     Attributes
     ----------
     name : str. Unique in its storage.
-    kind : {"active test", "cleaning", "monitor", "tile search"}
+    kind : {"active test", "cleaning", "decision", "monitor", "tile search"}
     settings, options : dict. As `Session.to_json` has them: what it was made with, and the options of its strategy.
     fingerprints : dict from role to str. Of the votes, the predictions and the features that the session rests on.
     source : dict. Where the data come from, for doors that read them again, such as the command line.

@@ -1,0 +1,636 @@
+"""`decide`: which items to check until a condition is sure to be met, or not to be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+
+from trueup._base.types import Booleans, Codes, Floats
+from trueup._base.validation import RandomState, check_integer, check_number, seed_of
+from trueup._base.wording import chance as chance_words
+from trueup._base.wording import interval, some
+from trueup.answers.comparison import Comparison
+from trueup.answers.evaluation import Evaluation
+from trueup.answers.gates import Subject, Verdict
+from trueup.answers.preferences import Preferences
+from trueup.answers.share import Shares
+from trueup.core.truth import TruthModel, chosen_gold
+from trueup.data.encoding import vocabulary_from
+from trueup.data.labels import Labels
+from trueup.decisions.conditions import Condition, conditions_of
+from trueup.decisions.sequential import (
+    STAKES,
+    Sides,
+    Standing,
+    View,
+    advance,
+    bet,
+    draws_until,
+    learn,
+    make_view,
+    stake_weights,
+)
+from trueup.exceptions import InvalidParameter
+from trueup.posteriors import DrawnEstimate, Estimate
+from trueup.sessions.drawn import DrawnSession
+from trueup.sessions.progress import Shares as CardShares
+from trueup.sessions.session import Batch, draw_in_turn
+from trueup.storage import Storage
+from trueup.storage.joining import StoredLog, fingerprint, of_votes
+
+STOPPING = ("budget",)  # what may change while a decision goes on
+_OF_POPULATION = 0.2  # of the error, for how far the items may be off the population they come from
+_SURE = 0.8  # P(decided by then) of the number of checks that is named
+_WORLDS = 200
+_MOST_DRAWS = 5_000
+_MOST_SYSTEMS = 4
+_N_DRAWS = 2048
+_N_POINTS = 64  # of the coefficients, where a look needs chances alone
+_FIRST_REFIT = 4
+_GROWTH = 1.2  # of the answers between two fits
+
+
+@dataclass(frozen=True)
+class Needed:
+    """How many more checks a decision is expected to take.
+
+    Attributes
+    ----------
+    checks : int or None. By then it is decided with probability 80%; None where it may never be.
+    low, high : int or None. With 10% it takes no more than the one, with 90% no more than the other.
+    minutes : float or None. What `checks` take at the median pace so far; None before anybody's time was kept.
+    passed, failed : float. How probable each verdict is in the end.
+    """
+
+    checks: int | None
+    low: int | None
+    high: int | None
+    minutes: float | None
+    passed: float
+    failed: float
+
+    def __str__(self) -> str:
+        ends = f"{chance_words(self.passed)} passed, {chance_words(self.failed)} failed"
+        if self.checks is None:
+            return f"No number of checks is sure to decide (in the end: {ends})."
+        spent = "" if self.minutes is None else f", about {max(1, round(self.minutes)):,} minutes at your pace"
+        upto = "more than all" if self.high is None else f"{self.high:,}"
+        return (
+            f"{some(self.checks, 'more check')} decide with probability 80% (from {self.low:,} to {upto}{spent}); "
+            f"in the end: {ends}."
+        )
+
+
+class _Draw(NamedTuple):
+    """One step of a decision: an item that was drawn, or answered without having been."""
+
+    item: int
+    code: int  # of its class, -1 where nobody could tell
+    chance: float  # of the draw; 0 of an item that was not drawn
+    after: int  # how many draws counted when it was drawn
+
+
+class Decision(DrawnSession):
+    """A decision that goes on until it is safe; `trueup.decide` makes it.
+
+    Attributes
+    ----------
+    answer : Evaluation, Comparison, Shares or Preferences. What it is about.
+    conditions : list of Condition
+    error : float. The chance of a false verdict, over all looks together.
+    """
+
+    level: float
+
+    def __init__(
+        self,
+        answer: Evaluation | Comparison | Shares | Preferences,
+        *,
+        at_least: float | Mapping[str, float] | None = None,
+        at_most: float | Mapping[str, float] | None = None,
+        not_worse_than: Hashable | None = None,
+        margin: float = 0.0,
+        better_than: Hashable | None = None,
+        candidate: Hashable | None = None,
+        error: float = 0.05,
+        budget: int | None = None,
+        blind: bool = True,
+        overlap: float = 0.0,
+        repeat: float = 0.0,
+        checks: float = 0.0,
+        random_state: RandomState = 0,
+        storage: str | Storage | None = None,
+        name: str | None = None,
+    ) -> None:
+        subject = Subject(answer)
+        self.asked: dict[str, Any] = {
+            "at_least": at_least,
+            "at_most": at_most,
+            "not_worse_than": not_worse_than,
+            "margin": margin,
+            "better_than": better_than,
+            "candidate": candidate,
+        }
+        conditions = subject.conditions(**self.asked)
+        if subject.evaluation.core is None:
+            raise InvalidParameter(
+                "a decision needs the plain answer, got one of a noise model or method that is named; leave out "
+                "`noise` and `method`",
+                parameter="answer",
+            )
+        self.answer, self.level = answer, subject.level
+        self.error = check_number(error, name="error", low=0.0, high=0.5, strict=True)
+        self.conditions = conditions_of(subject, conditions)
+        labels = _labels_of(answer)
+        self._core = _core_about(subject.evaluation, self.conditions)
+        self._sides = Sides.of([one.terms for one in self.conditions], [one.includes_bound for one in self.conditions])
+        known = self._core.known
+        matters = np.ptp(self._sides.terms, axis=2).max(axis=0) > 0
+        self._open = matters & (known < 0)
+        self.budget = None if budget is None else check_integer(budget, name="budget", low=1)
+        self.blind = self._blind = bool(blind)
+        self.shares = CardShares(overlap, repeat, checks)
+        self._views: dict[tuple[int, bytes], View] = {}
+        self._replayed: list[_Draw] = []
+        self._standings: list[Standing] = []
+        kept = None if storage is None and name is None else StoredLog(storage, name)
+        self.seed = seed_of(random_state) if kept is None else kept.seed(random_state)
+        self._begin(labels, _DRAWN, None, {})
+        if kept is not None:
+            tables = [one.numerator for one in self.conditions] + [one.denominator for one in self.conditions]
+            marks = {"votes": of_votes(labels), "predictions": fingerprint(*(t.round(12) for t in tables))}
+            kept.join(self, "decision", marks, stopping=STOPPING)
+
+    # ------------------------------------------------------------------ where it stands
+
+    @property
+    def verdict(self) -> Verdict:
+        """Of all conditions: "passed", "failed" or "undecided". A verdict stays, however many checks follow."""
+        verdicts = self.verdicts
+        if all(one == "passed" for one in verdicts):
+            return "passed"
+        return "failed" if "failed" in verdicts else "undecided"
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """Of each condition."""
+        proved = self._standing.most >= self._limits
+        n = len(self.conditions)
+        return ["failed" if proved[n + k] else "passed" if proved[k] else "undecided" for k in range(n)]
+
+    @property
+    def probability(self) -> float:
+        """P(all conditions are met), given the votes and the checks; says nothing of how often one looked."""
+        met = np.ones(len(self._truths), dtype=bool)
+        for condition, numbers in zip(self.conditions, self._numbers, strict=True):
+            met &= _meets(condition, numbers)
+        return float(met.mean())
+
+    @property
+    def estimates(self) -> list[Estimate]:
+        """The number that each condition is about, given the votes and the checks."""
+        return [
+            DrawnEstimate(numbers, name=condition.gate.what)
+            for condition, numbers in zip(self.conditions, self._numbers, strict=True)
+        ]
+
+    @cached_property
+    def _limits(self) -> Floats:
+        """The logarithm of the wealth that proves each side: all conditions must be met, one missed is enough."""
+        n = len(self.conditions)
+        return np.log(np.repeat([1.0, float(n)], n) / self._error_of_draws)
+
+    @property
+    def _error_of_draws(self) -> float:
+        """The error that is left to the draws of checks."""
+        return self.error * (1.0 if self._is_of_items else 1 - _OF_POPULATION)
+
+    @property
+    def _is_of_items(self) -> bool:
+        return Subject(self.answer).evaluation.target == "sample"
+
+    @property
+    def needed(self) -> Needed:
+        """How many more checks until it is decided, in worlds that votes and checks let expect."""
+        if "needed" not in self._memo:
+            self._memo["needed"] = self._work_out_needed()
+        found: Needed = self._memo["needed"]
+        return found
+
+    def _work_out_needed(self) -> Needed:
+        verdict = self.verdict
+        if verdict != "undecided":
+            return Needed(0, 0, 0, 0.0, float(verdict == "passed"), float(verdict == "failed"))
+        truths = self._truths[:: max(1, len(self._truths) // _WORLDS)][:_WORLDS]
+        most = min(int(self._standing.is_open.sum()), _MOST_DRAWS)
+        number, ends = draws_until(
+            self._sides,
+            self._standing,
+            self._view(self._n_steps),
+            truths,
+            self._limits,
+            most=most,
+            rng=np.random.default_rng([self.seed, self._n_steps, 7]),
+        )
+        low, checks, high = (
+            None if n > most else int(n) for n in np.quantile(number, [0.1, _SURE, 0.9], method="higher")
+        )
+        seconds = [event.seconds for event in self._events if event.seconds is not None and event.truth is not None]
+        minutes = None if checks is None or not seconds else float(np.median(seconds)) * checks / 60
+        return Needed(checks, low, high, minutes, float((ends > 0).mean()), float((ends < 0).mean()))
+
+    # ------------------------------------------------------------------ asking
+
+    def _choose(self, n: int) -> Batch:
+        """The next items to check, drawn with chances that serve the decision."""
+        free = self._available & self._open & (self.progress.draw == 0)
+        pull = np.where(free, self._view(self._counted().n_draws).pull, 0.0)
+        if not pull.any():
+            return Batch([])
+        chosen, chances = draw_in_turn(pull, n, np.random.default_rng([self.seed, len(self._events)]))
+        reason = "It was drawn at random, with a chance that grows with how much its class matters to the decision."
+        return self._batch(chosen, pull[chosen], [reason] * len(chosen), chances)
+
+    @property
+    def finished(self) -> str | None:
+        """Why it can stop, in one sentence; None while it should go on."""
+        if self.verdict != "undecided":
+            return f"It is decided: {self.verdict}."
+        if not (self._available & self._open).any() and not self.progress.waiting.any():
+            return "Every item that matters is checked, and the answer is still open."
+        if self._room() == 0 and not self.progress.waiting.any():
+            return f"The budget of {self.budget} answers is spent."
+        return None
+
+    # ------------------------------------------------------------------ what follows from the log
+
+    @property
+    def _standing(self) -> Standing:
+        """Where the bets stand after all answers that count."""
+        if "standing" not in self._memo:
+            self._memo["standing"] = self._replay()
+        standing: Standing = self._memo["standing"]
+        return standing
+
+    @property
+    def _n_steps(self) -> int:
+        return self._counted().n_draws
+
+    def _replay(self) -> Standing:
+        draws = self._draws
+        same = 0
+        for before, now in zip(self._replayed, draws, strict=False):
+            if before != now:
+                break
+            same += 1
+        standings = self._standings[: same + 1] or [self._first_standing]
+        counted = sum(1 for one in draws[:same] if one.chance)
+        for one in draws[same:]:
+            last, view = standings[-1], self._view(counted)
+            if one.chance:
+                after = min(one.after, counted)
+                standings.append(bet(self._sides, last, one.item, one.code, one.chance, view, self._view(after)))
+                counted += 1
+            else:
+                standings.append(learn(self._sides, last, one.item, one.code, view.shift))
+        self._replayed, self._standings = draws, standings
+        return standings[-1]
+
+    @cached_property
+    def _first_standing(self) -> Standing:
+        """Before any draw."""
+        view, n_sides = self._view(0), len(self._sides.terms)
+        sums = self._sums_before
+        wealth = stake_weights(self._sides, view, self._open, sums) if self._open.any() else _even(n_sides)
+        standing = Standing(self._known_sums(self._core.known), self._open, wealth, np.zeros(n_sides))
+        return advance(self._sides, standing, view.shift)
+
+    @cached_property
+    def _sums_before(self) -> Floats:
+        """The sum of each side in truths drawn before any answer, shape (n_sides, n_draws)."""
+        truths = replace(self._core, n_draws=256).truth.truths
+        items = np.arange(truths.shape[1])
+        return np.stack([self._sides.terms[:, items, row].sum(axis=1) for row in truths], axis=1)
+
+    def _known_sums(self, codes: Codes) -> Floats:
+        """The sum of each side over items whose class is known; those that matter to nothing are counted too."""
+        fixed = np.where(codes < 0, 0, codes)
+        counts = (codes >= 0) | ~self._open
+        return np.asarray(self._sides.terms[:, counts, fixed[counts]].sum(axis=1))
+
+    @property
+    def _draws(self) -> list[_Draw]:
+        """The steps in order: draws that count, and items told between them."""
+        progress, codes = self._counted().progress, self._counted().progress.truth
+        n_classes, n_draws = self._labels.n_classes, self._counted().n_draws
+        codes = np.where(codes < n_classes, codes, -1)
+        drawn = np.flatnonzero((progress.draw > 0) & (progress.draw <= n_draws) & self._open)
+        told = np.flatnonzero((progress.draw == 0) & (codes >= 0) & self._open)
+        afters = self._afters
+        rows = [
+            (int(progress.draw[at]), 1, _Draw(int(at), int(codes[at]), _chance(progress.propensity[at]), afters[at]))
+            for at in drawn.tolist()
+        ]
+        rows += [(int(progress.told_after[at]), 2, _Draw(int(at), int(codes[at]), 0.0, 0)) for at in told.tolist()]
+        return [one for *_, one in sorted(rows)]
+
+    @property
+    def _afters(self) -> dict[int, int]:
+        """How many draws counted when each item was drawn, by its place."""
+        order: list[int] = []
+        done: set[int] = set()
+        afters: dict[int, int] = {}
+        n_done = 0
+        for event in self._events:
+            if event.purpose is not None or event.kind == "comment":
+                continue
+            at = self._names.positions[event.item]
+            if at not in afters and (event.kind == "ask" or event.propensity is not None):
+                if event.text is not None and event.text.isdigit():
+                    afters[at] = int(event.text)
+                else:
+                    afters[at] = n_done
+                order.append(at)
+            if event.kind not in ("ask", "later"):
+                done.add(at)
+            while n_done < len(order) and order[n_done] in done:
+                n_done += 1
+        return afters
+
+    def _view(self, n: int) -> View:
+        """What is expected after the last fit at or before n answers."""
+        at = _last_refit(n)
+        codes = self._first_codes(at)
+        key = at, codes[codes >= 0].tobytes() + np.flatnonzero(codes >= 0).tobytes()
+        if key not in self._views:
+            self._views[key] = self._fit(codes)
+        return self._views[key]
+
+    def _first_codes(self, n: int) -> Codes:
+        """The class of each known item after n draws, by the first answer: later ones change no chance of a draw."""
+        if ("first", n) in self._memo:
+            kept: Codes = self._memo["first", n]
+            return kept
+        progress, codes = self.progress, self._core.known.astype(np.int64)
+        known = np.flatnonzero(progress.outcome & (codes < 0))
+        for at in known.tolist():
+            draw = int(progress.draw[at])
+            if 0 < draw <= n or (draw == 0 and progress.told_after[at] < n):
+                code = progress.opinions[at][0].code
+                codes[at] = code if code < self._labels.n_classes else -1
+        self._memo["first", n] = codes
+        return codes
+
+    def _fit(self, codes: Codes) -> View:
+        core = _with_checks(self._core, codes)
+        chances = core.mean_chances()
+        n_sides = len(self._sides.terms)
+        shift = np.zeros(n_sides)
+        if not self._is_of_items:
+            shift = np.tile(self._sampling_deviation(chances), 2) * float(-ndtri(self.error * _OF_POPULATION))
+        is_open = self._open & (codes < 0)
+        if not is_open.any():
+            expected = np.einsum("sic,ic->si", self._sides.terms, chances)
+            return View(expected, np.zeros(len(codes)), shift)
+        return make_view(self._sides, chances, is_open, self._known_sums(codes), shift)
+
+    def _sampling_deviation(self, chances: Floats) -> Floats:
+        """How far the sums are off those of the population that the items come from, of each condition."""
+        terms = self._sides.terms[: len(self.conditions)]
+        expected = np.einsum("sic,ic->si", terms, chances)
+        variance = np.einsum("sic,ic->si", terms**2, chances) - expected**2
+        clusters = self._core.clusters
+        found = []
+        for condition, row, own in zip(self.conditions, expected, variance, strict=True):
+            residual = row.copy()
+            for members in condition.groups:
+                residual[members] -= row[members].mean()
+            parts = residual if clusters is None else np.bincount(clusters, residual)
+            found.append((parts**2).sum() + own.sum())
+        return np.asarray(np.sqrt(found))
+
+    # ------------------------------------------------------------------ numbers
+
+    @property
+    def _truths(self) -> Codes:
+        if "truths" not in self._memo:
+            codes = np.where(self._known_codes < self._labels.n_classes, self._known_codes, -1)
+            codes = np.where(self._core.known >= 0, self._core.known, codes)
+            core = _with_checks(self._core, codes)
+            self._memo["truths"] = replace(core, n_draws=_N_DRAWS).truth.truths
+        truths: Codes = self._memo["truths"]
+        return truths
+
+    @property
+    def _numbers(self) -> list[Floats]:
+        """The number of each condition in each draw."""
+        if "numbers" not in self._memo:
+            self._memo["numbers"] = [one.numbers(self._truths) for one in self.conditions]
+            if not self._is_of_items:
+                deviation = self._sampling_deviation(self._core.mean_chances())
+                rng = np.random.default_rng([self.seed, 8])
+                self._memo["numbers"] = [
+                    numbers + far * rng.standard_normal(len(numbers))
+                    for numbers, far in zip(self._memo["numbers"], deviation, strict=True)
+                ]
+        numbers: list[Floats] = self._memo["numbers"]
+        return numbers
+
+    # ------------------------------------------------------------------ out
+
+    @property
+    def sentences(self) -> list[str]:
+        """Of each condition: the verdict and what it rests on, in words."""
+        n = self.progress.n_tells
+        rests = f"after {some(n, 'check')}; false at any look with a chance of at most {self.error:.0%}"
+        out = []
+        for condition, verdict, numbers in zip(self.conditions, self.verdicts, self.estimates, strict=True):
+            of = interval(*numbers.interval(self.level))
+            what = condition.gate.what
+            out.append(f"{verdict}: {condition.gate}; {what} is {numbers.mean:.3f}, {of} ({rests})")
+        return out
+
+    @property
+    def sentence(self) -> str:
+        """The verdict and why: the conditions that decide it."""
+        verdict = self.verdict
+        pairs = zip(self.verdicts, self.sentences, strict=True)
+        return "; ".join(sentence for one, sentence in pairs if one == verdict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, JSON-able."""
+        return {
+            "verdict": self.verdict,
+            "sentence": self.sentence,
+            "error": self.error,
+            "probability": self.probability,
+            "n_checks": self.progress.n_tells,
+            "needed": asdict(self.needed),
+            "conditions": [
+                {
+                    "condition": str(condition.gate),
+                    "verdict": verdict,
+                    "side": condition.gate.side,
+                    "bound": condition.gate.bound,
+                    "estimate": numbers.to_dict(self.level),
+                    "sentence": sentence,
+                }
+                for condition, verdict, numbers, sentence in zip(
+                    self.conditions, self.verdicts, self.estimates, self.sentences, strict=True
+                )
+            ],
+        }
+
+    def history(self, *, every: int = 10) -> list[dict[str, float]]:
+        """The number of the first condition after each `every` answers: n, mean, low and high."""
+        return [then._row(then.estimates[0]) for then in self._after_answers(every, first=every)]
+
+    def _history(self, every: int) -> tuple[list[dict[str, float]], str]:
+        return self.history(every=every), self.conditions[0].gate.what
+
+    def __repr__(self) -> str:
+        lines = [f"Decision {self.verdict}", *(f"  {sentence}" for sentence in self.sentences)]
+        return "\n".join([*lines, *([f"  {self.needed}"] if self.verdict == "undecided" else [])])
+
+    def _settings(self) -> dict[str, Any]:
+        return {
+            **self.asked,
+            "error": self.error,
+            "budget": self.budget,
+            "blind": self.blind,
+            **vars(self.shares),
+            "random_state": self.seed,
+        }
+
+    def settings_as_json(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What it was made with, as it comes back from JSON; there is no strategy to name."""
+        settings, options = super().settings_as_json()
+        return {name: value for name, value in settings.items() if name != "strategy"}, options
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any], options: Mapping[str, Any], *data: Any, **changed: Any) -> Any:
+        """A decision as it was made at first; see `from_json`."""
+        return super().from_settings({k: v for k, v in settings.items() if k != "strategy"}, options, *data, **changed)
+
+
+class _Drawn(NamedTuple):
+    """In the place of a strategy, of which a decision has one."""
+
+    name: str
+
+
+_DRAWN = _Drawn("decision")
+
+
+def _chance(propensity: float) -> float:
+    """The chance of a draw; of one that is not known nearly none, so that nothing is bet on it."""
+    return 1e-300 if math.isnan(propensity) else float(propensity)
+
+
+def _last_refit(n: int) -> int:
+    """The last number of answers, up to n, after which what is expected was worked out anew."""
+    at = 0
+    following = _FIRST_REFIT
+    while following <= n:
+        at, following = following, max(following + 1, math.ceil(following * _GROWTH))
+    return at
+
+
+def _even(n_sides: int) -> Floats:
+    return np.full((n_sides, len(STAKES)), -math.log(len(STAKES)))
+
+
+def _meets(condition: Condition, numbers: Floats) -> Booleans:
+    """In which draws a condition is met."""
+    sign = 1.0 if condition.gate.side in ("at least", "above") else -1.0
+    beyond = sign * (numbers - condition.gate.bound)
+    return np.asarray(beyond >= -1e-9 if condition.includes_bound else beyond > 1e-9)
+
+
+def _labels_of(answer: Evaluation | Comparison | Shares | Preferences) -> Labels:
+    """The items to ask for; contests by item, first system and second system."""
+    labels = Subject(answer).evaluation.labels
+    if not isinstance(answer, Preferences):
+        return labels
+    names = [answer.pairs.contests[int(at)] for at in labels.items.tolist()]
+    return replace(labels, items=vocabulary_from(names))
+
+
+def _core_about(evaluation: Evaluation | Comparison, conditions: Sequence[Condition]) -> TruthModel:
+    """The model of the systems that conditions are about, or of some of them."""
+    core = evaluation.core
+    assert core is not None
+    core = replace(core, may_sample=False, n_draws=_N_POINTS)
+    if not isinstance(evaluation, Comparison):
+        return core
+    names = evaluation.task.outputs.systems.tolist()
+    named = [who for one in conditions for who in (one.gate.reference, one.gate.candidate) if who in names]
+    places = sorted(names.index(who) for who in list(dict.fromkeys(named))[:_MOST_SYSTEMS])
+    return core.of_systems(places)
+
+
+def _with_checks(core: TruthModel, codes: Codes) -> TruthModel:
+    """The model that knows the class of some items, as if all of them had been drawn with one chance.
+
+    What the draws depend on is in the model, so that their chances play no part in what it expects.
+    """
+    labels = core.labels
+    fresh = (codes >= 0) & (chosen_gold(labels) < 0)
+    if not fresh.any():
+        return core
+    chance = np.where(fresh, max(fresh.mean(), 1e-9), labels.gold_chance)
+    gold = np.where(fresh, codes, labels.gold_codes).astype(labels.gold_codes.dtype)
+    return core.with_labels(replace(labels, gold_codes=gold, gold_chance=chance))
+
+
+def decide(
+    answer: Evaluation | Comparison | Shares | Preferences,
+    *,
+    at_least: float | Mapping[str, float] | None = None,
+    at_most: float | Mapping[str, float] | None = None,
+    not_worse_than: Hashable | None = None,
+    margin: float = 0.0,
+    better_than: Hashable | None = None,
+    candidate: Hashable | None = None,
+    error: float = 0.05,
+    budget: int | None = None,
+    blind: bool = True,
+    random_state: RandomState = 0,
+    storage: str | Storage | None = None,
+    name: str | None = None,
+) -> Decision:
+    """Check items until a condition is sure to be met, or sure to be missed.
+
+    ``ask`` names items, drawn with chances that serve this decision: where systems differ, where votes leave most open.
+    ``tell`` takes their true classes. The verdict may be looked at after every answer: over all looks together it is
+    false with a chance of at most `error`, whatever the votes are worth.
+
+    Parameters
+    ----------
+    answer : Evaluation, Comparison, Shares or Preferences
+        The plain answer of `evaluate`, `compare`, `share`, `mean_score` or `preferences`; its checked items count.
+    at_least, at_most, not_worse_than, margin, better_than, candidate
+        The conditions, as in `gate`. Metrics are means, or quotients of counts such as recall.
+    error : float. The chance of a false verdict, over all looks.
+    budget : int, optional. Answers that can be paid for.
+    blind : bool. Whether experts answer without a prediction in sight.
+    storage, name : optional. Where the answers are kept, as in `ActiveTest`, so that `trueup serve` can ask for them.
+
+    Examples
+    --------
+    >>> import trueup as tu
+    >>> sim = tu.simulate.baseline(n_items=300, random_state=0)
+    >>> decision = tu.decide(tu.evaluate(sim.predictions, sim.labels), at_least={"accuracy": 0.5})
+    >>> while decision.verdict == "undecided":
+    ...     decision.tell({item: int(sim.truth[item]) for item in decision.ask(5)})
+    >>> decision.verdict
+    'passed'
+    """
+    arguments = {name_: value for name_, value in locals().items() if name_ != "answer"}
+    return Decision(answer, **arguments)
