@@ -254,10 +254,10 @@ def draws_until(
         owned = np.maximum.accumulate(np.maximum(logsumexp(grown, axis=3), top[going][..., None]), axis=2)
         sure = least[going, :, None] + np.cumsum(value - sides.lowest[:, items].swapaxes(0, 1), axis=2)
         proved: Booleans = (owned >= limits[:, None]) | np.maximum.accumulate(sure >= 0, axis=2)
-        passed, failed = proved[:, :n].all(axis=1), proved[:, n:].any(axis=1)
+        passed, failed = np.all(proved[:, :n], axis=1), np.any(proved[:, n:], axis=1)
         decided = np.asarray(np.logical_or(passed, failed))
-        first = decided.argmax(axis=1)
-        done = decided.any(axis=1)
+        first = np.argmax(decided, axis=1)
+        done = np.flatnonzero(decided.any(axis=1))
         number[going[done]] = start + first[done] + 1
         verdict[going[done]] = np.where(failed[done, first[done]], -1, 1)
         left[going] -= taken[:, -1]
