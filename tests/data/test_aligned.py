@@ -76,6 +76,12 @@ class TestPreparation:
         with pytest.raises(InvalidPredictions):
             named.prepared_for("scores", positive=0)
 
+    def test_scores_between_0_and_1_serve_as_probabilities(self, labels):
+        prepared = scored(labels, positive="cat").prepared_for("probabilities", positive=0)
+        np.testing.assert_allclose(prepared.probabilities[0], [[0.1, 0.9], [0.9, 0.1], [0.4, 0.6]])
+        logits = as_predictions([-3.0, 0.2, 0.9], labels, of_scores=True).align(labels)
+        assert logits.prepared_for("probabilities", positive=1).probabilities is None
+
 
 class TestOneCoercion:
     def test_items_may_be_called_like_columns(self):

@@ -156,6 +156,13 @@ class TestScores:
         with pytest.raises(InvalidPredictions):
             Predictions.from_scores([3, -1, 2]).align(three)
 
+    def test_stacked_labelers_are_labelers(self, labels):
+        each = labels.as_systems()
+        again = Predictions.stack({name: each[name] for name in each.systems.tolist()})
+        assert again.are_labelers
+        other = Predictions.from_classes(["cat"] * labels.n_items, items=labels.items)
+        assert not Predictions.stack({"a": each[each.systems[0]], "b": other}).are_labelers
+
     def test_systems_must_speak_for_one_class(self, labels):
         a = Predictions.from_scores([0, 1, 1], positive="cat")
         with pytest.raises(InvalidPredictions, match="one class"):

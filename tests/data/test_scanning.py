@@ -7,7 +7,7 @@ import pytest
 
 import trueup as tu
 from trueup.data import partitions, scanning
-from trueup.exceptions import InvalidFile, InvalidLabels, InvalidParameter
+from trueup.exceptions import DataWarning, InvalidFile, InvalidLabels, InvalidParameter
 
 pl = pytest.importorskip("polars")
 N_ITEMS, N_FILES = 240, 4
@@ -88,6 +88,12 @@ def test_missing_votes_abstentions_and_duplicates_are_read_as_in_memory(tmp_path
     assert scan.n_missing == 1
     same = [part.vote_table() for part in scan.partitions()]
     assert sum(len(item) for item, *_ in same) == labels.n_votes
+
+
+def test_repeated_votes_are_told_once(frame, files):
+    scan = tu.Labels.scan(files(table=pl.concat([frame, frame[:5]])))
+    with pytest.warns(DataWarning, match="5 votes repeat one of the same labeler on the same item"):
+        assert scan.n_repeats == 5
 
 
 def test_gold_is_of_items_of_the_files(files):
