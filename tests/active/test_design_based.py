@@ -89,6 +89,22 @@ def test_a_difference_uses_the_same_items_for_both():
     assert test.difference("a", "b").std < 0.5 * test.estimate("a").std
 
 
+def test_what_the_learned_estimator_believes_is_what_the_strategy_sees():
+    rng = np.random.default_rng(0)
+    truth, labels, _ = world(5)
+    scores = truth + rng.normal(size=len(truth))
+    learned = tu.ActiveTest(scores, labels, metric="auc", estimator="learned", strategy="uncertainty")
+    other = tu.ActiveTest(scores, labels, metric="auc", estimator="rectified", strategy="uncertainty")
+    some = {k: int(truth[k]) for k in range(40)}
+    learned.tell(some)
+    other.tell(some)
+    from trueup.active import learned_probabilities
+
+    expected = learned_probabilities(learned.pool.noisy, scores, learned.progress.vetted, learned.progress.truth == 1)
+    np.testing.assert_allclose(learned.state.probabilities[:, 1], expected)
+    assert np.abs(learned.state.probabilities - other.state.probabilities).max() > 0.05
+
+
 @pytest.mark.parametrize(
     ("estimator", "strategy"),
     [

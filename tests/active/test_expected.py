@@ -86,6 +86,15 @@ def test_long_lists_against_exact_integration_of_the_polynomial(share):
     assert expected_average_precision(p, scores) == pytest.approx(exact, abs=1e-9)
 
 
+def test_second_order_is_near_and_the_plain_ratio_is_farther():
+    p, scores = some_list(1, n=60, n_vetted=10)
+    exact = expected_average_precision(p, scores)
+    second = expected_average_precision(p, scores, method="second-order")
+    ratio = precision_sum(p, RankedList.of(scores)) / p.sum()
+    assert abs(second - exact) < 5e-4
+    assert abs(second - exact) < abs(ratio - exact) / 5
+
+
 def test_no_positive_possible_is_undefined():
     assert np.isnan(expected_average_precision([0.0, 0.0], [1, 2]))
 
@@ -112,6 +121,16 @@ def test_expected_change_of_precision_at_k_by_enumeration(tied):
         forced = [expected_precision_at_k(np.where(np.arange(len(p)) == j, z, p), scores, k=3) for z in (0, 1)]
         changes.append((1 - p[j]) * abs(forced[0] - now) + p[j] * abs(forced[1] - now))
     assert expected_change(p, precision_at_k_slopes(scores, k=3)) == pytest.approx(changes, abs=1e-12)
+
+
+def test_equation_12_as_printed():
+    p = np.array([0.5, 1.0, 0.4, 0.3])
+    scores = np.array([4.0, 3.0, 2.0, 1.0])
+    vetted = np.array([False, True, False, False])
+    # r is the share of unvetted items above, of the place: 0/1, -, 1/3, 2/4
+    expected = [0.0, 0.0, 1 / 3 * 0.4 * 0.6 / 2.0, 2 / 4 * 0.3 * 0.7 / 2.0]
+    assert paper_change(p, scores, vetted, n_positives=2.0) == pytest.approx(expected)
+    assert paper_change(p, scores, vetted) == pytest.approx(np.array(expected) * 2.0 / p.sum())
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import trueup as tu
-from trueup.active import lure_weights
+from trueup.active import effective_number, lure_weights
 from trueup.active.rectified import weighted_answers
 
 VALUES = np.array([0.0, 1.0, 4.0, -2.0, 7.0])
@@ -41,6 +41,12 @@ def test_lure_is_unbiased_over_all_sequences(n_drawn):
         expected += p * float(np.mean(weights * VALUES[list(order)]))
     assert total == pytest.approx(1.0)
     assert expected == pytest.approx(VALUES.mean())
+
+
+def test_effective_number():
+    assert effective_number([2.0, 2.0, 2.0]) == pytest.approx(3.0)
+    assert effective_number([1.0, 0.0]) == pytest.approx(1.0)
+    assert effective_number([]) == 0.0
 
 
 def test_weights_are_those_of_the_log():

@@ -104,6 +104,14 @@ def test_undecided_draws_bound_every_estimator_and_difference(world, estimator):
     assert high >= inner[1]
 
 
+def test_a_number_without_an_interval_stays_one(world):
+    test = world.test(estimator="naive")
+    items = list(test.ask(20))
+    test.skip(items[:3])
+    world.tell(test, items[3:])
+    assert np.isnan(test.estimate().interval(0.95)).all()
+
+
 def test_later_comes_back_and_nothing_drops_out(world):
     test = world.test(overlap=0, checks=0)
     (item,) = test.ask(who="ann")
