@@ -188,7 +188,7 @@ def test_a_model_from_outside_brings_its_sampler():
 
 @pytest.mark.parametrize("model", [*MODELS, "ordinal", noise.DawidSkene(pooling="auto")], ids=str)
 def test_python_runs_the_same_loops(model, monkeypatch):
-    """The draws are those of compiled code; Hamiltonian steps of ratings are compiled too, or are not made."""
+    """The draws are those of compiled code."""
     pytest.importorskip("numba")
     data = simulate.ratings(n_items=12, n_classes=3, n_labelers=4, random_state=0)
     outputs = SystemOutputs.of_classes(data.truth[None].astype(np.int64), 3, np.ones(1))

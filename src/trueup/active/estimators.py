@@ -206,7 +206,6 @@ class Rectified(MetricEstimator):
     name: ClassVar[str] = "rectified"
 
     def estimate(self, request: Request) -> Estimated:
-        """From truths drawn given the answers."""
         pool, progress = request.pool, request.progress
         answers = weighted_answers(pool, progress)
         truths = draw_rectified(request.model, pool, progress, n_draws=request.n_draws, rng=request.rng)
@@ -221,7 +220,6 @@ class Bayes(MetricEstimator):
     is_warranted: ClassVar[bool] = False
 
     def estimate(self, request: Request) -> Estimated:
-        """From truths drawn given votes, systems and answers."""
         pool, truth = request.voted or request.pool, request.progress.truth
         labels, vetted = pool.labels, np.flatnonzero((truth >= 0) & (truth < pool.n_classes))
         if len(vetted):
@@ -249,7 +247,6 @@ class Learned(MetricEstimator):
     is_warranted: ClassVar[bool] = False
 
     def refusal(self, pool: Pool) -> str | None:
-        """It knows two classes and scores."""
         if pool.n_classes == 2 and pool.aligned.scores is not None:
             return None
         outputs = "no scores" if pool.aligned.scores is None else "scores"
@@ -266,7 +263,6 @@ class Learned(MetricEstimator):
         return table
 
     def estimate(self, request: Request) -> Estimated:
-        """From truths drawn by what is learned, for each system on its own."""
         pool = request.pool
         columns = []
         for system, p in enumerate(self._of_systems(pool, request.progress)):
@@ -294,7 +290,6 @@ class Naive(MetricEstimator):
     is_warranted: ClassVar[bool] = False
 
     def estimate(self, request: Request) -> Estimated:
-        """One number."""
         known = known_classes(request.pool, request.progress)
         truth = np.where(known >= 0, known, request.pool.noisy)
         return Estimated(_values(request, truth[None]), ("The noisy labels are taken for true where nobody looked.",))
@@ -307,7 +302,6 @@ class VettedOnly(MetricEstimator):
     name: ClassVar[str] = "vetted-only"
 
     def estimate(self, request: Request) -> Estimated:
-        """From the posterior of counts, or from the weighted bootstrap."""
         pool, answers = request.pool, weighted_answers(request.pool, request.progress)
         n = len(answers.positions)
         if n < _FEWEST:
@@ -347,7 +341,6 @@ class Lure(MetricEstimator):
     uses_model: ClassVar[bool] = False
 
     def refusal(self, pool: Pool) -> str | None:
-        """It knows sums over the items."""
         if pool.metric.needs == "counts" and pool.categories is None:
             return None
         got = "categories" if pool.metric.needs == "counts" else f"metric {pool.metric.name!r}"
@@ -357,7 +350,6 @@ class Lure(MetricEstimator):
         )
 
     def estimate(self, request: Request) -> Estimated:
-        """Draws around the estimate; all answers count alike where they were not drawn by chance."""
         pool, rng = request.pool, request.rng
         assert pool.aligned.codes is not None
         drawn, answers = drawn_items(pool, request.progress), weighted_answers(pool, request.progress)

@@ -322,7 +322,6 @@ class ActiveTest(DrawnSession):
 
     @property
     def finished(self) -> str | None:
-        """Why the session can stop, in one sentence; None while it should go on."""
         if not self._available.any():
             return "Every item is checked, waiting or passed."
         if self._room() == 0 and not self.progress.waiting.any():

@@ -86,7 +86,6 @@ class RandomStrategy(Strategy):
     is_random: ClassVar[bool] = True
 
     def scores(self, state: State) -> Floats:
-        """The chances of the next draw; all 0 if no item is available."""
         return self.propensities(state) if state.available.any() else np.zeros(state.pool.n_items)
 
     @abstractmethod
@@ -203,7 +202,6 @@ class ExpectedChange(Strategy):
     name: ClassVar[str] = "meec"
 
     def scores(self, state: State) -> Floats:
-        """The expected absolute change of the metric."""
         return np.where(state.available, self._changes(state), 0.0)
 
     def _changes(self, state: State) -> Floats:
@@ -211,7 +209,6 @@ class ExpectedChange(Strategy):
         return np.asarray(sum(one.expected_change(state.probabilities) for one in effects) / len(effects))
 
     def sentences(self, state: State, positions: list[int]) -> list[str]:
-        """Why these items."""
         changes = self._changes(state)
         return [
             f"It is taken for {class_words(state, at)}, and the answer is expected to move "
@@ -279,7 +276,6 @@ class Propensity(RandomStrategy):
             raise InvalidParameter(f"floor must be above 0: every item can be drawn, got {self.floor!r}; pass e.g. 0.5")
 
     def propensities(self, state: State) -> Floats:
-        """The chance of each item to be drawn next, shape (n_items,)."""
         effects = self._effects(state)
         # What is believed of an item may be wrong, so half the draws or so do not ask for it; but an item that cannot
         # move the metric, such as one that a system does not find when precision is asked, is hardly worth an answer.
@@ -297,7 +293,6 @@ class Propensity(RandomStrategy):
         return _influences(state, self.n_positives)
 
     def sentences(self, state: State, positions: list[int]) -> list[str]:
-        """Why these items."""
         deviations = _deviations(self._effects(state), state)
         return [
             f"Drawn at random, items that matter more often: it is taken for {class_words(state, at)}, and the answer "
@@ -338,7 +333,6 @@ class Separate(Propensity):
         return [self._pair(state)[1]]
 
     def sentences(self, state: State, positions: list[int]) -> list[str]:
-        """Why these items."""
         (one, other), effect = self._pair(state)
         deviations = _deviations([effect], state)
         return [
@@ -376,11 +370,9 @@ class Random(RandomStrategy):
     name: ClassVar[str] = "random"
 
     def propensities(self, state: State) -> Floats:
-        """The chance of each item to be drawn next, shape (n_items,)."""
         return share_out(np.ones(state.pool.n_items), state.available)
 
     def sentences(self, state: State, positions: list[int]) -> list[str]:
-        """Why these items."""
         n_open = int(state.available.sum())
         return [f"Drawn at random: each of the {n_open} open items is as likely as the other."] * len(positions)
 
@@ -395,7 +387,6 @@ class Stratified(RandomStrategy):
     name: ClassVar[str] = "stratified"
 
     def propensities(self, state: State) -> Floats:
-        """The chance of each item to be drawn next, shape (n_items,)."""
         n_open = self._open(state)
         weights = np.divide(1.0, n_open, out=np.zeros(len(n_open)), where=n_open > 0)
         return share_out(weights, state.available)
@@ -409,7 +400,6 @@ class Stratified(RandomStrategy):
         return np.asarray(of_categories[categories], dtype=float)
 
     def sentences(self, state: State, positions: list[int]) -> list[str]:
-        """Why these items."""
         return [
             "Drawn at random: each category with open items is as likely as the other, and so is each of the "
             f"{int(n_open)} open items of this one."
@@ -459,7 +449,6 @@ class MostConfidentMistake(Strategy):
         return (said != likeliest) & (said >= 0), _rank_share(sure)
 
     def sentences(self, state: State, positions: list[int]) -> list[str]:
-        """Why these items."""
         verdicts = [self._judge(state, system) for system in range(state.pool.n_systems)]
         sentences = []
         for at in positions:
@@ -483,11 +472,9 @@ class Uncertainty(Strategy):
     name: ClassVar[str] = "uncertainty"
 
     def scores(self, state: State) -> Floats:
-        """The entropy of the probabilities."""
         return np.where(state.available, np.maximum(entr(state.probabilities).sum(axis=1), 0.0), 0.0)
 
     def sentences(self, state: State, positions: list[int]) -> list[str]:
-        """Why these items."""
         return [f"Its class is among the least certain: it is taken for {class_words(state, at)}." for at in positions]
 
 

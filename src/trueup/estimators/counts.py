@@ -133,23 +133,19 @@ class DrawnCounts(CountsPosterior):
 
     @property
     def mean_counts(self) -> Floats:
-        """The expected counts, shape (n_classes, n_classes), rows the truth."""
         return np.asarray(np.average(self.draws, axis=0, weights=self.weights))
 
     def _values(self, metric: Metric) -> Floats:
         return metric(self.draws)
 
     def estimate(self, metric: Metric) -> Estimate:
-        """The distribution of a metric, as draws."""
         return DrawnEstimate(self._values(metric), self.weights, bounds=metric.bounds, name=metric.name)
 
     def joint(self, a: Metric, b: Metric) -> JointEstimate:
-        """The joint distribution of two metrics, smoothed from the draws."""
         x, y = self._values(a), self._values(b)
         return JointEstimate.from_draws(x, y, self.weights, bounds=(a.bounds, b.bounds), names=(a.name, b.name))
 
     def cell(self, truth: int, prediction: int) -> Estimate:
-        """The distribution of one count, as draws."""
         y, yhat = self._check_cell(truth, prediction)
         return DrawnEstimate(self.draws[:, y, yhat], self.weights, bounds=(0.0, self._largest_total), name="count")
 
@@ -159,12 +155,10 @@ class DrawnCounts(CountsPosterior):
         return max(float(self.draws.sum(axis=(1, 2)).max()), 1.0)
 
     def draw_counts(self, n: int, random_state: RandomState = None) -> Floats:
-        """`n` of the draws, with replacement."""
         p = None if self.weights is None else self.weights / self.weights.sum()
         return self.draws[as_generator(random_state).choice(len(self.draws), size=n, p=p)]
 
     def draw_truths(self, n: int, random_state: RandomState = None) -> Codes:
-        """`n` draws of the truth of all items, shape (n, n_items)."""
         if self._truths is None:
             raise InvalidParameter(
                 "this method draws confusion counts but no truths, so it cannot serve a metric(y_true, y_pred); "
@@ -203,19 +197,15 @@ class PointCounts(CountsPosterior):
 
     @property
     def mean_counts(self) -> Floats:
-        """The counts themselves."""
         return self.counts
 
     def estimate(self, metric: Metric) -> Estimate:
-        """The metric of the counts, without an interval."""
         return point_estimate(metric, float(metric(self.counts)))
 
     def joint(self, a: Metric, b: Metric) -> JointPoint:
-        """Both metrics of the counts."""
         return JointPoint((float(a(self.counts)), float(b(self.counts))), (a.name, b.name))
 
     def cell(self, truth: int, prediction: int) -> Estimate:
-        """The count, without an interval."""
         y, yhat = self._check_cell(truth, prediction)
         return PointEstimate(self.counts[y, yhat], bounds=(0.0, max(float(self.counts.sum()), 1.0)), name="count")
 
@@ -261,12 +251,10 @@ class TwoClassCounts(CountsPosterior):
         return float(max(self.n_positive + self.n_negative, 1))
 
     def joint(self, a: Metric, b: Metric) -> JointEstimate:
-        """The joint distribution of two metrics, smoothed from draws of the counts."""
         counts = self.draw_counts(JOINT_DRAWS, 0)
         return JointEstimate.from_draws(a(counts), b(counts), bounds=(a.bounds, b.bounds), names=(a.name, b.name))
 
     def draw_truths(self, n: int, random_state: RandomState = None) -> Codes:
-        """`n` draws of the truth of all items, shape (n, n_items)."""
         if self._truths is None:
             raise InvalidParameter("these counts were made without items and have no truths to draw; pass `truths`")
         return self._truths(check_integer(n, name="n", low=0), as_generator(random_state))
@@ -312,11 +300,9 @@ class LatticeCounts(TwoClassCounts):
 
     @property
     def mean_counts(self) -> Floats:
-        """The expected counts, shape (2, 2), rows the truth."""
         return self._counts(self.pmf @ self.u, self.pmf @ self.v)
 
     def estimate(self, metric: Metric) -> Estimate:
-        """The exact distribution of a metric."""
         values = metric(self._counts(self.u, self.v))
         return DiscreteEstimate(values, self.pmf, bounds=metric.bounds, name=metric.name)
 
@@ -326,7 +312,6 @@ class LatticeCounts(TwoClassCounts):
         return replace(super().joint(a, b), means=means)
 
     def cell(self, truth: int, prediction: int) -> Estimate:
-        """The exact distribution of one count."""
         y, yhat = self._check_cell(truth, prediction)
         counts = self._counts(self.u, self.v)[:, y, yhat]
         return DiscreteEstimate(counts, self.pmf, bounds=(0.0, self._most), name="count")
@@ -338,7 +323,6 @@ class LatticeCounts(TwoClassCounts):
         return self.u[chosen], self.v[chosen]
 
     def draw_counts(self, n: int, random_state: RandomState = None) -> Floats:
-        """`n` independent draws of the counts, shape (n, 2, 2)."""
         return self._counts(*self.draw_pairs(n, random_state))
 
 
@@ -425,7 +409,6 @@ class NormalCounts(TwoClassCounts):
 
     @property
     def mean_counts(self) -> Floats:
-        """The expected counts, shape (2, 2), rows the truth."""
         return self._counts(self.mean_u, self.mean_v)
 
     def _affine(self, weights: Floats) -> tuple[float, float, float]:
@@ -445,7 +428,6 @@ class NormalCounts(TwoClassCounts):
         return mean_z, sd_z, mean_w, sd_w, rho
 
     def estimate(self, metric: Metric) -> Estimate:
-        """The distribution of a metric."""
         ratio = linear_ratio(metric, 2)
         if ratio is None:
             return DrawnEstimate(metric(self._quantile_counts()), bounds=metric.bounds, name=metric.name)
@@ -457,7 +439,6 @@ class NormalCounts(TwoClassCounts):
         return normal_ratio(mean_z, sd_z, mean_w, sd_w, rho, bounds=metric.bounds, name=metric.name)
 
     def cell(self, truth: int, prediction: int) -> Estimate:
-        """The distribution of one count."""
         y, yhat = self._check_cell(truth, prediction)
         mean, sd = float(self.mean_counts[y, yhat]), self.sd_u if yhat else self.sd_v
         return normal_estimate(mean, sd, bounds=(0.0, self._most), name="count")
@@ -472,7 +453,6 @@ class NormalCounts(TwoClassCounts):
         return self._counts(u, v)
 
     def draw_counts(self, n: int, random_state: RandomState = None) -> Floats:
-        """`n` draws of the counts, shape (n, 2, 2); not rounded."""
         rng = as_generator(random_state)
         return self._counts_at(rng.standard_normal(check_integer(n, name="n", low=0)), rng.standard_normal(n))
 

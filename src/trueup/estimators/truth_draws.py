@@ -39,12 +39,10 @@ class CountsOfTruths(DrawnCounts):
 
     @property
     def n_classes(self) -> int:
-        """Number of classes."""
         return self._n_classes
 
     @property
     def mean_counts(self) -> Floats:
-        """The expected counts, shape (n_classes, n_classes), rows the truth."""
         cells = self._drawn.astype(np.int64) * self._n_classes + self._codes
         mass = None if self._masses is None else self._masses.ravel()
         sums = np.bincount(cells.ravel(), weights=mass, minlength=self._n_classes**2)
@@ -60,7 +58,6 @@ class CountsOfTruths(DrawnCounts):
         return np.concatenate([metric(self._tables(draws)) for draws in blocks])
 
     def cell(self, truth: int, prediction: int) -> Estimate:
-        """The distribution of one count, as draws."""
         y, yhat = self._check_cell(truth, prediction)
         is_there = (self._drawn == y) & (self._codes == yhat)
         counts = is_there.sum(axis=1) if self._masses is None else (is_there * self._masses).sum(axis=1)
@@ -68,11 +65,9 @@ class CountsOfTruths(DrawnCounts):
         return DrawnEstimate(counts.astype(float), bounds=(0.0, max(most, 1.0)), name="count")
 
     def draw_counts(self, n: int, random_state: RandomState = None) -> Floats:
-        """`n` of the draws, with replacement."""
         return self._tables(as_generator(random_state).integers(len(self._drawn), size=n))
 
     def draw_truths(self, n: int, random_state: RandomState = None) -> Codes:
-        """`n` draws of the truth of all items, shape (n, n_items)."""
         if self._masses is not None:
             return DrawnRates.draw_truths(self, n, random_state)  # type: ignore[arg-type]
         return choose_truths(self._all_truths, check_integer(n, name="n", low=0), as_generator(random_state))

@@ -56,6 +56,7 @@ class Sampler(ABC):
     weights: Floats
     state_class: Codes
     closeness: Floats | None = None
+    sweeps_a_draw: ClassVar[int] = 1  # more where neighbours are much alike
 
     def __init__(self, n_raters: int, n_classes: int, n_answers: int) -> None:
         self.n_raters, self.n_classes, self.n_answers = n_raters, n_classes, n_answers
@@ -92,7 +93,6 @@ class LoopSampler(Sampler):
     """A sampler whose draws are a loop of `kernels.loops`, chosen by the type of its `state`."""
 
     def draw(self, counts: Floats, state_counts: Floats, gold: Floats, rng: np.random.Generator) -> None:
-        """Draw the parameters given the states."""
         from trueup.noise.kernels import loops
 
         now = self.state()
@@ -232,7 +232,6 @@ class TableModel(NoiseModel):
         return rows_for(labels.labelers, self.labelers_, self.confusion_, self.pooled_)
 
     def posterior(self, labels: Labels) -> Floats:
-        """P(class | votes) of each item, shape (n_items, n_classes); gold items are certain."""
         self._check(labels)
         return kernels.posterior(
             labels.votes,
@@ -243,7 +242,6 @@ class TableModel(NoiseModel):
         )
 
     def predict_votes(self, labels: Labels, item: Positions, labeler: Positions) -> Floats:
-        """P(answer) of labelers to items, given the votes on those items in `labels`; shape (n, n_answers)."""
         return np.asarray(np.einsum("nc,nca->na", self.posterior(labels)[item], self.confusion_for(labels)[labeler]))
 
     def _log_likelihood(self, labels: Labels) -> Floats:

@@ -88,7 +88,8 @@ class Chain:
 
     def run(self, n_warmup: int, rng: np.random.Generator, report: Callable[[float], None]) -> None:
         """Run from a start of its own; a second thread looks at a counter, and `report` gets the share done."""
-        total = n_warmup + self.n_draws
+        each = self.sampler.sweeps_a_draw
+        total = n_warmup + each * self.n_draws
         done = np.zeros(2)  # sweeps, and the log-likelihood of the last
         finished = threading.Event()
 
@@ -105,6 +106,7 @@ class Chain:
                 self._first_states(rng),
                 self.problem.labels.n_labelers,
                 n_warmup,
+                each,
                 self.truth_draws,
                 rng,
                 (
@@ -129,6 +131,7 @@ def run_loops(
     states: npt.NDArray[np.int64],
     n_labelers: int,
     n_warmup: int,
+    each: int,
     kept: Positions,
     rng: np.random.Generator,
     parameters: tuple[Floats, ...],
@@ -141,7 +144,7 @@ def run_loops(
     model = sampler.state(problem)
     is_compiled = kernels.engine_for_chains() == "numba" and not isinstance(model, loops.OwnSampler)
     run = loops.run_chain if is_compiled else loops.in_python(loops.run_chain)
-    run(model, problem, n_labelers, states, n_warmup, kept, rng, parameters, out, done)
+    run(model, problem, n_labelers, states, n_warmup, each, kept, rng, parameters, out, done)
     sampler.state_class = model.labels.astype(np.int32)
 
 
@@ -159,6 +162,7 @@ def fit_by_draws(model: TableModel, labels: Labels, sampler: Sampler, n_warmup: 
         first,
         labels.n_labelers,
         n_warmup,
+        1,
         np.empty(0, np.int64),
         as_generator(model.random_state),  # type: ignore[attr-defined]
         parameters,

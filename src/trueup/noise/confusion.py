@@ -74,7 +74,6 @@ class Confusion(TableModel):
         return self
 
     def confusion_for(self, labels: Labels) -> Floats:
-        """The matrices of the labelers of `labels`, in their order."""
         if self.confusion_.ndim == 2:
             return np.broadcast_to(self.confusion_, (labels.n_labelers, *self.confusion_.shape))
         if self._names is not None:

@@ -90,7 +90,6 @@ class DawidSkene(TableModel):
         self.diagonal = diagonal
 
     def fit(self, labels: Labels | LabelScan[Labels]) -> Self:
-        """Learn matrices and prior by EM, from the shares of votes."""
         check_integer(self.max_iter, name="max_iter", low=1)
         strength = np.full(labels.n_classes, _FITTED_POOLING if self.pooling is None else check_pooling(self.pooling))
         warn_if_unidentifiable(labels, what="DawidSkene")
@@ -120,7 +119,6 @@ class DawidSkene(TableModel):
         return self
 
     def samplers(self, labels: Labels, n_raters: int, n_chains: int) -> list[Sampler]:
-        """One for each chain, all alike."""
         size = (n_raters, labels.n_classes, labels.n_answers)
         usual: Pooling = "auto" if labels.n_classes > _MOST_CLASSES_ALONE else 0.0
         pooling = usual if self.pooling is None else self.pooling
@@ -187,7 +185,6 @@ class RowSampler(LoopSampler):
         self.strength = np.full(n_classes, float(usual if strength is None else strength))
 
     def state(self, problem: Any = None) -> Any:
-        """Where the chain stands."""
         from trueup.noise.kernels.loops import RowState
 
         labels = self.state_class.astype(np.int64)

@@ -70,7 +70,6 @@ class Difficulty(NoiseModel):
 
     @property
     def is_known(self) -> bool:
-        """Whether difficulty and fallibility were given."""
         return self.difficulty is not None
 
     def _check(self, labels: Labels) -> None:
@@ -85,7 +84,6 @@ class Difficulty(NoiseModel):
         super()._check(labels)
 
     def fit(self, labels: Labels) -> Self:
-        """Learn difficulty, fallibility and prior by EM; nothing to learn where they were given."""
         if self.is_known:
             self._check(labels)
             self._log_likelihood(labels)
@@ -120,7 +118,6 @@ class Difficulty(NoiseModel):
         return self
 
     def predict_votes(self, labels: Labels, item: Positions, labeler: Positions) -> Floats:
-        """P(answer) of labelers to items, given the votes on those items in `labels`; shape (n, n_answers)."""
         difficulty, fallibility = self._parameters_for(labels)
         sees = (1 - difficulty)[item] * (1 - fallibility)[labeler]
         return symmetric_votes(self.posterior(labels)[item], sees + (1 - sees) / labels.n_classes, labels.n_answers)

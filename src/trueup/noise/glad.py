@@ -70,7 +70,6 @@ class GLAD(NoiseModel):
         self.prior = prior
 
     def fit(self, labels: Labels) -> Self:
-        """Learn abilities and easiness by EM."""
         check_integer(self.max_iter, name="max_iter", low=1)
         check_integer(self.newton_steps, name="newton_steps", low=1)
         check_number(self.tol, name="tol", low=0.0)
@@ -114,7 +113,6 @@ class GLAD(NoiseModel):
         return check_distribution(self.prior, name="prior", n=n_classes)
 
     def predict_votes(self, labels: Labels, item: Positions, labeler: Positions) -> Floats:
-        """P(answer) of labelers to items, given the votes on those items in `labels`; shape (n, n_answers)."""
         ability, log_easiness = self._parameters_for(labels)
         right = expit(ability[labeler] * np.exp(log_easiness[item]))
         return symmetric_votes(self.posterior(labels)[item], right, labels.n_answers)

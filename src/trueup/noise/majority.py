@@ -82,7 +82,6 @@ class Majority(TableModel):
         self.smoothing = smoothing
 
     def fit(self, labels: Labels | LabelScan[Labels]) -> Self:
-        """Count the votes."""
         check_choice(self.kind, ("soft", "hard"), name="kind")
         check_number(self.smoothing, name="smoothing", low=0.0)
         self._remember(labels)
@@ -100,7 +99,6 @@ class Majority(TableModel):
         return np.asarray(np.log(shares))  # under the uniform prior the posterior is the share of votes
 
     def posterior(self, labels: Labels) -> Floats:
-        """P(class | votes) of each item; shape (n_items, n_classes)."""
         self._check(labels)
         if self.kind == "soft":
             return vote_shares(labels, self.smoothing)

@@ -39,7 +39,6 @@ class MirroredConfusion(TableModel):
         return f"{type(self).__name__}()"  # who saw which order is the data's
 
     def fit(self, labels: Labels) -> Self:
-        """The mean of the matrices over draws."""
         warn_if_unidentifiable(labels, what=type(self).__name__)
         self._remember(labels)
         (sampler,) = self.samplers(labels, labels.n_labelers, 1)
@@ -47,7 +46,6 @@ class MirroredConfusion(TableModel):
         return self
 
     def samplers(self, labels: Labels, n_raters: int, n_chains: int) -> list[Sampler]:
-        """One for each chain, all alike."""
         size = (n_raters, labels.n_classes, labels.n_answers)
         return [MirroredSampler(*size, judge=self.judge, presentation=self.presentation) for _ in range(n_chains)]
 
@@ -62,7 +60,6 @@ class MirroredSampler(Sampler):
         self._prior = row_prior(n_classes)
 
     def draw(self, counts: Floats, state_counts: Floats, gold: Floats, rng: np.random.Generator) -> None:
-        """Dirichlet draws of the rows of each judge and of the prior."""
         by_rater = counts.reshape(self.n_raters, self.n_answers, self.n_classes).transpose(0, 2, 1)
         is_reversed, is_both = self._presentation == 1, self._presentation == 2
         placed = np.where(is_reversed[:, None, None], self.mirror(by_rater), by_rater)

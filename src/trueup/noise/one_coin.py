@@ -50,7 +50,6 @@ class OneCoin(TableModel):
         self.wrong = wrong
 
     def fit(self, labels: Labels | LabelScan[Labels]) -> Self:
-        """Learn each labeler's accuracy and the prior by EM."""
         check_integer(self.max_iter, name="max_iter", low=1)
         check_number(self.right, name="right", low=0.0)
         check_number(self.wrong, name="wrong", low=0.0)
@@ -87,7 +86,6 @@ class OneCoin(TableModel):
         self.pooled_ = _matrices(average.reshape(1), pooled_rate, n_classes)[0]
 
     def samplers(self, labels: Labels, n_raters: int, n_chains: int) -> list[Sampler]:
-        """One for each chain, all alike."""
         right = check_number(self.right, name="right", low=0.0, strict=True)
         wrong = check_number(self.wrong, name="wrong", low=0.0, strict=True)
         size = (n_raters, labels.n_classes, labels.n_answers)
@@ -104,7 +102,6 @@ class OneCoinSampler(LoopSampler):
         self._right, self._wrong = float(right), float(wrong)
 
     def state(self, problem: Any = None) -> Any:
-        """Where the chain stands; accuracies have no memory."""
         from trueup.noise.kernels.loops import OneCoinState
 
         return OneCoinState(self.state_class.astype(np.int64), self._right, self._wrong, self.n_answers)

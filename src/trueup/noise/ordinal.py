@@ -9,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import expit
 
-from trueup._base.optional import is_installed
 from trueup._base.types import Floats, Positions
 from trueup._base.validation import RandomState, preview
 from trueup.data.labels import Labels
@@ -90,8 +89,7 @@ class Ordinal(TableModel):
     down by the bias b_t, the distances between them stretched by factors of t; s_t is how sharp t is. So errors go to
     neighbours before others. Raters differ in bias, sharpness, stretch and lapses by as much as the votes tell:
     normal laws, whose scales are drawn too. Drawn together with the truth by Metropolis steps on the counts of
-    ratings, whose cost does not depend on the number of items; where raters are few and numba is there, by Hamiltonian
-    steps with the truth summed over as well. A fit is the mean of such draws.
+    ratings, whose cost does not depend on the number of items. A fit is the mean of such draws.
 
     Parameters
     ----------
@@ -128,11 +126,10 @@ class Ordinal(TableModel):
         self.random_state = random_state
 
     def fit(self, labels: Labels) -> Self:
-        """The mean of the matrices over draws."""
         warn_if_unidentifiable(labels, what=type(self).__name__)
         self._remember(labels)
         ranks = self._ranks(labels)
-        sampler = OrdinalSampler(labels.n_labelers, labels.n_classes, labels.n_answers, ranks=ranks, with_steps=False)
+        sampler = OrdinalSampler(labels.n_labelers, labels.n_classes, labels.n_answers, ranks=ranks)
         fit_by_draws(self, labels, sampler, *_FIT_SWEEPS)
         self.discrimination_ = sampler.state().sharpness / _FIT_SWEEPS[1]
         decided = self.confusion_[:, :, : labels.n_classes]
@@ -141,7 +138,6 @@ class Ordinal(TableModel):
         return self
 
     def samplers(self, labels: Labels, n_raters: int, n_chains: int) -> list[Sampler]:
-        """One for each chain, all alike."""
         size = (n_raters, labels.n_classes, labels.n_answers)
         return [OrdinalSampler(*size, ranks=self._ranks(labels)) for _ in range(n_chains)]
 
@@ -163,16 +159,14 @@ class Ordinal(TableModel):
 class OrdinalSampler(LoopSampler):
     """Thresholds and what raters differ in move (`kernels.rating_loops`); the prior of the classes is drawn."""
 
-    def __init__(
-        self, n_raters: int, n_classes: int, n_answers: int, *, ranks: Positions | None = None, with_steps: bool = True
-    ) -> None:
+    sweeps_a_draw = 4
+
+    def __init__(self, n_raters: int, n_classes: int, n_answers: int, *, ranks: Positions | None = None) -> None:
         super().__init__(n_raters, n_classes, n_answers)
         self._ranks = np.arange(n_classes) if ranks is None else ranks
         self.closeness = np.exp(-_FALL * np.abs(self._ranks[:, None] - self._ranks))
         own = np.zeros((n_raters, n_classes + 1))
         own[:, -1] = _LAPSE[0]
-        self._with_steps = with_steps
-        self._step_scale: tuple[Floats, ...] | None = None
         self._moving = {
             "gaps": np.full(2 * n_classes - 2, _GAP[0]),
             "own": own,
@@ -185,22 +179,11 @@ class OrdinalSampler(LoopSampler):
         }
 
     def state(self, problem: Any = None) -> Any:
-        """Where the chain stands."""
-        from trueup.noise.kernels import loops, rating_loops
+        from trueup.noise.kernels.rating_loops import RatingState
 
-        codes, first, *_ = (problem or loops.NO_PROBLEM)[1]
-        if self._step_scale is None:
-            n_rows = (int(first[-1]) - len(codes)) * self.n_classes
-            n_free = sum(self._moving[name].size for name in ("gaps", "own")) + self.n_classes - 1 + n_rows
-            has_steps = self._with_steps and problem and n_free <= rating_loops.MOST_NUMBERS and is_installed("numba")
-            self._step_scale = tuple(rating_loops.StepScale.start(n_free if has_steps else 0))
-        distinct = rating_loops.distinct_items(*(problem or loops.NO_PROBLEM))
-        return rating_loops.RatingState(
+        return RatingState(
             labels=self.state_class.astype(np.int64),
             classes=np.argsort(self._ranks, kind="stable"),
             hyper=_HYPER,
-            step_scale=self._step_scale,
-            every=rating_loops.sweeps_a_step(distinct, len(problem[2]) if problem else 0, self.n_raters),
-            distinct=distinct,
             **self._moving,
         )

@@ -105,7 +105,6 @@ class Stack(NoiseModel):
         self.random_state = random_state
 
     def fit(self, labels: Labels) -> Self:
-        """Score the candidates on held-out votes, weigh them and fit those with weight on all votes."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TrueupWarning)  # members' warnings are summed up below
             self._fit(labels)
@@ -167,7 +166,6 @@ class Stack(NoiseModel):
         )
 
     def posterior(self, labels: Labels) -> Floats:
-        """P(class | votes): the mixture of the models' posteriors."""
         self._check(labels)
         mixture = np.asarray(sum(w * m.posterior(labels) for m, w in self._members))
         return with_gold(mixture, labels)  # weights add up to one but for a rounding
@@ -178,7 +176,6 @@ class Stack(NoiseModel):
         return np.asarray(np.log(np.maximum(mixture, 1e-300)) - np.log(self.prior_))
 
     def predict_votes(self, labels: Labels, item: Positions, labeler: Positions) -> Floats:
-        """P(answer) of labelers to items, given the votes on those items in `labels`; shape (n, n_answers)."""
         self._check(labels)
         return np.asarray(sum(w * m.predict_votes(labels, item, labeler) for m, w in self._members))
 
@@ -258,7 +255,6 @@ class UncertainMatrices(TableModel):
         self.tol = tol
 
     def fit(self, labels: Labels) -> Self:
-        """Learn the distributions of matrices and prior, from the shares of votes."""
         warn_if_unidentifiable(labels, what="auto")
         self._remember(labels)
         votes, engine = kernels.prepare(labels.votes), kernels.engine_for(labels.votes, self.max_iter)
@@ -288,7 +284,6 @@ class UncertainMatrices(TableModel):
         return self
 
     def posterior(self, labels: Labels) -> Floats:
-        """P(class | votes) of each item, shape (n_items, n_classes); gold items are certain."""
         self._check(labels)
         return kernels.posterior(
             labels.votes,

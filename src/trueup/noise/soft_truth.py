@@ -113,7 +113,6 @@ class SoftTruth(NoiseModel):
         self.shape = shape
 
     def fit(self, labels: Labels | LabelScan[Labels]) -> Self:
-        """Learn shape and pooled matrix, then the matrices, by EM."""
         check_integer(self.max_iter, name="max_iter", low=1)
         strength = check_pooling(self.pooling)
         if isinstance(self.shape, str):
@@ -172,11 +171,9 @@ class SoftTruth(NoiseModel):
         )
 
     def posterior(self, labels: Labels) -> Floats:
-        """P(class | votes), the mean of an item's class probabilities; shape (n_items, n_classes)."""
         return np.asarray(self.state_posterior(labels) @ self.lattice_)
 
     def predict_votes(self, labels: Labels, item: npt.NDArray[np.int64], labeler: npt.NDArray[np.int64]) -> Floats:
-        """P(answer) of labelers to items, given the votes on those items in `labels`; shape (n, n_answers)."""
         return np.asarray(np.einsum("nc,nca->na", self.posterior(labels)[item], self.confusion_for(labels)[labeler]))
 
     def confusion_for(self, labels: Labels) -> Floats:

@@ -79,14 +79,12 @@ class AtomicEstimate(Estimate):
 
     @property
     def mean(self) -> float:
-        """The expectation."""
         if not len(self._x):
             return math.nan
         return float(np.clip(self._x @ self._p, self._x[0], self._x[-1]))
 
     @property
     def std(self) -> float:
-        """The standard deviation."""
         return math.sqrt(float(self._p @ (self._x - self.mean) ** 2)) if len(self._x) else math.nan
 
     def _cdf_at(self, x: Floats, side: str) -> Floats:

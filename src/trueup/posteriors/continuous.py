@@ -116,17 +116,14 @@ class ContinuousEstimate(Estimate):
 
     @property
     def mean(self) -> float:
-        """The posterior mean."""
         return self._moments[0]
 
     @property
     def std(self) -> float:
-        """The posterior standard deviation."""
         return self._moments[1]
 
     @cached_property
     def mode(self) -> float:
-        """The most probable value."""
         finite = [b for b in self.bounds if math.isfinite(b)]
         x = np.unique(np.concatenate([self._ppf(np.linspace(1e-6, 1 - 1e-6, 513)), finite]))
         density = self._pdf(x)
@@ -222,17 +219,14 @@ class GridEstimate(Estimate):
 
     @property
     def mean(self) -> float:
-        """The posterior mean."""
         return self._moments[0]
 
     @property
     def std(self) -> float:
-        """The posterior standard deviation."""
         return self._moments[1]
 
     @property
     def mode(self) -> float:
-        """The most probable value."""
         return float(self.x[np.argmax(self.density)])
 
     def _pdf(self, x: Floats) -> Floats:

@@ -29,10 +29,10 @@ class Sums(Protocol):
     n_sums: int
     rows: VoteRows
 
-    def parts(self) -> Any: ...  # noqa: D102
-    def total(self, items: Floats) -> Floats: ...  # noqa: D102
-    def without_labeler(self, total: Floats, row_changes: Floats) -> Floats: ...  # noqa: D102
-    def coefficients(self, sums: Floats) -> Floats: ...  # noqa: D102
+    def parts(self) -> Any: ...
+    def total(self, items: Floats) -> Floats: ...
+    def without_labeler(self, total: Floats, row_changes: Floats) -> Floats: ...
+    def coefficients(self, sums: Floats) -> Floats: ...
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,6 @@ class LabelerCounts(CountsPosterior):
 
     @property
     def mean_counts(self) -> Floats:
-        """The mean or the geometric median of the labelers' scaled matrices."""
         scaled = self.counts * (self.n_items / self.counts.sum(axis=(1, 2), keepdims=True))
         return self._middle(scaled.reshape(len(scaled), -1)).reshape(self.counts.shape[1:])
 
@@ -92,16 +91,13 @@ class LabelerCounts(CountsPosterior):
         return defined.mean(axis=0) if self.center == "mean" else geometric_median(defined)
 
     def estimate(self, metric: Metric) -> Estimate:
-        """The mean or the median of the labelers' values, without an interval; undefined ones are left out."""
         return point_estimate(metric, float(self._middle(metric(self.counts)[:, None])[0]))
 
     def joint(self, a: Metric, b: Metric) -> JointPoint:
-        """The mean or the geometric median of the labelers' pairs."""
         x, y = self._middle(np.stack([a(self.counts), b(self.counts)], axis=1))
         return JointPoint((float(x), float(y)), (a.name, b.name))
 
     def cell(self, truth: int, prediction: int) -> Estimate:
-        """One count of the middle matrix, without an interval."""
         y, yhat = self._check_cell(truth, prediction)
         return PointEstimate(self.mean_counts[y, yhat], bounds=(0.0, float(max(self.n_items, 1))), name="count")
 
@@ -194,11 +190,9 @@ class MajorityCounts(DrawnCounts):
 
     @property
     def mean_counts(self) -> Floats:
-        """The counts themselves."""
         return self.counts
 
     def estimate(self, metric: Metric) -> Estimate:
-        """The metric of the counts, with Wilson's interval or that of a bootstrap."""
         value = float(metric(self.counts))
         if math.isnan(value):
             return DiscreteEstimate([math.nan], [1.0], bounds=metric.bounds, name=metric.name)
@@ -209,7 +203,6 @@ class MajorityCounts(DrawnCounts):
         return ScoreEstimate(value, lambda x: np.sqrt(x * (1 - x) / trials), name=metric.name)
 
     def joint(self, a: Metric, b: Metric) -> JointEstimate:
-        """The joint distribution of two metrics by the bootstrap, around their values."""
         return replace(super().joint(a, b), means=(float(a(self.counts)), float(b(self.counts))))
 
 

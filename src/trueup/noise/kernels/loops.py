@@ -301,8 +301,8 @@ def draw_one(model, totals, table, weights, systems, output_table, warm, rng):
 
 
 @jit
-def run_chain(model, problem, n_labelers, states, n_warmup, kept, rng, parameters, out, done):
-    """Run all sweeps of a chain from the states of the items, and fill the outputs.
+def run_chain(model, problem, n_labelers, states, n_warmup, each, kept, rng, parameters, out, done):
+    """Run all sweeps of a chain from the states of the items, and fill the outputs, one draw after `each` sweeps.
 
     `states` and the arrays of the model are changed in place, so that a chain can go on where it stopped. `parameters`
     are of each draw class shares, accuracies of labelers and log-likelihoods, and the mean of the tables; `out` the
@@ -321,18 +321,19 @@ def run_chain(model, problem, n_labelers, states, n_warmup, kept, rng, parameter
     volume = volumes(votes, n_labelers, n_answers)
     count(votes, systems, gold, states, totals)
     next_kept = np.int64(0)
-    for sweep in range(n_warmup + n_draws):
+    for sweep in range(n_warmup + each * n_draws):
         draw_parameters(model, totals, table, weights, systems, output_table, sweep < n_warmup, rng)
-        k = sweep - n_warmup
+        k = (sweep - n_warmup) // each
+        is_draw = sweep >= n_warmup and (sweep - n_warmup) % each == each - 1
         keep = 0
-        if k >= 0:
+        if is_draw:
             keep = 2 if next_kept < len(kept) and kept[next_kept] == k else 1
         recorded = (out[0], out[1][min(next_kept, len(out[1]) - 1)])
         parts = (model.labels, weights, table, output_table)
         done[1] = draw_states(votes, systems, gold, parts, states, totals, keep, recorded, rng)
         done[0] += 1
         next_kept += keep > 1
-        if k >= 0:
+        if is_draw:
             log_likelihood[k] = done[1]
             record(k, model.labels, weights, counts, table, n_labelers, n_answers, volume, parameters)
 

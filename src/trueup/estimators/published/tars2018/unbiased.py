@@ -332,7 +332,6 @@ class UnbiasedCounts(CountsPosterior):
 
     @property
     def mean_counts(self) -> Floats:
-        """The shares themselves: the target is the population."""
         return self.shares
 
     def covariance(self, a: Floats, b: Floats) -> float:
@@ -345,7 +344,6 @@ class UnbiasedCounts(CountsPosterior):
         return float(np.einsum("yt,tyv,vt->", a, self.moments, b))
 
     def estimate(self, metric: Metric) -> Estimate:
-        """The unbiased (for quotients: consistent) value of a metric, with its interval."""
         value = float(metric(self.shares))
         ratio = linear_ratio(metric, self.n_classes)
         if self.draws is not None and not math.isnan(value):
@@ -415,13 +413,11 @@ class UnbiasedCounts(CountsPosterior):
         return slope.reshape(c, c)
 
     def joint(self, a: Metric, b: Metric) -> JointEstimate:
-        """The joint distribution of two metrics, smoothed from draws of the shares and cut to the bounds."""
         shares = self.draw_counts(JOINT_DRAWS, 0) if self.draws is None else self.draws
         x, y = (np.clip(metric(shares), *metric.bounds) for metric in (a, b))
         return JointEstimate.from_draws(x, y, bounds=(a.bounds, b.bounds), names=(a.name, b.name))
 
     def cell(self, truth: int, prediction: int) -> Estimate:
-        """The share of one cell."""
         y, yhat = self._check_cell(truth, prediction)
         only = np.zeros((self.n_classes, self.n_classes))
         only[y, yhat] = 1.0
@@ -430,7 +426,6 @@ class UnbiasedCounts(CountsPosterior):
         )
 
     def draw_counts(self, n: int, random_state: RandomState = None) -> Floats:
-        """`n` draws of the shares: of the resamples, or from the normal law of the mean; may be negative."""
         rng = as_generator(random_state)
         if self.draws is not None:
             return np.asarray(self.draws[rng.integers(len(self.draws), size=check_integer(n, name="n", low=0))])
