@@ -12,14 +12,7 @@ import pytest
 from trueup.adapters import read_gold, read_labels, read_predictions
 from trueup.data.labels import Labels
 from trueup.data.predictions import Predictions, as_predictions
-from trueup.exceptions import (
-    DataWarning,
-    InvalidFile,
-    InvalidLabels,
-    InvalidPredictions,
-    MissingFile,
-    TrueupError,
-)
+from trueup.exceptions import DataWarning, InvalidFile, InvalidLabels, InvalidPredictions, MissingFile, TrueupError
 
 GOOD = {"item": [1, 1, 2], "labeler": ["a", "b", "a"], "label": ["x", "y", "y"]}
 

@@ -70,7 +70,9 @@ def test_what_is_required_must_not_be_skipped(run_cases, pytester):
 def test_a_misspelled_requirement_is_an_error(run_cases):
     ran = run_cases(TRUEUP_REQUIRE="datas")
     assert ran.ret == pytest.ExitCode.USAGE_ERROR
-    ran.stderr.fnmatch_lines(["*TRUEUP_REQUIRE must name some of adapters, browser, data, integrations, postgres, got datas"])
+    ran.stderr.fnmatch_lines(
+        ["*TRUEUP_REQUIRE must name some of adapters, browser, data, integrations, postgres, got datas"]
+    )
 
 
 def test_a_test_that_reads_the_folder_must_carry_the_marker(run_cases):

@@ -1,4 +1,3 @@
-import pytest
 from tool_files import votes_of, write_json, write_lines
 
 import trueup as tu

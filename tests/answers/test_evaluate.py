@@ -255,11 +255,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(how):
         rng = np.random.default_rng(seed)
         classifier = rng.dirichlet([1, 1], size=2) if how == "known" else None
         data = simulate.dawid_skene(
-            n_items=150,
-            n_labelers=5,
-            accuracy=(0.6, 0.9),
-            classifier_confusion=classifier,
-            random_state=rng,
+            n_items=150, n_labelers=5, accuracy=(0.6, 0.9), classifier_confusion=classifier, random_state=rng
         )
         model = noise.Confusion(data.parameters["confusion"], prior=data.parameters["prior"])
         options = {"n_draws": 500, "n_warmup": 300} if how != "known" else {}

@@ -5,12 +5,7 @@ import pytest
 
 import trueup as tu
 from trueup import Labels, Predictions, noise, simulate
-from trueup.exceptions import (
-    InvalidLabels,
-    InvalidParameter,
-    InvalidPredictions,
-    TrueupError,
-)
+from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions, TrueupError
 
 FAST = {"n_draws": 100}
 
@@ -125,12 +120,8 @@ CASES = {
         "random_state": lambda d: {"random_state": "seed"},
         "draws": lambda d: {"n_draws": 0},
     },
-    TrueupError: {
-        "truth of half": lambda d: {"method": "ideal", "truth": {i: int(d.truth[i]) for i in range(100)}},
-    },
-    InvalidLabels: {
-        "matrices of other classes": lambda d: {"noise": noise.Confusion(np.eye(3))},
-    },
+    TrueupError: {"truth of half": lambda d: {"method": "ideal", "truth": {i: int(d.truth[i]) for i in range(100)}}},
+    InvalidLabels: {"matrices of other classes": lambda d: {"noise": noise.Confusion(np.eye(3))}},
 }
 
 

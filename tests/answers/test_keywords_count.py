@@ -225,11 +225,7 @@ ROWS = {
         "name": Row({"name": "q3"}),
         "options": Row({"belive": "votes"}),
     },
-    "scorer": {
-        "noise": Row({"noise": "one-coin"}),
-        "positive": Row({"positive": 0}),
-        "n_draws": Row({"n_draws": 80}),
-    },
+    "scorer": {"noise": Row({"noise": "one-coin"}), "positive": Row({"positive": 0}), "n_draws": Row({"n_draws": 80})},
     "preferences": {
         "ties": Row({"ties": "class"}),
         "noise": Row({"noise": "one-coin"}),

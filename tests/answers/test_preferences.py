@@ -38,13 +38,7 @@ def test_a_frame_of_verdicts_is_taken_as_it_is():
 @pytest.mark.parametrize("n_judges", [1, 2, 3])
 def test_contests_whose_verdicts_cancel_show_the_position_bias(n_judges):
     sim = tu.simulate.pairs(
-        n_contests=400,
-        n_systems=2,
-        n_judges=n_judges,
-        accuracy=0.7,
-        position_bias=0.25,
-        orders="both",
-        random_state=0,
+        n_contests=400, n_systems=2, n_judges=n_judges, accuracy=0.7, position_bias=0.25, orders="both", random_state=0
     )
     answer = tu.preferences(sim.pairs, check_dependence=False, **FEW)
     assert any("they count for the position bias only" in sentence for sentence in answer.warnings)

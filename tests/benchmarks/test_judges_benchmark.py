@@ -7,10 +7,7 @@ import pytest
 
 from benchmarks._coverage_tally import error_over_runs
 from benchmarks._judges_rate import gate_errors
-from benchmarks._judges_slices import (
-    false_discoveries,
-    worst_by_size,
-)
+from benchmarks._judges_slices import false_discoveries, worst_by_size
 
 
 def test_errors_of_gates_and_false_discoveries_are_counted() -> None:

@@ -87,13 +87,7 @@ def test_weights_are_equation_22():
 def test_the_chance_of_a_wrong_label_says_what_is_trained_and_ranks(estimator):
     task, done = problem(c=3), []
     found = expected_improvement(
-        estimator,
-        *task,
-        by_chance=True,
-        scale=3.0,
-        refine=12,
-        shortlist=12,
-        progress=lambda k, n: done.append((k, n)),
+        estimator, *task, by_chance=True, scale=3.0, refine=12, shortlist=12, progress=lambda k, n: done.append((k, n))
     )
     weight = found.uncertainty * (1 - task[4][np.arange(60), task[1]])
     assert found.score == pytest.approx(weight * special.expit(3 * found.improvement), rel=0.05)

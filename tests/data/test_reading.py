@@ -13,14 +13,7 @@ import pytest
 import trueup as tu
 from trueup.data import reading as tio
 from trueup.data.labels import Labels
-from trueup.exceptions import (
-    DataWarning,
-    InvalidFile,
-    InvalidLabels,
-    InvalidParameter,
-    InvalidPredictions,
-    MissingFile,
-)
+from trueup.exceptions import DataWarning, InvalidFile, InvalidLabels, InvalidParameter, InvalidPredictions, MissingFile
 
 VOTES = "item,labeler,label\n1,ann,cat\n1,bob,dog\n2,ann,dog\n"
 SUFFIXES = ["csv", "csv.gz", "tsv", "tsv.gz", "jsonl", "jsonl.gz", "ndjson", "parquet", "pq", "CSV"]

@@ -25,11 +25,7 @@ def symmetric(right: float) -> np.ndarray:
 
 def simulated(n: int, *, beta: float, theta: float, seed: int) -> tuple[tu.Labels, np.ndarray]:
     sim = tu.simulate.dawid_skene(
-        n_items=n,
-        n_labelers=1,
-        confusion=symmetric(1 - beta),
-        classifier_confusion=symmetric(theta),
-        random_state=seed,
+        n_items=n, n_labelers=1, confusion=symmetric(1 - beta), classifier_confusion=symmetric(theta), random_state=seed
     )
     return sim.labels, sim.predictions
 

@@ -8,14 +8,7 @@ import pytest
 import trueup as tu
 from experiments.nguyen2018 import figures, runs
 from experiments.nguyen2018.report import checks, expected
-from experiments.nguyen2018.settings import (
-    TAG_IF_ABSENT,
-    TAG_IF_PRESENT,
-    K,
-    Tagging,
-    noisy_tags,
-    simulated,
-)
+from experiments.nguyen2018.settings import TAG_IF_ABSENT, TAG_IF_PRESENT, K, Tagging, noisy_tags, simulated
 
 
 def small(seed: int = 0, *, gap: float = 0.0) -> Tagging:

@@ -7,12 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments.nguyen2018.learned_overlap import (
-    FEATURES,
-    design_matrix,
-    fit_overlap,
-    pair_features,
-)
+from experiments.nguyen2018.learned_overlap import FEATURES, design_matrix, fit_overlap, pair_features
 from experiments.nguyen2018.segmentation import by_class, outcomes_by_draw
 from trueup.detection import Images, Shapes, boxes_from_arrays, coco_scores
 from trueup.detection.coco_matching import THRESHOLDS, overlaps_of, pair_up

@@ -10,13 +10,7 @@ from experiments.urkullu2019 import __main__ as command
 from experiments.urkullu2019 import store
 from experiments.urkullu2019.report import checks, expected
 from experiments.urkullu2019.results import Results
-from experiments.urkullu2019.runs import (
-    centred_ranks,
-    expected_auc,
-    majority_for_each,
-    one_run,
-    swap_error,
-)
+from experiments.urkullu2019.runs import centred_ranks, expected_auc, majority_for_each, one_run, swap_error
 from experiments.urkullu2019.settings import REFERENCE, VIEWS, Design
 from experiments.urkullu2019.verdicts import verdicts
 from trueup.estimators.published.urkullu2019 import deterministic

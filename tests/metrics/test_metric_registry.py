@@ -7,15 +7,7 @@ import pytest
 from sklearn import metrics as sk
 
 from trueup.exceptions import InvalidParameter
-from trueup.metrics import (
-    METRICS,
-    as_metric,
-    as_metrics,
-    get_metric,
-    list_metrics,
-    list_score_metrics,
-    register_metric,
-)
+from trueup.metrics import METRICS, as_metric, as_metrics, get_metric, list_metrics, list_score_metrics, register_metric
 
 BINARY = ["no", "yes"]
 ANIMALS = ["cat", "cow", "dog"]

@@ -11,10 +11,7 @@ from trueup.metrics import brier, calibration_error, calibration_floor, log_loss
 
 N_DRAWS, N_ITEMS = 8, 40
 ALL = {"log_loss": log_loss, "brier": brier, "calibration_error": calibration_error}
-THEIRS = {
-    "log_loss": (log_loss, sk.log_loss),
-    "brier": (brier, sk.brier_score_loss),
-}
+THEIRS = {"log_loss": (log_loss, sk.log_loss), "brier": (brier, sk.brier_score_loss)}
 
 
 def data(seed, n_classes):

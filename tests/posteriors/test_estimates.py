@@ -169,9 +169,7 @@ class TestDrawn:
 
 class TestDiscrete:
     @given(
-        st.lists(st.floats(0.01, 1), min_size=1, max_size=30),
-        st.floats(0.05, 0.99),
-        st.sampled_from(["hdi", "equal"]),
+        st.lists(st.floats(0.01, 1), min_size=1, max_size=30), st.floats(0.05, 0.99), st.sampled_from(["hdi", "equal"])
     )
     @settings(max_examples=200, deadline=None)
     def test_intervals_hold_at_least_their_level(self, mass, level, kind):

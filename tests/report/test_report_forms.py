@@ -145,11 +145,7 @@ def test_hundreds_of_labelers_and_systems_are_folded(two_systems):
     row, system = labelers["rows"][0], compared["systems"][0]
     rows = [{**row, "labeler": f"labeler-{k}", "votes": 10 * k + 1} for k in range(300)]
     systems = [{**system, "system": f"system-{k}", "rank": k + 1} for k in range(40)]
-    data = {
-        **two_systems.data,
-        "labelers": {**labelers, "rows": rows},
-        "comparison": {**compared, "systems": systems},
-    }
+    data = {**two_systems.data, "labelers": {**labelers, "rows": rows}, "comparison": {**compared, "systems": systems}}
     page = render_html(data)
     assert "The other 280 labelers" in page
     assert "The other 28 systems" in page

@@ -8,14 +8,7 @@ from vetting_server import plain_data, wait_for
 
 import trueup as tu
 from trueup.exceptions import StorageError
-from trueup.serve.estimating import (
-    FEWEST_AHEAD,
-    InProcess,
-    LatestSnapshot,
-    _watch,
-    append_cards,
-    take_snapshot,
-)
+from trueup.serve.estimating import FEWEST_AHEAD, InProcess, LatestSnapshot, _watch, append_cards, take_snapshot
 from trueup.sessions.log import Event
 from trueup.storage import open_storage
 
