@@ -179,6 +179,17 @@ def test_names_do_not_matter():
 # ---------------------------------------------------------------------- pruning, costs, budget
 
 
+def test_the_budget_is_kept():
+    sim = simulation(200)
+    costs = np.where(np.arange(200) % 2, 2.0, 5.0)
+    session = advisor(sim, costs=costs, budget=21.0)
+    while session.finished is None:
+        session.tell({item: int(sim.truth[item]) for item in session.ask(2)})
+    assert 19 < session.spent <= 21
+    assert "budget of 21 is spent" in session.finished
+    assert len(session.ask()) == 0
+
+
 def test_the_curve_is_what_replaying_gives():
     sim = simulation(200)
     session = advisor(sim, strategy="noise-rate")

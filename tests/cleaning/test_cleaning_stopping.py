@@ -86,6 +86,15 @@ def test_the_stop_rule_stops_where_little_is_left_to_gain():
     assert plain.value.prob_above(first.mean + first.std) < 0.9
 
 
+def test_the_value_is_there_beside_every_strategy():
+    for name in ("random", "hung"):
+        _, session = advisor(150, strategy=name)
+        assert -1 < session.value.mean < 1
+        curve = session.forecast()
+        assert set(curve.order.tolist()) <= set(np.flatnonzero(session.problem.trains).tolist())
+        assert (np.diff(curve.improvement) >= 0).all()
+
+
 def test_clean_or_vote_for_an_item():
     _, session = advisor(150)
     (item,) = session.ask()
