@@ -2,11 +2,9 @@
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-import time
 import uuid
 from contextlib import suppress
 from pathlib import Path
@@ -83,90 +81,56 @@ class Postgres:
 
 
 class OwnPostgres(Postgres):
-    """A server that was started here, as a user who may do nothing else.
-
-    Parameters
-    ----------
-    folder : Path
-        Of the programs.
-    settings : tuple of str
-        As in ``name=value``.
-    """
+    """A server that was started here from a folder of programs, as a user who may do nothing else."""
 
     def __init__(self, folder: Path, settings: tuple[str, ...]) -> None:
-        self._programs, self._settings = folder, settings
+        self._programs = folder
         # Directly under the temporary folder: the name of a socket may have about 100 characters only.
         self.place = Path(tempfile.mkdtemp(prefix="trueup-pg-"))
         self._as = _unprivileged() if hasattr(os, "geteuid") and os.geteuid() == 0 else {}
+        options = ("listen_addresses=", f"unix_socket_directories={self.place}", *settings)
+        self._options = " ".join(f"-c {option}" for option in options)
         try:
             if self._as:
                 shutil.chown(self.place, self._as["user"], self._as["group"])
                 self.place.chmod(0o755)
-            data = self.place / "data"
-            done = self._call([folder / "initdb", "-D", data, "-U", "trueup", "-A", "trust", "-E", "UTF8", "--no-sync"])
-            if done.returncode:
-                raise NoPostgres(f"initdb fails ({done.stderr.strip()[-200:]}): {HINT}")
+            self._call("initdb", "-U", "trueup", "-A", "trust", "-E", "UTF8", "--no-sync")
             self.start()
+            super().__init__(f"postgresql://trueup@/postgres?host={self.place}")
         except BaseException:
             shutil.rmtree(self.place, ignore_errors=True)
             raise
 
-    def _call(self, command: list[object]) -> subprocess.CompletedProcess[str]:
+    def _call(self, program: str, *arguments: str) -> None:
+        command = [str(self._programs / program), "-D", str(self.place / "data"), *arguments]
         environment = {**os.environ, "LC_ALL": "C.UTF-8"}
-        return subprocess.run(
-            list(map(str, command)), capture_output=True, text=True, cwd="/", env=environment, check=False, **self._as
-        )
-
-    def start(self) -> None:
-        """Start the server and wait until it answers."""
-        options = ["listen_addresses=", f"unix_socket_directories={self.place}", *self._settings]
-        command = [self._programs / "postgres", "-D", self.place / "data"]
-        with (self.place / "log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [*map(str, command), *(part for option in options for part in ("-c", option))],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
+        with (self.place / "said").open("w+", encoding="utf-8") as said:  # no pipe, which the server would keep open
+            done = subprocess.run(
+                command,
+                stdout=said,
+                stderr=said,
                 cwd="/",
+                env=environment,
+                check=False,
                 start_new_session=True,
                 **self._as,
             )
-        until = time.monotonic() + 120
-        url = f"postgresql://trueup@/postgres?host={self.place}"
-        while True:
-            try:
-                super().__init__(url)
-                return
-            except NoPostgres:
-                if self._process.poll() is not None or time.monotonic() > until:
-                    self.stop()
-                    tail = (self.place / "log").read_text(encoding="utf-8", errors="replace")[-300:]
-                    raise NoPostgres(f"PostgreSQL does not start ({tail.strip()}): {HINT}") from None
-                time.sleep(0.1)
+            said.seek(0)
+            if done.returncode:
+                raise NoPostgres(f"{program} fails ({said.read().strip()[-300:]}): {HINT}")
+
+    def start(self) -> None:
+        """Start the server and wait until it answers."""
+        self._call("pg_ctl", "start", "-w", "-t", "120", "-o", self._options)
 
     def kill(self) -> None:
-        """End the server and all that belongs to it at once, as a crash does."""
-        main = self._process.pid
-        children = Path(f"/proc/{main}/task/{main}/children").read_text(encoding="ascii").split()
-        self._process.kill()  # first, so that it starts no others
-        for child in children:
-            with suppress(ProcessLookupError):
-                os.kill(int(child), signal.SIGKILL)
-        self._process.wait()
-
-    def stop(self) -> None:
-        """End it in good order."""
-        if self._process.poll() is None:
-            self._process.send_signal(signal.SIGINT)
-            try:
-                self._process.wait(timeout=60)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
+        """End the server at once, so that it has to recover as after a crash."""
+        self._call("pg_ctl", "stop", "-m", "immediate")
 
     def close(self) -> None:
         """Stop the server and remove all it had."""
-        self.stop()
+        with suppress(NoPostgres):  # it runs no more
+            self._call("pg_ctl", "stop", "-m", "fast", "-t", "60")
         shutil.rmtree(self.place, ignore_errors=True)
 
 

@@ -231,7 +231,7 @@ def _about_repeated_votes(labels: Votes) -> str:
 def warn(labels: Votes, *, repeated: bool) -> None:
     """Warn of what a reader of votes should know at once: repeated votes, if asked for, and items without votes."""
     frame, level = sys._getframe(), 1
-    while frame.f_back is not None and frame.f_globals["__name__"].partition(".")[0] == "trueup":
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "trueup":
         frame, level = frame.f_back, level + 1  # the caller is who called trueup
     if repeated and labels.has_repeats:
         advice = 'All count; `duplicates="first"` or `duplicates="last"` keeps one.'
