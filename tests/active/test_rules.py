@@ -40,9 +40,6 @@ def world():
     return World()
 
 
-# ---------------------------------------------------------------------- the order of the draws
-
-
 def test_answers_ahead_of_the_draws_wait_and_change_nothing(world):
     test = world.test()
     items = list(test.ask(40))
@@ -60,9 +57,6 @@ def test_answers_ahead_of_the_draws_wait_and_change_nothing(world):
     in_order = world.test()
     world.tell(in_order, in_order.ask(40))
     np.testing.assert_array_equal(in_order._estimated().values, test._estimated().values)
-
-
-# ---------------------------------------------------------------------- no answer
 
 
 def test_what_nobody_can_tell_widens_the_interval_by_what_it_could_be(world):
@@ -128,9 +122,6 @@ def test_later_comes_back_and_nothing_drops_out(world):
     assert len(everyone.ask(5)) == 2, "what was put off is left at last"
 
 
-# ---------------------------------------------------------------------- none of these
-
-
 @pytest.mark.parametrize("estimator", ["rectified", "vetted-only", "ppi++", "lure", "bayes", "naive"])
 @pytest.mark.parametrize("names", [None, ["ant", "bee", "cat"]])
 def test_the_system_is_wrong_where_it_is_none_of_these(estimator, names):
@@ -145,9 +136,6 @@ def test_the_system_is_wrong_where_it_is_none_of_these(estimator, names):
     back = tu.ActiveTest.from_json(test.to_json(), world.systems, world.labels)
     assert back.log == test.log
     assert back.estimate().mean == test.estimate().mean
-
-
-# ---------------------------------------------------------------------- swayed answers
 
 
 def test_answers_in_sight_of_the_prediction_are_kept_out(world):
@@ -166,9 +154,6 @@ def test_answers_in_sight_of_the_prediction_are_kept_out(world):
     assert np.ptp(open_session.estimate().interval(0.95)) > 0.9
     with pytest.raises(InvalidParameter, match="answers"):
         test.estimate(answers="some")
-
-
-# ---------------------------------------------------------------------- several experts
 
 
 def test_two_experts_overlap_and_a_third_settles(world):
@@ -223,9 +208,6 @@ def test_known_items_are_asked_silently_and_stay_what_they_are(world):
     assert test.status().errors.share == 1.0
     assert test.n_vetted == purposes.count(None)
     assert all(test._known_codes[k] == world.truth[k] for k in gold)
-
-
-# ---------------------------------------------------------------------- stopping
 
 
 def test_the_bound_is_that_of_the_mixture():

@@ -73,9 +73,6 @@ def slopes_by_force(value, p, step=1e-5):
     return found
 
 
-# ---------------------------------------------------------------------------------------------------- influence
-
-
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("name", COUNTS)
 def test_influence_on_count_metrics_by_force(name, n_classes):
@@ -163,9 +160,6 @@ def test_effects_are_zero_on_average_and_on_vetted_items(name):
     assert (p * found.effects).sum(axis=1) == pytest.approx(np.zeros(N), abs=1e-12)
     assert found.expected_change(p)[state.vetted] == pytest.approx(0, abs=1e-12)
     assert found.variance(p)[state.vetted] == pytest.approx(0, abs=1e-12)
-
-
-# ---------------------------------------------------------------------------------------------------- strategies
 
 
 @pytest.mark.parametrize("floor", [0.1, 0.5, 1.0])

@@ -71,9 +71,6 @@ def test_worker_responses_are_votes_and_the_manifest_predicts(tmp_path):
         assert "a@b.org" not in repr(export.by_question)
 
 
-# Prodigy ------------------------------------------------------------------------------------------------------------
-
-
 def prodigy(number, answer, *, who="ds-ann", **more):
     return {
         "text": f"t{number}",
@@ -109,9 +106,6 @@ def test_prodigy_choices(tmp_path):
     assert "refused choices (1), ignored tasks (1)" in export.notes[0]
 
 
-# doccano ------------------------------------------------------------------------------------------------------------
-
-
 def doccano_zip(path, **files):
     with zipfile.ZipFile(path, "w") as archive:
         for name, rows in files.items():
@@ -131,9 +125,6 @@ def test_doccano_has_a_file_for_each_annotator(tmp_path):
         archive.extractall(tmp_path / "folder")
     assert tu.read_export(tmp_path / "folder", keep_names=True).votes["labeler"] == ["ann", "bob", "bob"]
     assert tu.read_export(tmp_path / "folder" / "bob.jsonl").votes["label"] == ["bad", "bad"]
-
-
-# Tables -------------------------------------------------------------------------------------------------------------
 
 
 def table(tmp_path, text, name="table.csv", **how):
@@ -195,9 +186,6 @@ def test_crowd_kit(tmp_path):
     export = table(tmp_path, "task,worker,label\n1,w1,0\n1,w2,1\n2,w1,1\n")
     assert (export.tool, export.votes["label"], export.votes["item"]) == ("crowd-kit", [0, 1, 1], [1, 1, 2])
     assert table(tmp_path, "task,performer,label\n1,w1,0\n2,w1,1\n").tool == "crowd-kit"
-
-
-# Judges with a verdict for each metric --------------------------------------------------------------------------------
 
 
 def test_lm_eval_metrics_and_multiple_choice(tmp_path):

@@ -45,9 +45,6 @@ def case():
     return Case()
 
 
-# ---------------------------------------------------------------------- what scikit-learn says
-
-
 def by_class(truth, predictions, name):
     """A metric of each class, in the order of CLASSES; specificity is the recall of the complement."""
     options = {"labels": CLASSES, "average": None, "zero_division": np.nan}
@@ -110,9 +107,6 @@ def of_scores(truth, of_no, name, positive):
     }
     values["auc_ovr"] = values["auc_ovo"] = values["auc"]
     return values[name]()
-
-
-# ---------------------------------------------------------------------- the doors
 
 
 def by_evaluate(case, names, positive, predictions):

@@ -40,9 +40,6 @@ def known(binary):
     return noise.Confusion(binary.parameters["confusion"], prior=binary.parameters["prior"])
 
 
-# ---------------------------------------------------------------------- what goes in
-
-
 def test_an_evaluation_is_a_mapping_of_estimates(binary):
     ev = tu.evaluate(binary.predictions, binary.labels, **FAST)
     assert isinstance(ev, tu.Evaluation)
@@ -80,8 +77,6 @@ def test_items_without_prediction_do_not_count(binary, known):
     alone = tu.evaluate(some, binary.labels.select(items=range(120)), noise=known)
     assert ev["f1"].mean == pytest.approx(alone["f1"].mean)
 
-
-# ---------------------------------------------------------------------- every method
 
 ALL = [name for name in METHODS if "sample" in METHODS[name].targets]
 
@@ -123,9 +118,6 @@ def test_ideal_is_scikit_learn(which, request):
         assert ev[name].mean == pytest.approx(value, rel=1e-12), name
         assert ev[name].interval() == pytest.approx((value, value)), name
     np.testing.assert_array_equal(ev.confusion.mean, sk.confusion_matrix(y, p))
-
-
-# ---------------------------------------------------------------------- agreement with what lies below
 
 
 @pytest.mark.parametrize("which", ["binary", "three"])
@@ -195,9 +187,6 @@ def test_a_function_that_raises_is_named(binary, known):
     assert isinstance(error.value.__cause__, ZeroDivisionError)
 
 
-# ---------------------------------------------------------------------- what must not matter
-
-
 def test_order_of_items_and_names_of_classes_do_not_matter(three):
     model = noise.Confusion(three.parameters["confusion"], prior=three.parameters["prior"])
     plain = tu.evaluate(three.predictions, three.labels, noise=model)
@@ -225,9 +214,6 @@ def test_progress_is_heard(binary):
     assert max(heard) == pytest.approx(1.0)
 
 
-# ---------------------------------------------------------------------- options
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -241,9 +227,6 @@ def test_an_option_the_method_does_not_know_is_said(options, words):
     data = simulate.dawid_skene(n_items=30, random_state=0)
     with pytest.raises(InvalidParameter, match=words):
         tu.evaluate(data.predictions, data.labels, **options)
-
-
-# ---------------------------------------------------------------------- calibration
 
 
 @pytest.mark.slow

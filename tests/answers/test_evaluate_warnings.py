@@ -19,9 +19,6 @@ def has(ev, *words):
     return any(all(word in sentence for word in words) for sentence in ev.warnings)
 
 
-# ---------------------------------------------------------------------- findings
-
-
 def test_clean_data_raise_no_alarm(data):
     ev = tu.evaluate(data.predictions, data.labels, noise="dawid-skene", n_draws=1000, n_warmup=300)
     assert ev.warnings == ()
@@ -87,8 +84,6 @@ def test_chains_that_have_not_mixed_are_said():
     assert ev.solution.diagnostics["r_hat"] > 1.05
 
 
-# ---------------------------------------------------------------------- bad input
-
 CASES = {
     InvalidPredictions: {
         "wrong length": lambda d: {"predictions": [0, 1]},
@@ -153,9 +148,6 @@ def test_functions_need_truths_to_be_drawn(data):
     )
     with pytest.raises(InvalidParameter, match="target='sample'"):
         ev["mine"]
-
-
-# ---------------------------------------------------------------------- what is said only where it helps
 
 
 def test_numbers_that_are_codes_are_not_taken_for_ratings():

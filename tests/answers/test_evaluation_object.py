@@ -34,9 +34,6 @@ def evaluation(data):
     return tu.evaluate(data.predictions, data.labels, noise="dawid-skene", **FAST)
 
 
-# ---------------------------------------------------------------------- the confusion matrix
-
-
 @pytest.mark.parametrize("how", ["known", "dawid-skene"])
 def test_intervals_of_the_confusion_matrix_hold_the_truth(data, how):
     model = noise.Confusion(data.parameters["confusion"], prior=data.parameters["prior"])
@@ -64,9 +61,6 @@ def test_cells_by_name(evaluation):
         confusion.cell("cat", 1)
 
 
-# ---------------------------------------------------------------------- two metrics at once
-
-
 @pytest.mark.parametrize("how", ["known", "dawid-skene"])
 def test_joint_region_holds_the_truth(data, evaluation, how):
     ev = evaluation
@@ -81,9 +75,6 @@ def test_joint_region_holds_the_truth(data, evaluation, how):
     assert region.contains(tp / (tp + fp), tp / (tp + fn))
     assert not region.contains(0.05, 0.05)
     assert joint.region(0.5).area < region.area
-
-
-# ---------------------------------------------------------------------- undefined metrics
 
 
 @pytest.mark.parametrize("how", ["known", "dawid-skene"])
@@ -107,9 +98,6 @@ def test_a_class_that_may_be_absent_is_undefined_in_part():
     # The prediction of class 1 makes it more likely to occur than the votes alone do.
     assert ev["recall"].undefined < chance
     assert ev.to_frame(backend="pandas").set_index("metric").loc["recall", "undefined"] == ev["recall"].undefined
-
-
-# ---------------------------------------------------------------------- out
 
 
 @pytest.mark.parametrize("method", [name for name in METHODS if "sample" in METHODS[name].targets])
@@ -159,9 +147,6 @@ def test_plot_draws_a_line_for_each_metric(evaluation):
     np.testing.assert_allclose(bar.get_xdata(), [low, high])
     _, mine = plt.subplots()
     assert evaluation.plot(ax=mine) is mine
-
-
-# ---------------------------------------------------------------------- sensitivity
 
 
 def test_sensitivity_runs_between_the_bounds_of_lam_and_stork(data):

@@ -63,9 +63,6 @@ def test_a_vote_and_the_oracle_by_simulation():
     assert found.vote == pytest.approx(gains[label].mean(), abs=1e-4)
 
 
-# ---------------------------------------------------------------------- in the advisor
-
-
 def advisor(n=300, seed=0, **options):
     sim = tu.simulate.tars(n_items=n, means=[[0, 0], [3, 0]], noise_rates=(0.4, 0.1), random_state=seed)
     noise = options.pop("noise", tu.noise.Confusion(MATRIX))

@@ -127,9 +127,6 @@ def test_known_truths_enter_every_method(main_example):
         )
 
 
-# ---------------------------------------------------------------------- labelers
-
-
 def test_labeler_counts_by_hand():
     labels = Labels.from_matrix([[0, 1], [1, -1], [1, 1]])
     counts = labeler_counts(labels, [0, 1, 0])
@@ -145,9 +142,6 @@ def test_majority_has_wilsons_interval():
     predictions = np.repeat([0, 1, 0], [500, 270, 230])
     accuracy = majority(labels, predictions, random_state=0).counts.estimate(METRICS[0])
     np.testing.assert_allclose(accuracy.interval(), wilson(770, 1000), atol=1e-6)
-
-
-# ---------------------------------------------------------------------- what may be passed
 
 
 @pytest.mark.parametrize(
@@ -182,9 +176,6 @@ def test_bad_options(main_example):
     ):
         with pytest.raises(ValueError, match=r"must|no truths"):
             call()
-
-
-# ---------------------------------------------------------------------- calibration
 
 
 def coverage(n, runs, methods, seed0):

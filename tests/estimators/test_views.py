@@ -110,9 +110,6 @@ def test_bad_input_is_one_sentence(call, error, words):
     assert "\n" not in str(caught.value)
 
 
-# ------------------------------------------------------------------ bootstrap
-
-
 @pytest.mark.parametrize("view", VIEWS)
 def test_draws_are_repeatable_paired_and_around_the_value(view):
     data = tu.simulate.urkullu(n_items=200, n_classifiers=2, labels_per_item=9, random_state=3)

@@ -28,9 +28,6 @@ def session(tagging: Tagging, estimator: str, strategy: str = "stratified") -> t
     )
 
 
-# ---------------------------------------------------------------------- the data
-
-
 def test_tags_have_the_rates_of_nus_wide():
     rng = np.random.default_rng(0)
     truth = rng.random(100_000) < 0.5
@@ -38,9 +35,6 @@ def test_tags_have_the_rates_of_nus_wide():
     for fits, rate in ((True, TAG_IF_PRESENT), (False, TAG_IF_ABSENT)):
         n = (truth == fits).sum()
         assert abs(tags[truth == fits].mean() - rate) < 4 * np.sqrt(rate * (1 - rate) / n)
-
-
-# ---------------------------------------------------------------------- the estimators
 
 
 @pytest.mark.parametrize("estimator", ["naive", "learned"])
@@ -67,9 +61,6 @@ def test_all_estimators_end_at_the_truth(strategy):
 def test_learned_beats_naive_on_missing_tags():
     walk = runs.walk(simulated(0), "random")  # six tags are too few to tell: the error of each is some 0.03 either way
     assert walk.errors("learned")[5] < 0.75 * walk.errors("naive")[5]
-
-
-# ---------------------------------------------------------------------- figures and the command
 
 
 def made_up(wrong: float, n: int = 50, n_shares: int = len(runs.SHARES)) -> tuple[runs.Walk, ...]:

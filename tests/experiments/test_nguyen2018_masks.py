@@ -68,9 +68,6 @@ def data(scene) -> Segmentation:
     return make_segmentation(*scene)
 
 
-# ---------------------------------------------------------------------- estimates
-
-
 def test_the_truth_is_cocos_average_precision(scene, data):
     systems, objects = scene
     for place, name in enumerate(systems):
@@ -97,9 +94,6 @@ def test_learned_is_nearer_than_naive_and_the_masks_are_not_looked_at_before(dat
     np.testing.assert_array_equal(spoilt.learned("fill", nothing, rng(0)), data.learned("fill", nothing, rng(0)))
 
 
-# ---------------------------------------------------------------------- strategies
-
-
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_walk_is_repeatable_and_ends_at_the_truth(data, strategy):
     walk = segmentation_walk(data, strategy, seed=2, shares=(0.5, 1.0))
@@ -109,9 +103,6 @@ def test_a_walk_is_repeatable_and_ends_at_the_truth(data, strategy):
         assert walk.errors(name)[-1] == pytest.approx(0, abs=1e-12)
         assert walk.gaps(name, 0, 1)[0][-1] == pytest.approx(walk.gaps(name, 0, 1)[1])
     assert ("vetted-only" in walk.said) == (strategy == "random image")
-
-
-# ---------------------------------------------------------------------- masks drawn into boxes
 
 
 # ---------------------------------------------------------------------- figures

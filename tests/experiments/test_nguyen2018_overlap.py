@@ -70,9 +70,6 @@ def problem(scene):
     )
 
 
-# ---------------------------------------------------------------------- features
-
-
 def test_the_mask_in_the_box_is_what_the_naive_estimate_compares(problem):
     detections, objects, pairs, features, _ = problem
     own, other = pairs.members
@@ -80,9 +77,6 @@ def test_the_mask_in_the_box_is_what_the_naive_estimate_compares(problem):
     np.testing.assert_allclose(features.in_box, overlaps_of(pairs, detections, boxed))
     assert features.values.shape == (len(own), len(FEATURES))
     assert len(own) == len(other)
-
-
-# ---------------------------------------------------------------------- the model
 
 
 def drawn_problem(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -100,9 +94,6 @@ def test_known_chances_are_recovered():
     np.testing.assert_allclose(model.chances(design), chances, atol=0.1)
     assert np.abs(model.chances(design) - chances).mean() < 0.01
     assert model.weights == pytest.approx([1.5, -0.5], abs=0.1)
-
-
-# ---------------------------------------------------------------------- precision
 
 
 def test_true_overlaps_give_cocos_numbers(problem):

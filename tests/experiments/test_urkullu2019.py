@@ -28,9 +28,6 @@ def made_up(swap_errors: dict[str, float], *, supervised: float = 0.09, n_runs: 
     return Results(design, errors, reference, reference)
 
 
-# ---------------------------------------------------------------------- the building blocks
-
-
 def test_expected_auc_is_the_sum_over_pairs():
     rng = np.random.default_rng(1)
     scores = rng.integers(0, 6, (4, 25)).astype(float)  # with ties
@@ -63,16 +60,10 @@ def test_swap_error_counts_wrong_pairs_and_half_of_ties():
     assert swap_error([1, 1, 2], [10, 20, 30]) == pytest.approx(1 / 6)
 
 
-# ---------------------------------------------------------------------- the statistics
-
-
 def test_supervised_reference_is_near_the_papers():
     swap_errors = [one_run(REFERENCE, run).supervised for run in range(40)]
     # The standard error of a quartile of 40 runs is 0.0021, the paper's own 0.0013.
     assert np.quantile(swap_errors, [0.25, 0.5, 0.75]) == pytest.approx([0.0806, 0.0873, 0.0930], abs=0.008)
-
-
-# ---------------------------------------------------------------------- interrupted runs
 
 
 def test_resumed_runs_are_those_of_one_go(tmp_path, monkeypatch):
@@ -97,9 +88,6 @@ def test_resumed_runs_are_those_of_one_go(tmp_path, monkeypatch):
     assert made == [0, 1, 2]
     np.testing.assert_array_equal(resumed.swap_errors, whole.swap_errors)
     np.testing.assert_array_equal(resumed.supervised, whole.supervised)
-
-
-# ---------------------------------------------------------------------- verdicts and the command
 
 
 def test_everything_expected_is_measured():

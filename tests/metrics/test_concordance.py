@@ -79,9 +79,6 @@ def test_bad_input_is_one_sentence(call, error, words):
     assert "\n" not in str(caught.value)
 
 
-# ------------------------------------------------------------------ the order
-
-
 @settings(max_examples=150)
 @given(
     hnp.arrays(
@@ -105,9 +102,6 @@ def test_order_of_scores_that_are_packed_alike(width):
     rng = np.random.default_rng(6)
     scores = 1 + width * rng.normal(size=(4, 3000))
     np.testing.assert_array_equal(ascending_order(scores)[0], np.argsort(scores, axis=1, kind="stable"))
-
-
-# ------------------------------------------------------------------ groups
 
 
 def group_auc_by_pairs(scores, item, group, positive, mass, n_groups):

@@ -136,9 +136,6 @@ def test_undefined_is_nan():
     assert precision_at_k(one_class, scores, k=2).tolist() == [1.0, 0.0]
 
 
-# ------------------------------------------------------------------ drawn truths
-
-
 def test_drawn_truths_have_the_exact_distribution():
     """Four items: the mean over all 16 truths with two classes; 20,000 draws, five standard errors."""
     chance, scores = np.array([0.2, 0.6, 0.5, 0.9]), np.array([[0.1, 0.3, 0.2, 0.3], [4.0, 3.0, 2.0, 1.0]])
@@ -168,9 +165,6 @@ def test_drawn_truths_are_shared_by_systems_and_repeatable(monkeypatch):
 def test_certain_items_are_certain():
     draws = auc_draws([0.0, 1.0, 1.0, 0.0], [1.0, 2.0, 3.0, 2.5], 500, random_state=1)
     assert np.unique(draws).tolist() == [0.75]
-
-
-# ------------------------------------------------------------------ more classes
 
 
 def class_data(seed, n_classes=4, tied=False):
@@ -211,9 +205,6 @@ def test_hand_till_as_scikit_learn(n_classes, tied):
         for y, c in zip(truths, counts, strict=True)
     ]
     np.testing.assert_allclose(auc_ovo(truths, probabilities, counts), repeated, atol=1e-12)
-
-
-# ------------------------------------------------------------------ bad input
 
 
 WRONG_CALLS = {

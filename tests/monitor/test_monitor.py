@@ -205,9 +205,6 @@ def test_the_same_votes_are_no_other_batch(rng):
     assert len(small.times) == 3
 
 
-# ------------------------------------------------------------------ in a storage
-
-
 def test_a_monitor_in_a_storage_keeps_its_settings(rng, tmp_path):
     pytest.importorskip("sqlalchemy")
     url = f"sqlite:///{tmp_path}/watch.db"
@@ -249,9 +246,6 @@ def test_processes_that_add_at_once_lose_and_double_nothing(tmp_path):
     assert times[-1] == day(3)
 
 
-# ------------------------------------------------------------------ the page
-
-
 def test_the_page_shows_alarms_course_and_judges(fallen, tmp_path):
     for k, when in enumerate(fallen.times):
         if k != 3:  # one batch without an estimate
@@ -279,9 +273,6 @@ def test_names_on_the_page_are_escaped(rng):
     assert "<td><b>" not in page
     assert "&lt;b&gt;" in render_markdown(watch.report())
     assert "0 batches" in render_markdown(tu.Monitor().report())
-
-
-# ------------------------------------------------------------------ items without votes
 
 
 def test_a_monitor_of_version_0_2_opens_and_its_estimates_are_replaced(rng):

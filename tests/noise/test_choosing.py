@@ -78,9 +78,6 @@ def test_single_votes_are_not_scored():
     assert "could not be compared" in stack.reason_
 
 
-# ---------------------------------------------------------------------- stacks
-
-
 def objective(scores, weights):
     return np.log(np.exp(scores) @ weights).mean()
 
@@ -131,9 +128,6 @@ def test_without_time_only_the_first_is_tried():
 def test_a_stack_needs_a_model():
     with pytest.raises(InvalidParameter, match="at least one"):
         noise.Stack([]).fit(some_votes())
-
-
-# ---------------------------------------------------------------------- by name
 
 
 def test_models_by_name():

@@ -41,9 +41,6 @@ def test_a_classifier_is_a_rater_too(two):
     assert noise.identifiability_problem(one, extra_raters=1) is not None
 
 
-# ---------------------------------------------------------------------- the check of independence
-
-
 def independent_votes(seed):
     """Few or many labelers, dense or sparse votes, two to four classes."""
     rng = np.random.default_rng(seed)
@@ -177,9 +174,6 @@ def test_many_classes_are_checked_in_reasonable_time():
     shared[::4, 1:] = shared[::4, :1]
     labels = Labels.from_matrix(shared)
     assert noise.check_independence(labels, noise.OneCoin().fit(labels), n_replicates=40).dependent
-
-
-# ---------------------------------------------------------------------- effective labelers
 
 
 @pytest.mark.parametrize("given", [False, True])

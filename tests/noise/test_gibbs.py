@@ -99,9 +99,6 @@ def test_gold_enters_exactly():
     assert (draws.truths[:, 0] == 1).all()
 
 
-# ---------------------------------------------------------------------- pooled rows
-
-
 MEANS = (np.arange(200) + 0.5) / 200  # as exact as four decimals, in a third of the time of twice as many
 
 
@@ -199,9 +196,6 @@ def test_python_runs_the_same_loops(model, monkeypatch):
         found.append(noise.sample(data.labels, model, outputs=outputs, **how))
     for name in ("posterior", "prior", "labeler_accuracy", "log_likelihood"):
         np.testing.assert_allclose(getattr(found[0], name), getattr(found[1], name), rtol=1e-6, atol=1e-9)
-
-
-# ---------------------------------------------------------------------- what every model keeps to
 
 
 @pytest.fixture(scope="module")

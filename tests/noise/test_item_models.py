@@ -65,9 +65,6 @@ def test_glad_finds_able_labelers_and_easy_items():
     assert found >= majority
 
 
-# ---------------------------------------------------------------------- Difficulty
-
-
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_likelihood_of_known_difficulty_by_hand(n_classes):
     rng = np.random.default_rng(0)

@@ -16,9 +16,6 @@ def labels():
     return Labels.from_matrix(VOTES, classes=[0, 1, 2])
 
 
-# ---------------------------------------------------------------------- majority
-
-
 def test_soft_majority_is_the_jeffreys_perks_estimate(labels):
     got = noise.Majority().fit(labels).posterior(labels)
     expected = [
@@ -38,8 +35,6 @@ def test_majority_knows_gold_and_leaves_silent_items_open(labels, kind):
     np.testing.assert_array_equal(got[0], [0, 0, 1])
     np.testing.assert_allclose(got[4], np.full(3, 1 / 3))
 
-
-# ---------------------------------------------------------------------- confusion
 
 PRIOR = np.array([0.5, 0.3, 0.2])
 MATRICES = np.array(

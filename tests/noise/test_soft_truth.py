@@ -35,9 +35,6 @@ def fitted(soft):
     return noise.SoftTruth().fit(soft.labels)
 
 
-# ---------------------------------------------------------------------- the lattice
-
-
 @pytest.mark.parametrize("n_classes", [2, 3, 4, 5, 8, 10])
 def test_lattice_holds_every_multiple_once(n_classes):
     lattice = simplex_lattice(n_classes)
@@ -68,9 +65,6 @@ def test_shape_is_learned_from_states(shape):
         assert likelihood >= last - 1e-9
         guess, last = learn_shape(lattice, counts, guess), likelihood
     assert np.allclose(guess, truth, rtol=0.02)
-
-
-# ---------------------------------------------------------------------- exact against loops
 
 
 def brute_states(model, labels):
@@ -155,9 +149,6 @@ def test_spread_by_loops_over_pairs():
     assert labeler_spread(labels, pooled, lattice, weights) == pytest.approx(max(found, 0) / wanted)
 
 
-# ---------------------------------------------------------------------- what it promises
-
-
 def test_recovers_matrices_shape_and_spread(fitted, soft):
     wanted = soft.parameters["confusion"].mean(axis=0)
     assert np.abs(fitted.pooled_ - wanted).max() < 0.05
@@ -224,9 +215,6 @@ def test_gold_items_are_wholly_of_their_class(soft):
 def test_checks_its_parameters(parameters, hard):
     with pytest.raises(InvalidParameter, match=next(iter(parameters))):
         noise.SoftTruth(**parameters).fit(hard.labels)
-
-
-# ---------------------------------------------------------------------- ranking classifiers
 
 
 def swap_errors(models, **settings):

@@ -23,8 +23,6 @@ def panel(n_items=80, n_labelers=5, missing=0.2, seed=0, n_classes=3):
     return tu.Labels.from_matrix(votes, missing=-1, classes=list(range(n_classes)))
 
 
-# ------------------ the same as other packages, whose values were computed in an environment of their own
-
 PEERS = {
     0: {
         "irrCAC fleiss": 0.32617886178862,
@@ -60,9 +58,6 @@ def test_other_packages_say_the_same(place):
     case = random_tables(4)[place]
     names = {name.partition(" ")[2]: value for name, value in PEERS[place].items()}
     assert ours(case, list(names)) == pytest.approx(names, abs=1e-9)
-
-
-# ------------------ sums without an item, a labeler or a vote are those of the votes that are left
 
 
 def without(rows, kept):
@@ -115,9 +110,6 @@ def test_parts_of_the_votes_add_up(monkeypatch):
     np.testing.assert_allclose(parts.variance, whole.variance)
 
 
-# ------------------ the parts of an answer
-
-
 def test_pairs_are_cohens_kappa_of_two():
     labels = panel()
     a = tu.agreement(labels)
@@ -163,9 +155,6 @@ def test_fixed_labelers_are_surer_and_two_are_always_fixed():
     assert len(tu.agreement(labels.select(labelers=[0, 1, 2])).notes) > len(tu.agreement(labels).notes)
 
 
-# ------------------ votes that say little
-
-
 def test_what_cannot_be_said_is_said():
     with pytest.raises(InvalidLabels):
         tu.agreement(tu.Labels.from_matrix([[0], [1]]))
@@ -201,9 +190,6 @@ def test_no_number_is_nan_without_a_word(votes, scale):
     json.dumps(a.to_dict(), allow_nan=False)
 
 
-# ------------------ intervals
-
-
 @pytest.mark.parametrize(
     "case", [(60, 10, 20, 0.2, "fixed"), pytest.param((200, 10, 8, 0.0, "random"), marks=pytest.mark.slow)]
 )
@@ -212,9 +198,6 @@ def test_intervals_hold_and_would_not_if_they_were_narrower(case):
     plain, narrow = coverage_of(*case, runs=150, widths=(1.0, 0.8))
     assert all(135 / 150 <= share <= 149 / 150 for share in plain.values()), plain
     assert np.mean(list(narrow.values())) < 135 / 150, narrow
-
-
-# ------------------ weights, rare classes, and numbers that would be out of range
 
 
 def binary(n_items=400, n_labelers=4, right=0.75, seed=0):

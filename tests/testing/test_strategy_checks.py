@@ -32,9 +32,6 @@ def test_contract_of_cleaning(check, name):
     check(CLEANING_STRATEGIES[name]())
 
 
-# ---------------------------------------------------------------------- what breaks the contract
-
-
 @dataclass(frozen=True)
 class Lowest(Strategy):
     """The items with the least probable class; keeps the contract."""
@@ -132,9 +129,6 @@ class Silent(NoiseRate):
 def test_a_broken_contract_of_cleaning_is_noticed(kind, name):
     with pytest.raises(AssertionError):
         CLEANING[name](kind())
-
-
-# ---------------------------------------------------------------------- from outside, by name
 
 
 @pytest.fixture

@@ -22,9 +22,6 @@ def drawn(*, n_answers=3, n_labelers=4, seed=0):
     return matrices, torch.tensor(rng.normal(size=(10, 3))), torch.tensor(votes)
 
 
-# ---------------------------------------------------------------------- NoiseLayer
-
-
 def test_noise_layer_mixes_by_its_matrix():
     matrices, logits, _ = drawn(n_answers=4)
     layer = NoiseLayer(3, 4, init=matrices[0])
@@ -74,9 +71,6 @@ class _Forward(nn.Module):
 
     def forward(self, logits):
         return self.layer(logits)
-
-
-# ---------------------------------------------------------------------- CrowdLayer
 
 
 @pytest.mark.parametrize("device", DEVICES)

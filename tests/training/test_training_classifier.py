@@ -26,9 +26,6 @@ def logistic(**options):
     return LogisticRegression(**EXACT, **options)
 
 
-# ------------------------------------------------------------------ copies
-
-
 def test_weighted_copies_keep_the_mass_of_each_item():
     rng = np.random.default_rng(0)
     shares = rng.dirichlet([0.05] * 5, size=200)
@@ -41,9 +38,6 @@ def test_weighted_copies_keep_the_mass_of_each_item():
     table = np.zeros_like(shares)
     table[exact.item, exact.code] = exact.weight
     np.testing.assert_allclose(table, shares)
-
-
-# ------------------------------------------------------------------ strategies
 
 
 def test_mmse_minimises_the_mmse_risk(three_classes):
@@ -147,9 +141,6 @@ def test_unbiased_corrects_one_sided_noise():
         assert found.score(sim.features, sim.truth) > 0.92 > 0.9 > naive.score(sim.features, sim.truth)
 
 
-# ------------------------------------------------------------------ data
-
-
 @pytest.mark.parametrize("strategy", ["mmse", "replication", "label-estimation"])
 def test_steps_of_a_pipeline_see_each_item_once(strategy, crowd):
     X, labels, *_ = crowd
@@ -204,9 +195,6 @@ def test_clones_share_the_votes(crowd):
     assert (model.estimator.C, model.strategy) == (3.0, "majority")
 
 
-# ------------------------------------------------------------------ bad input
-
-
 def test_an_estimator_without_weights_is_offered_replication(crowd):
     X, labels, X_test, truth, _ = crowd
     with pytest.raises(InvalidParameter, match=r'KNeighborsClassifier.*strategy="replication"'):
@@ -239,9 +227,6 @@ def test_bad_input_is_one_sentence(options, change, message, crowd):
 def test_positions_must_be_positions(y, crowd):
     with pytest.raises(InvalidParameter, match=r"positions in labels\.items \(0 to 599\)"):
         NoisyLabelClassifier(LogisticRegression(), labels=crowd[1]).fit(crowd[0][:3], y)
-
-
-# ---------------------------------------------------------------------- what a review found
 
 
 @pytest.mark.parametrize("estimator", [DecisionTreeClassifier(max_depth=2, random_state=0), SVC(), logistic()])

@@ -135,9 +135,6 @@ def test_bad_input(fitted):
         judge(LinearSVC().fit(sim.features, sim.truth), sim.features[test], test)
 
 
-# ---------------------------------------------------------------------- calibration
-
-
 def share_held(n, *, narrowed=1.0):
     """How often the 90% interval of accuracy holds the actual value, with labelers whose rates are known."""
     matrix, held = [[0.75, 0.25], [0.3, 0.7]], 0
