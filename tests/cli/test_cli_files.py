@@ -22,6 +22,26 @@ def test_votes_from_standard_input(run_main, votes_csv, predictions_csv, monkeyp
     assert json.loads(piped.out)["files"]["votes"] == {**expected, "file": "standard input"}
 
 
+@pytest.mark.parametrize("is_wide", [True, False], ids=["wide", "long"])
+def test_one_table_has_votes_and_predictions(run_main, votes_csv, tmp_path, is_wide):
+    data = crowd()
+    rows = [
+        (f"i{i}", ("no", "yes")[p], [("no", "yes")[v] for v in row])
+        for i, (p, row) in enumerate(zip(data["good"], data["votes"], strict=True))
+    ]
+    if is_wide:
+        head = ("doc", "prediction", *(f"w{t}" for t in range(5)))
+        table = [(name, said, *votes) for name, said, votes in rows]
+    else:
+        head = ("doc", "prediction", "labeler", "label")
+        table = [(name, said, f"w{t}", vote) for name, said, votes in rows for t, vote in enumerate(votes)]
+    one = write_csv(tmp_path / "one.csv", head, table)
+    ran = run_main("evaluate", one, one, "--item", "doc", "--json", "-m", "accuracy")
+    alone = write_csv(tmp_path / "alone.csv", ("item", "prediction"), [row[:2] for row in rows])
+    two = run_main("evaluate", votes_csv, alone, "--json", "-m", "accuracy")
+    assert json.loads(ran.out)["metrics"] == json.loads(two.out)["metrics"]
+
+
 def test_standard_input_is_empty_or_named_twice(run_main, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"")))
     ran = run_main("check", "-")

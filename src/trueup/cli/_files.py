@@ -135,10 +135,19 @@ def read_both(
     only_system: str | None = None,
 ) -> tuple[Labels, Predictions, Hashable | None]:
     """The votes, the predictions of one system or of all that have items with votes, and the positive class."""
-    labels = read_votes(votes, how)
+    labels = without_predictions(read_votes(votes, how), votes, predictions, how_predicted)
     positive = None if how_predicted.positive is None else class_named(labels, how_predicted.positive)
     systems = one_system(read_systems(predictions, labels, how_predicted, how), only_system)
     return labels, systems, positive
+
+
+def without_predictions(labels: Labels, votes: str, predictions: str | Sequence[str], how: PredictionOptions) -> Labels:
+    """The votes of a wide table without the column of its predictions, where one file holds both."""
+    files = [predictions] if isinstance(predictions, str) else predictions
+    if votes not in files or how.prediction not in labels.labelers.tolist():
+        return labels
+    note(f"The column {how.prediction!r} has the predictions and is no labeler.")
+    return labels.without_labeler(how.prediction)
 
 
 def votes_export(path: str, how: VoteOptions) -> Export | None:

@@ -26,7 +26,7 @@ from trueup.cli._console import (
     silenced,
     with_cli_terms,
 )
-from trueup.cli._files import check_overlap, n_predicted, read_both, read_systems, read_votes
+from trueup.cli._files import check_overlap, n_predicted, read_both, read_systems, read_votes, without_predictions
 from trueup.cli._gates import GateOptions, Gates, PairGateOptions
 from trueup.exceptions import InvalidPredictions
 
@@ -469,6 +469,7 @@ def check(
     labels = read_votes(votes, votes_how)
     systems, problems = [], []
     if predictions is not None:
+        labels = without_predictions(labels, votes, predictions, predictions_how)
         read = read_systems(predictions, labels, predictions_how, votes_how)
         systems = [_about_system(part, labels) for part in read.parts]
         problems = _problems_with(read, labels, vars(fit))

@@ -13,7 +13,7 @@ from trueup._base.writing import write_text_safely
 from trueup.cli import _options as options
 from trueup.cli._command import Answer, add_to
 from trueup.cli._console import interval_head, note, print_records, progress_bar, say, shown
-from trueup.cli._files import about_files, class_named, one_system, read_systems, read_votes
+from trueup.cli._files import about_files, class_named, one_system, read_systems, read_votes, without_predictions
 from trueup.cli._options import Option, opt
 from trueup.cli._vetting import FilePlace, Place, StorageOptions, StoredPlace, place_of
 from trueup.exceptions import InvalidFile, InvalidParameter, MissingFile
@@ -71,6 +71,7 @@ def add(
     labels = read_votes(files[0], votes_how)
     predictions = None
     if len(files) == 2:
+        labels = without_predictions(labels, files[0], files[1], predictions_how)
         predictions = one_system(read_systems(files[1], labels, predictions_how, votes_how), only_system)
     settings = asdict(beginning)
     if beginning.of is not None:

@@ -409,14 +409,20 @@ def encode_classes(values: Any) -> Encoded:
 
 
 def _distinct(system: System) -> System:
-    """An item is predicted once by a system."""
-    n_again = 0 if system.items is None else system.n - len(set(system.items.tolist()))
-    if n_again and system.items is not None:
-        raise InvalidPredictions(
-            f"a system must predict an item once, got {n_again} repeated items (first: "
-            f"{first_repeated(system.items)!r}); keep one of each, or name the column of systems with `system=…`"
-        )
-    return system
+    """An item is predicted once by a system; the same prediction again, as beside each vote, counts once."""
+    if system.items is None:
+        return system
+    kept: dict[Hashable, int] = {}
+    first = np.array([kept.setdefault(item, k) for k, item in enumerate(system.items.tolist())], dtype=np.int64)
+    if len(kept) == system.n:
+        return system
+    for values in (system.codes, system.probabilities, system.scores):
+        if values is not None and not np.array_equal(values, values[first], equal_nan=True):
+            raise InvalidPredictions(
+                f"a system must predict an item once, got {system.n - len(kept)} repeated items (first: "
+                f"{first_repeated(system.items)!r}); keep one of each, or name the column of systems with `system=…`"
+            )
+    return _rows(system, np.fromiter(kept.values(), dtype=np.int64), system.name)
 
 
 def _rows(system: System, rows: npt.NDArray[np.int64], name: Hashable) -> System:
