@@ -6,8 +6,6 @@ A line is added for each public name of each public module, and one for each pub
 brings along. What comes from other packages (dict, Protocol, scikit-learn's bases) is theirs to keep.
 """
 
-from __future__ import annotations
-
 import enum
 import importlib
 import importlib.util

@@ -1,7 +1,5 @@
 """Bad input gets one sentence, says what was wrong, what was got and what to do, and nothing is lost."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

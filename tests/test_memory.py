@@ -1,7 +1,5 @@
 """Reading votes from parquet takes at most eight times the raw int32 triples in memory."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """LURE and PPI++ of a session: by enumeration, beside a second implementation, and their intervals by simulation."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

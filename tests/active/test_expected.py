@@ -1,7 +1,5 @@
 """Expected precision@k and average precision, and the expected change: against all truths of a few items."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Nguyen's learned estimator: equation 13 by hand, recovery of known rates, and what is said before any fit."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.special import expit

@@ -1,7 +1,5 @@
 """Recall, precision and F where positives are rare: what is drawn, and how far off the estimate is."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

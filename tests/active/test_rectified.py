@@ -1,7 +1,5 @@
 """Weights of drawn items by enumeration; the rectified estimate where the answer is known."""
 
-from __future__ import annotations
-
 from itertools import permutations
 
 import numpy as np

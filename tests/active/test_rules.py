@@ -1,7 +1,5 @@
 """What may not happen to an estimate: easy items first, draws that drop out, swayed answers, and lucky stops."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """A session from the first question to the last: the cycle, the log, the rules to stop, and hostile input."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Influence by brute force, and what every strategy promises."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Items told without being asked, before the draws, between them and after them."""
 
-from __future__ import annotations
-
 from itertools import permutations
 
 import numpy as np

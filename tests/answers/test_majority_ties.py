@@ -1,7 +1,5 @@
 """The majority vote says the same at every door, where many items are tied."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin

@@ -1,7 +1,5 @@
 """What more checks would bring, said before and measured after."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The plain answer: what it rests on, how checked items move it, and input at the edges."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The aggregation benchmark runs from end to end on a small set, and counts right answers as numpy does."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import json

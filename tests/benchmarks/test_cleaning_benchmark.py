@@ -1,7 +1,5 @@
 """The cleaning benchmark runs from end to end, and its agreement can fail."""
 
-from __future__ import annotations
-
 import json
 
 from sklearn.linear_model import RidgeClassifier

@@ -1,7 +1,5 @@
 """The curves of the cleaning benchmark: who is level with whom can fail, and the sections print."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from benchmarks import _cleaning_curves as bench

@@ -1,7 +1,5 @@
 """The benchmark of the core: worlds as they are described, runs that go on, rivals by formula, tables by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

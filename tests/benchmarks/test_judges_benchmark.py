@@ -1,7 +1,5 @@
 """The figures of judges: worlds as they are described, and sums by formula."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

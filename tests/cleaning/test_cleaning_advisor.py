@@ -1,7 +1,5 @@
 """The advisor: ask and tell, its log, its parts, what it costs, and what it refuses."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

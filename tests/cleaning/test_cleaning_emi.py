@@ -1,7 +1,5 @@
 """Expected model improvement: its definition, its standard error, its ranking and its shortlist."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Retraining by joblib: each candidate has the model it says."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from joblib import parallel_config

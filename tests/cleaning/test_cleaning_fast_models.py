@@ -1,7 +1,5 @@
 """Fast models predict what retraining with one label changed predicts."""
 
-from __future__ import annotations
-
 import warnings
 from functools import cache
 

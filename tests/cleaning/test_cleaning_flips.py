@@ -1,7 +1,5 @@
 """Chances of true classes are Bayes' rule, and candidates are what can be learned from."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Training without an oracle: the loss is unbiased, its minimum is found, and the filter drops what is wrong."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import optimize, special

@@ -1,7 +1,5 @@
 """What cleaning is worth: shrinkage, the stop rule, budgets, and the oracle against another vote."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

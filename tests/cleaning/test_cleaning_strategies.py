@@ -1,7 +1,5 @@
 """Strategies against their definitions, worked out the long way, and what they achieve."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import special

@@ -1,7 +1,5 @@
 """The scorer is unbiased, equals the unbiased estimator of the project, and its shortcuts are exact."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """`AlignedPredictions`: what is asked of predictions once they follow the items and classes of the labels."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

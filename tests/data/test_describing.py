@@ -1,7 +1,5 @@
 """Names that were probably mistyped are told, others are left alone."""
 
-from __future__ import annotations
-
 import pytest
 
 from trueup.data.describing import find_suspect_names

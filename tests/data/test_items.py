@@ -1,7 +1,5 @@
 """The item table: what is known of the items travels with the labels."""
 
-from __future__ import annotations
-
 from datetime import date, datetime
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`Labels`: what comes in, what is counted, what comes out."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from dataclasses import fields

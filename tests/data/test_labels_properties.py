@@ -1,7 +1,5 @@
 """What must hold for every table of votes."""
 
-from __future__ import annotations
-
 import string
 import tempfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`Predictions`: what users pass, and how it is brought in line with the labels."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import polars as pl

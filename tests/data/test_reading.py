@@ -1,7 +1,5 @@
 """Files: every format gives the same labels, and every failure names the path."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import sys

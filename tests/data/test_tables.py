@@ -1,7 +1,5 @@
 """Tables as people have them: item columns among the votes, items of several columns, a column a labeler, frames."""
 
-from __future__ import annotations
-
 import io
 
 import numpy as np

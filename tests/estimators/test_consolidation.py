@@ -1,7 +1,5 @@
 """Consolidated labels: their confusion matrices against enumeration, closed forms and a second algorithm."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

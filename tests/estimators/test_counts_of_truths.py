@@ -1,7 +1,5 @@
 """Tests of counts that are made as they are asked for."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

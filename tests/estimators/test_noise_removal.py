@@ -1,7 +1,5 @@
 """Brodley and Friedl's filter: it finds planted errors, and evaluation is on what it keeps."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Unbiased counts: exact expectations by enumeration, formulas of the paper, coverage by simulation."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,7 +1,5 @@
 """Urkullu's three views: by hand, by brute force, against each other, and their bootstrap."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

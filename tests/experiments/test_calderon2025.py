@@ -1,7 +1,5 @@
 """The reproduction of Calderon, Reichart and Dror (2025): a table of nine sets."""
 
-from __future__ import annotations
-
 import pytest
 
 from experiments.calderon2025.__main__ import FOLDER

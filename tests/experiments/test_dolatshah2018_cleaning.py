@@ -1,7 +1,5 @@
 """A fast part of the reproduction of Dolatshah et al. (2018), advice 2."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The reproduction of Lam and Stork (2003): formulas by hand, bounds on real pairs of digits and on CIFAR-10H."""
 
-from __future__ import annotations
-
 import pytest
 
 from experiments.lamstork2003 import bounds

@@ -1,7 +1,5 @@
 """Parts of the experiments of Nguyen et al. (2018): the data, the estimators against the session's own, the command."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

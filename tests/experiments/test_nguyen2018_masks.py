@@ -1,7 +1,5 @@
 """Boxes for masks: estimates while masks are vetted, which objects are asked, masks drawn into boxes, the figures."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The overlap with masks that nobody drew yet: features, the model, and precision from drawn overlaps."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A fast part of the reproduction of Su (2024): the paper's values within the tolerances of expected.json."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

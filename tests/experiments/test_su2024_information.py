@@ -1,7 +1,5 @@
 """Figures 6–8 of Su (2024): the printed values, and what must hold of the surfaces."""
 
-from __future__ import annotations
-
 import pytest
 
 from experiments.su2024.information import INFORMATION_FIGURES

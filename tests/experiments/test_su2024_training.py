@@ -1,7 +1,5 @@
 """Sections 5.4 and 5.5 of Su (2024): training and testing on votes alone; small versions of the figures."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A small part of the experiment of Urkullu et al. (2019), and that it can be interrupted."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -3,8 +3,6 @@
 ``python tests/labelers/ranking_runs.py`` prints the table (some minutes).
 """
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass
 

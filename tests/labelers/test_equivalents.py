@@ -1,7 +1,5 @@
 """Panels and experts that are worth the same."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

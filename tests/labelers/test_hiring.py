@@ -1,7 +1,5 @@
 """The cheapest set against all sets, one by one."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Mutual information against the paper's values, brute force, and what must hold of any channel."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

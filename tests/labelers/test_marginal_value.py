@@ -1,7 +1,5 @@
 """What one more vote tells, on a fresh item and on each item."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The planner: its half-widths against simulation, its choice against all designs, one by one."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

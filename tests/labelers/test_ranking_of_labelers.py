@@ -1,7 +1,5 @@
 """The ranking: exact small cases, intervals that hold, spam that is found."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from ranking_runs import ranking_runs

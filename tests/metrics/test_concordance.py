@@ -1,7 +1,5 @@
 """Concordance and grouped AUC: brute force over pairs, scipy, scikit-learn, both engines."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """The one class of metrics: what it takes by what it needs, what it checks, and how its failures read."""
 
-from __future__ import annotations
-
 import math
 import warnings
 

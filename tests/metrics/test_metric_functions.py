@@ -1,7 +1,5 @@
 """Metrics of confusion counts against scikit-learn, with undefined values, and their invariants."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Metrics of every kind by name, and functions as metrics."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn import metrics as sk

@@ -1,7 +1,5 @@
 """Metrics of class probabilities on drawn truths: against scikit-learn, by hand, and by simulation."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn import metrics as sk

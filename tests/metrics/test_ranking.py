@@ -1,7 +1,5 @@
 """Metrics of scores on drawn truths: against scikit-learn row by row, brute force, and bootstrap lists."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

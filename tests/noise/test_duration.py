@@ -1,7 +1,5 @@
 """Tests of how long work is announced."""
 
-from __future__ import annotations
-
 import logging
 
 import pytest

@@ -1,7 +1,5 @@
 """What every Estimate promises, and what each kind of distribution adds."""
 
-from __future__ import annotations
-
 import copy
 import json
 import math

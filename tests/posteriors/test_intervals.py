@@ -1,7 +1,5 @@
 """Textbook intervals of a share."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

@@ -1,7 +1,5 @@
 """Ratios of normals: the density against Monte Carlo, and the means of Appendix B against integration."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

@@ -1,7 +1,5 @@
 """Exact counts: against enumeration and against the binomial."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Plots return their axes and say what they show; without matplotlib there is one clear sentence."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

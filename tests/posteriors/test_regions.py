@@ -1,7 +1,5 @@
 """Joint distributions, and regions that hold what they say."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

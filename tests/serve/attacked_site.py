@@ -1,7 +1,5 @@
 """A small vetting app on the network of this machine, and an intruder's tools: any request, whole or in pieces."""
 
-from __future__ import annotations
-
 import http.client
 import logging
 import socket

@@ -1,7 +1,5 @@
 """The work beside the server in a thread, for sessions that are made in tests."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Sequence
 

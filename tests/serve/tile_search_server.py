@@ -1,7 +1,5 @@
 """A server of a session about tiles, with a simulated pool."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path

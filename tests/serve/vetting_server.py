@@ -1,7 +1,5 @@
 """A small session with a server around it, in this process and with all of its real parts."""
 
-from __future__ import annotations
-
 import http.client
 import shutil
 import threading

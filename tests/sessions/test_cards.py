@@ -1,7 +1,5 @@
 """Cards that are no new draws: who gets which, and how many of them there are."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

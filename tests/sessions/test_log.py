@@ -1,7 +1,5 @@
 """The log of a session: what each event does, JSON in and out, and logs that are refused."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What the log comes to: which class stands, who differs, what was put off, and which answers count."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

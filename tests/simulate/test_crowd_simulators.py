@@ -1,7 +1,5 @@
 """`dawid_skene`, `dependent` and `shared_difficulty`: the right moments, and dependence exactly where asked for."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Su's, Urkullu's and TARS's simulators against the moments of their models."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

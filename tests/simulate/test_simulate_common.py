@@ -1,7 +1,5 @@
 """What all simulators promise: one seed one data set, aligned shapes, parameters in one form, clear errors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

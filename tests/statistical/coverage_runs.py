@@ -1,7 +1,5 @@
 """Runs of simulations that the statistical tests count hits in."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -37,7 +35,7 @@ class Cases:
         ):
             kept.append(value)
 
-    def __add__(self, other: Cases) -> Cases:
+    def __add__(self, other: "Cases") -> "Cases":
         return Cases(*(a + b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
 
     def __len__(self) -> int:

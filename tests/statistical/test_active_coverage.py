@@ -5,8 +5,6 @@ one item in five, which no model of the votes alone can see, with even and with 
 with uneven draws. A right interval holds fewer than `fewest(n)` truths with probability 0.005.
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

@@ -6,8 +6,6 @@ found from 300 independent cases with probability 0.96 (`power(300)`), from 150 
 small test of learned noise is a guard against gross faults, as the majority vote is one: it covers one case in four.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from coverage_runs import KNOWN_METRICS, TOO_NARROW, fewest, known_runs, learned_runs, many_class_runs, power

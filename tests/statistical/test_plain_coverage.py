@@ -4,8 +4,6 @@ Coefficients are drawn from the prior, truths given these, and items to check at
 worlds holds exactly. `fewest` and `TOO_NARROW` are as in test_coverage.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 

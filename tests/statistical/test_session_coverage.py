@@ -4,8 +4,6 @@ The sessions are those of ``benchmarks.serve sessions``, fewer of them. Where ev
 the order of the draws that must hold; a right interval holds fewer than `fewest(n)` truths with probability 0.005.
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

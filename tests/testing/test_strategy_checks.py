@@ -1,7 +1,5 @@
 """Every strategy keeps its contract, the checks notice what breaks it, and one from outside works by its name."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 
