@@ -14,7 +14,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "trueup"
 MOST_LINES = 800
-MOST_SOURCE_LINES, MOST_MODULES = 75_917, 299  # to become those of benchmarks/structure.py, 60,000 and 250
+MOST_SOURCE_LINES, MOST_MODULES = 75_460, 299  # to become those of benchmarks/structure.py, 60,000 and 250
 MOST_INTEGRATION_LINES = 1_500  # of trueup.integrations, which are counted apart
 
 # The level of each module or package directly under trueup. Imports go to lower levels only.
@@ -369,7 +369,8 @@ def test_public_methods_say_what_they_do():
     told_elsewhere = {"DatabaseStorage"}  # `Storage`, which it keeps to, says what its methods do
     public = [node for node in nodes if node.name[0] != "_" and node.name not in told_elsewhere]
     methods = [(node, part.name) for node in public for part in node.body if isinstance(part, ast.FunctionDef)]
-    silent = [f"{node.name}.{name}" for node, name in methods if name[0] != "_" and not is_told(node, name)]
+    shown = [(node, name) for node, name in methods if not name.startswith(("_", "test_"))]
+    silent = [f"{node.name}.{name}" for node, name in shown if not is_told(node, name)]
     assert not silent, f"methods without a docstring: {silent}"
 
 

@@ -7,7 +7,6 @@ import pytest
 from scipy.special import roots_legendre
 
 from trueup.active.influence import (
-    RankedList,
     expected_average_precision,
     expected_change,
     expected_precision_at_k,
@@ -18,6 +17,7 @@ from trueup.active.influence import (
 )
 from trueup.exceptions import InvalidParameter, InvalidPredictions
 from trueup.metrics import average_precision, get_metric, precision_at_k
+from trueup.metrics.score_groups import rank_items
 
 
 def average_precision_slopes(p, scores, n_positives=None):
@@ -74,7 +74,7 @@ def test_long_lists_against_exact_integration_of_the_polynomial(share):
     p = rng.random(n) * share
     p[:20] = rng.integers(0, 2, 20)
     scores = rng.normal(size=n) + 2 * p
-    ranked = RankedList.of(scores)
+    ranked = rank_items(scores)
     nodes, weights = roots_legendre(n // 2 + 1)  # exact for the degree of the integrand
     exact = 0.0
     for t, weight in zip((1 + nodes) / 2, weights / 2, strict=True):
@@ -88,7 +88,7 @@ def test_second_order_is_near_and_the_plain_ratio_is_farther():
     p, scores = some_list(1, n=60, n_vetted=10)
     exact = expected_average_precision(p, scores)
     second = expected_average_precision(p, scores, method="second-order")
-    ratio = precision_sum(p, RankedList.of(scores)) / p.sum()
+    ratio = precision_sum(p, rank_items(scores)) / p.sum()
     assert abs(second - exact) < 5e-4
     assert abs(second - exact) < abs(ratio - exact) / 5
 

@@ -7,10 +7,8 @@ import pytest
 
 import trueup as tu
 from trueup.exceptions import InvalidParameter, NotFitted
-from trueup.labelers import channel as outcomes_module
 from trueup.labelers import mutual_information
 from trueup.labelers.channel import channel_of
-from trueup.labelers.information import information_of
 
 
 def brute_force(weights, state_class, matrices):
@@ -59,21 +57,6 @@ def test_labelers_of_one_difficulty_equal_brute_force_and_are_worth_less():
     share = channel.weights[:, None] * channel.state_class
     by_class = np.einsum("sy,lsa->lya", share / share.sum(axis=0), channel.matrices)
     assert found < 0.99 * float(mutual_information(by_class, prior=noise.prior_))
-
-
-def test_merging_is_as_close_as_it_says(monkeypatch):
-    rng = np.random.default_rng(2)
-    channel = channel_of(error=rng.uniform(0.05, 0.48, 16), prior=[0.7, 0.3])
-    exact = information_of(channel, outcomes_module.list_outcomes(channel))
-    assert exact.exact
-    monkeypatch.setattr(outcomes_module, "_BINS", 64)
-    merged = information_of(channel, outcomes_module.list_outcomes(channel, max_outcomes=1000))
-    assert merged.method == "merging"
-    assert 0 < exact.bits - merged.bits <= merged.error < 0.01
-    monkeypatch.undo()
-    fine = mutual_information(error=rng.uniform(0.3, 0.48, 60), prior=[0.7, 0.3])
-    assert (fine.method, fine.exact) == ("merging", False)
-    assert fine.error < 1e-6
 
 
 @pytest.mark.parametrize("seed", range(3))

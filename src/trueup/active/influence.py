@@ -59,6 +59,7 @@ from trueup.metrics import (
     recall_at_k,
 )
 from trueup.metrics.ranking import check_k
+from trueup.metrics.score_groups import Ranked, rank_items
 
 # ------------------ What precision@k and average precision are expected to be, and how far one answer of an expert
 
@@ -66,41 +67,6 @@ Method = Literal["exact", "second-order"]
 _METHODS: tuple[Method, ...] = ("exact", "second-order")
 _NODES = 96
 _FEW_POSITIVES = 100.0  # expected ones, up to which the integrand is smooth enough on [0, 1] as it stands
-
-
-@dataclass(frozen=True, eq=False)
-class RankedList:
-    """The items from the highest score to the lowest, and where each group of equal scores starts."""
-
-    order: npt.NDArray[np.intp]
-    starts: npt.NDArray[np.intp]
-
-    @classmethod
-    def of(cls, scores: Floats) -> RankedList:
-        """The list of these scores."""
-        order = np.argsort(-scores, kind="stable")
-        moved = scores[order]
-        return cls(order, np.flatnonzero(np.concatenate([[True], moved[1:] != moved[:-1]])))
-
-    @property
-    def sizes(self) -> npt.NDArray[np.intp]:
-        """The number of items of each group."""
-        return np.diff(self.starts, append=len(self.order))
-
-    @property
-    def taken(self) -> npt.NDArray[np.intp]:
-        """The number of items of each group and all above it."""
-        return self.starts + self.sizes
-
-    def sums(self, of_items: Floats) -> Floats:
-        """Sums over each group of values of the items, given in the items' own order."""
-        return np.asarray(np.add.reduceat(of_items[self.order], self.starts))
-
-    def spread(self, of_groups: Floats) -> Floats:
-        """Values of the groups as values of the items, in the items' own order."""
-        values = np.empty(len(self.order))
-        values[self.order] = np.repeat(of_groups, self.sizes)
-        return values
 
 
 def expected_precision_at_k(probabilities: npt.ArrayLike, scores: npt.ArrayLike, *, k: int) -> float:
@@ -125,7 +91,7 @@ def expected_precision_at_k(probabilities: npt.ArrayLike, scores: npt.ArrayLike,
 
 def precision_at_k_slopes(scores: npt.ArrayLike, *, k: int) -> Floats:
     """How much each item counts for in precision@k: 1/k in the top k, 0 below, a part of it if tied at the boundary."""
-    s = _checked_scores(scores)
+    s = check_scores(scores)
     top = check_k(k, len(s))
     edge = np.partition(s, len(s) - top)[len(s) - top]
     above, tied = s > edge, s == edge
@@ -148,6 +114,8 @@ def expected_average_precision(
 
     .. math:: \frac{E A}{E B} - \frac{\mathrm{cov}(A, B)}{(E B)^2} + \frac{E A \, \mathrm{var}(B)}{(E B)^3}.
 
+    Given that there is at least one positive; nan if there cannot be any.
+
     Parameters
     ----------
     probabilities : array of shape (n_items,). P(positive); 0 or 1 for vetted items.
@@ -158,11 +126,6 @@ def expected_average_precision(
     method : {"exact", "second-order"}
         What to do where `n_positives` is not known. "second-order" is about a hundred times as fast.
 
-    Returns
-    -------
-    float
-        Given that there is at least one positive; nan if there cannot be any.
-
     Examples
     --------
     >>> round(expected_average_precision([1.0, 0.5, 0.5], [3, 2, 1]), 4)
@@ -171,7 +134,7 @@ def expected_average_precision(
     0.9583
     """
     p, s = _inputs(probabilities, scores)
-    ranked = RankedList.of(s)
+    ranked = rank_items(s)
     how = check_choice(method, _METHODS, name="method")
     if n_positives is not None:
         return precision_sum(p, ranked) / _positives(n_positives)
@@ -182,13 +145,13 @@ def expected_average_precision(
     return _integrated(p, ranked)
 
 
-def precision_sum(p: Floats, ranked: RankedList) -> float:
+def precision_sum(p: Floats, ranked: Ranked) -> float:
     """The expected sum, over positives, of the precision at their place: N_p·E[AP]."""
     sums, variances = ranked.sums(p), ranked.sums(p * (1 - p))
     return float(((sums * np.cumsum(sums) + variances) / ranked.taken).sum())
 
 
-def precision_sum_slopes(p: Floats, ranked: RankedList) -> Floats:
+def precision_sum_slopes(p: Floats, ranked: Ranked) -> Floats:
     """The derivative of `precision_sum` by each probability; the sum is linear in each of them."""
     sums, taken = ranked.sums(p), ranked.taken
     below = np.cumsum((sums / taken)[::-1])[::-1] - sums / taken
@@ -221,7 +184,7 @@ def paper_change(
     is_open = ~np.asarray(vetted, dtype=bool)
     if is_open.shape != p.shape:
         raise InvalidParameter(f"vetted must be one truth value for each of {len(p)} items, got shape {is_open.shape}")
-    ranked = RankedList.of(s)
+    ranked = rank_items(s)
     opened = ranked.sums(is_open.astype(float))
     higher = ranked.spread(np.cumsum(opened) - opened / 2) - is_open / 2
     place = ranked.spread(ranked.starts + (ranked.sizes + 1) / 2)
@@ -229,7 +192,7 @@ def paper_change(
     return np.asarray(is_open * higher / place * p * (1 - p) / (total or 1.0))
 
 
-def _second_order(p: Floats, ranked: RankedList) -> float:
+def _second_order(p: Floats, ranked: Ranked) -> float:
     total, variances = p.sum(), p * (1 - p)
     above = precision_sum(p, ranked)
     # The sum is linear in each truth, so its covariance with a truth is the slope times the truth's variance.
@@ -237,7 +200,7 @@ def _second_order(p: Floats, ranked: RankedList) -> float:
     return float(above / total - covariance / total**2 + above * variances.sum() / total**3)
 
 
-def _integrated(p: Floats, ranked: RankedList) -> float:
+def _integrated(p: Floats, ranked: Ranked) -> float:
     expected = p.sum()
     # Without positives in the draw there is no AP; log1p of -1 is a vetted positive, which rules that out.
     with np.errstate(divide="ignore"):
@@ -257,7 +220,7 @@ def _integrated(p: Floats, ranked: RankedList) -> float:
 
 
 def _inputs(probabilities: npt.ArrayLike, scores: npt.ArrayLike) -> tuple[Floats, Floats]:
-    p, s = _checked_probabilities(probabilities), _checked_scores(scores)
+    p, s = _checked_probabilities(probabilities), check_scores(scores)
     if s.shape != p.shape:
         raise InvalidPredictions(f"scores must be one for each of {len(p)} items, got shape {s.shape}; pass one system")
     return p, s
@@ -268,11 +231,6 @@ def _checked_probabilities(probabilities: npt.ArrayLike) -> Floats:
     if p.ndim != 1 or not len(p) or not (p.min() >= 0 and p.max() <= 1):
         raise InvalidParameter(f"probabilities must be one in [0, 1] for each item, got {_shown(p)}; pass P(positive)")
     return p
-
-
-def _checked_scores(scores: npt.ArrayLike) -> Floats:
-    check_scores(scores)
-    return np.asarray(scores, dtype=float)
 
 
 def _positives(n_positives: float) -> float:
@@ -299,7 +257,7 @@ def positive_slopes(metric: Metric, p: Floats, scores: Floats, *, n_positives: f
     if total <= 0:
         return np.nan, np.zeros(len(p))
     if function is average_precision:
-        ranked = RankedList.of(scores)
+        ranked = rank_items(scores)
         value = precision_sum(p, ranked) / total
         return value, (precision_sum_slopes(p, ranked) - (value if n_positives is None else 0.0)) / total
     if function is recall_at_k:
@@ -364,7 +322,7 @@ def _ndcg_slopes(p: Floats, scores: Floats, k: int | None) -> Valued:
     places = np.arange(n + 1)
     gain = np.concatenate([[0.0], np.cumsum(1 / np.log2(places[1:] + 1))])
     gain = gain[np.minimum(places, n if k is None else check_k(k, n))]
-    ranked = RankedList.of(scores)
+    ranked = rank_items(scores)
     of_items = ranked.spread((gain[ranked.taken] - gain[ranked.starts]) / ranked.sizes)
     total = float(p.sum())
     best = float(np.interp(total, places, gain))
@@ -376,10 +334,10 @@ def _ndcg_slopes(p: Floats, scores: Floats, k: int | None) -> Valued:
 def _numerical_slopes(metric: Metric, p: Floats, scores: Floats) -> Valued:
     """Differences of the weighted metric of groups of similar items, which are small at the top of the list."""
     n = len(p)
-    ranked = RankedList.of(scores)
+    ranked = rank_items(scores)
     edges = np.unique(np.concatenate([np.geomspace(1, n, _GROUPS), np.linspace(0, n, _GROUPS + 1)]).astype(np.intp))
     starts = np.unique(ranked.starts[np.searchsorted(ranked.starts, edges[edges < n], side="right") - 1])
-    groups = RankedList(ranked.order, starts)
+    groups = Ranked(ranked.order, starts)
     size = len(starts)
     mass = np.concatenate([groups.sums(p), groups.sums(1 - p)])
     truth = np.repeat([True, False], size)

@@ -34,6 +34,11 @@ def learned_probabilities(
     are no fair sample for the counts**: the rates are then biased. Where the vetted items do not yet hold both classes,
     the classifier is fitted on the noisy labels of all items instead.
 
+    Returns an array of shape (n_items,), the truth of vetted items, and P(positive) of others.
+
+    P. Nguyen, D. Ramanan, C. Fowlkes, "Active testing: an efficient and robust framework for estimating accuracy",
+    ICML 2018.
+
     Parameters
     ----------
     noisy : array of shape (n_items,). The noisy label, 1 for positive and 0 for negative.
@@ -46,16 +51,6 @@ def learned_probabilities(
         With ``predict_proba``; a logistic regression by default. It sees one column, the standardised score, and with
         categories an indicator column for each of them, as a sparse matrix.
     smoothing : float. How many items the prior of the rates of each true class is worth; see `flip_rates`.
-
-    Returns
-    -------
-    array of shape (n_items,)
-        The truth of vetted items, and P(positive) of others.
-
-    References
-    ----------
-    P. Nguyen, D. Ramanan, C. Fowlkes, "Active testing: an efficient and robust framework for estimating accuracy",
-    ICML 2018.
 
     Examples
     --------

@@ -136,16 +136,14 @@ def lure_weights(propensity: npt.ArrayLike, draw: npt.ArrayLike, n_pool: int) ->
 
     With even probabilities every weight is one.
 
+    Farquhar, Gal and Rainforth (2021), "On statistical bias in active learning: how and when to fix it", ICLR.
+
     Parameters
     ----------
     propensity : array of shape (n,)
         :math:`q_m`, the probability of the item among those that were left when it was drawn.
     draw : integer array of shape (n,). m, its place among the draws, from 1 on.
     n_pool : int. N, the items that could be drawn at first.
-
-    References
-    ----------
-    Farquhar, Gal and Rainforth (2021), "On statistical bias in active learning: how and when to fix it", ICLR.
 
     Examples
     --------
@@ -193,8 +191,6 @@ class ExpectedChange(Strategy):
 
     with the effects of `trueup.active.influence.influence`. With several systems it is the mean over them.
 
-    References
-    ----------
     P. Nguyen, D. Ramanan, C. Fowlkes, "Active testing", ICML 2018, equations 10 to 12, with 12 put right.
     """
 
@@ -262,8 +258,6 @@ class Propensity(RandomStrategy):
     For a ratio of one system, such as recall, half of the draws by belief are in proportion to the root of the
     expected square of what the item adds to the ratio: items that are surely positive teach how many there are.
 
-    References
-    ----------
     T. Zrnic, E. Candès, "Active statistical inference", ICML 2024.
     """
 

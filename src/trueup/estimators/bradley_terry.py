@@ -32,14 +32,7 @@ def draw_biases(
 
 
 def weights_of_repeats(contest: Codes, shown: Codes) -> Floats:
-    """What each verdict of a judge counts: verdicts on one contest in one order are together one that wavers.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> weights_of_repeats(np.array([4, 4, 4, 7]), np.array([0, 0, 1, 0])).tolist()
-    [0.5, 0.5, 1.0, 1.0]
-    """
+    """What each verdict of a judge counts: verdicts on one contest in one order are together one that wavers."""
     asked = np.stack([contest, shown], axis=1).astype(np.int64)
     _, place, counts_of_pairs = np.unique(asked, axis=0, return_inverse=True, return_counts=True)
     return np.asarray(1.0 / counts_of_pairs[place.ravel()])
@@ -56,12 +49,6 @@ def strengths_of(wins: Floats) -> Floats:
 
     Newton's steps on a concave function: the log-likelihood of expit(θ_a − θ_b) for every win of a over b, and a weak
     normal prior.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> strengths_of(np.array([[[0.0, 300.0], [100.0, 0.0]]])).round(2).tolist()
-    [[0.55, -0.55]]
     """
     n_draws, n, _ = wins.shape
     block = max(1, _BLOCK // n**2)
@@ -75,12 +62,6 @@ def leverages_of(contests: Floats) -> Floats:
     The sum over pairs is the number of strengths that are free, so unseen wins of this size, half of it on each side of
     a pair, are to strengths what half a win on each side is to one win rate: Jeffreys' law (Firth 1993), with contests
     weighted as between equals. Half a win for each side of every pair would make many systems alike.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> leverages_of(np.array([[0.0, 5.0, 5.0], [0.0, 0.0, 5.0], [0.0, 0.0, 0.0]])).round(3)[0].tolist()
-    [0.0, 0.667, 0.667]
     """
     met = contests + contests.T
     inverse = np.linalg.pinv(np.diag(met.sum(axis=1)) - met, hermitian=True)

@@ -30,6 +30,9 @@ class ScoreEstimate(Estimate):
     with d the distance to the bounds and c(x) such that a true x is rejected as often as it should be. The interval is
     never empty, and covers as often as it says at the bounds too.
 
+    .. [1] G. J. Feldman, R. D. Cousins, "Unified approach to the classical statistical analysis of small signals",
+       Physical Review D 57 (1998).
+
     Parameters
     ----------
     value : float
@@ -39,11 +42,6 @@ class ScoreEstimate(Estimate):
         From values x of shape (n,) within the bounds to σ(x), the standard deviation of the estimate if x is true.
     bounds, name, undefined
         As for `Estimate`.
-
-    References
-    ----------
-    .. [1] G. J. Feldman, R. D. Cousins, "Unified approach to the classical statistical analysis of small signals",
-       Physical Review D 57 (1998).
 
     Examples
     --------

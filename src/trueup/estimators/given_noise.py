@@ -50,6 +50,8 @@ def bayes(
     P(U=u, V=v) ∝ PB₁(u) PB₀(v) B(u+1, v+1) B(n₁−u+1, n₀−v+1). No grid, no draws, no normal approximation. Otherwise
     see `bayes_multiclass`.
 
+    Returns a `Solution` with `LatticeCounts`, `DrawnCounts`, or `DrawnRates` for a population.
+
     Parameters
     ----------
     target : {"sample", "population"}
@@ -57,11 +59,6 @@ def bayes(
     n_draws : int
         Draws, where draws are needed; of truths and matrices together at most 4,000, and fewer of very many items.
     random_state : int, Generator or None. Used where draws are needed.
-
-    Returns
-    -------
-    Solution
-        With `LatticeCounts`, `DrawnCounts`, or `DrawnRates` for a population.
     """
     check_choice(target, _TARGETS, name="target")
     check_integer(n_draws, name="n_draws", low=1)

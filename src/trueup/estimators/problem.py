@@ -154,15 +154,12 @@ class Solution:
 def class_posterior(problem: Problem, confusion: npt.ArrayLike | None = None) -> Floats:
     """P(class | prediction, votes) of each item (Su 2024, eqs. 10 and 25).
 
+    Returns an array of shape (n_items, n_classes), certain where the truth is known.
+
     Parameters
     ----------
     confusion : array of shape (n_classes, n_classes), optional
         P(prediction | truth), rows the truth. Without it predictions say nothing: p(y | z), eq. 21.
-
-    Returns
-    -------
-    array of shape (n_items, n_classes)
-        Certain where the truth is known.
     """
     joint = problem.log_likelihood + np.log(np.maximum(problem.prior, TINY))
     if confusion is not None:

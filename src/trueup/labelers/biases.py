@@ -166,6 +166,8 @@ def bias(
     others. With gold the truth is known. Without it the other labelers stand for it, with their errors allowed for, and
     an effect is by how much more a labeler favours the column than the others do: what all favour does not show.
 
+    Fuller (1987), "Measurement Error Models": normal equations without the variance of errors.
+
     Parameters
     ----------
     labels : Labels or Pairs
@@ -179,10 +181,6 @@ def bias(
     truth : {"gold", "votes"}, optional
         By default gold where 30 items are checked. Items drawn at random count, each by the inverse of its chance;
         those that somebody chose where no others are checked.
-
-    References
-    ----------
-    Fuller (1987), "Measurement Error Models": normal equations without the variance of errors.
 
     Examples
     --------

@@ -56,13 +56,6 @@ class Channel:
         """Number of labelers."""
         return len(self.matrices)
 
-    @property
-    def is_independent(self) -> bool:
-        """Whether the states are the classes, so that labelers are independent given the class."""
-        return self.state_class.shape[0] == self.state_class.shape[1] and bool(
-            (self.state_class.max(axis=1) == 1).all()
-        )
-
     def at(self, positions: Sequence[int] | npt.NDArray[np.int64]) -> Channel:
         """Some of the labelers; a position may occur more than once."""
         where = np.asarray(positions, dtype=np.int64)
@@ -221,10 +214,9 @@ def channel_of_levels(right: Floats, prior: Floats, names: Sequence[Hashable] | 
     )
 
 
-Method = Literal["enumeration", "merging", "monte-carlo"]
+Method = Literal["enumeration", "monte-carlo"]
 MAX_OUTCOMES = 2**20
 _MAX_CELLS = 2**24  # of the table outcomes × states: 128 MB
-_BINS = 2**14
 _CHUNK = 20_000
 
 
@@ -235,7 +227,6 @@ class Outcomes:
     weights: Floats  # (n,)
     posterior: Floats  # (n, n_classes)
     method: Method
-    lost: float = 0.0  # with merging, the most bits that were lost
 
     def mean(self, values: Floats) -> tuple[float, float]:
         """Mean of a function of the outcome, and its Monte Carlo standard error (0 where nothing is drawn)."""
@@ -246,13 +237,7 @@ class Outcomes:
 
 
 def entropy(probabilities: Floats) -> Floats:
-    """Bits along the last axis.
-
-    Examples
-    --------
-    >>> float(entropy(np.array([0.5, 0.5])))
-    1.0
-    """
+    """Bits along the last axis."""
     return np.asarray(entr(probabilities).sum(axis=-1) / np.log(2))
 
 
@@ -269,9 +254,7 @@ def list_outcomes(
         table = np.ones((1, n_states))
         for matrix, n in zip(kinds, copies, strict=True):
             table = _crossed(table, _count_probabilities(matrix, int(n)))
-        return _weighed(table, channel, "enumeration")
-    if n_states == 2 and channel.is_independent:
-        return _merged(channel)
+        return _weighed(table, channel)
     return _drawn(channel, n_draws, as_generator(random_state))
 
 
@@ -296,43 +279,13 @@ def _count_probabilities(matrix: Floats, n: int) -> Floats:
     return np.asarray(np.exp(log_ways[:, None] + log_each))
 
 
-def _weighed(table: Floats, channel: Channel, method: Method, lost: float = 0.0) -> Outcomes:
+def _weighed(table: Floats, channel: Channel) -> Outcomes:
     joint = (table * channel.weights) @ channel.state_class
     weights = joint.sum(axis=1)
     possible = weights > 0
     if not possible.all():
         joint, weights = joint[possible], weights[possible]
-    return Outcomes(weights, joint / weights[:, None], method, lost)
-
-
-def _merged(channel: Channel) -> Outcomes:
-    """Labelers one by one; outcomes whose posterior falls into one bin become one.
-
-    With M what is left of the votes Z so far and W the later votes, the merge costs I(Y; Z | M, W) ≤ I(Y; Z | M), since
-    Z and W are independent given Y: the sum of the losses seen on the way bounds the whole loss. Bins are even in the
-    angle 2 asin √P(Y=1 | z), in which the loss of a merge depends on the width alone.
-    """
-    table = np.ones((1, 2))
-    lost = 0.0
-    for matrix in channel.matrices:
-        table = _crossed(table, np.ascontiguousarray(matrix.T))
-        if len(table) <= 2 * _BINS:
-            continue
-        joint = table * channel.weights
-        weight = joint.sum(axis=1)
-        angle = 2 * np.arcsin(np.sqrt(np.clip(joint[:, 1] / np.maximum(weight, 1e-300), 0, 1)))
-        bins = np.minimum((angle / np.pi * _BINS).astype(np.int64), _BINS - 1)
-        merged = np.column_stack([np.bincount(bins, table[:, s], _BINS).astype(float) for s in range(2)])
-        merged = merged[merged.any(axis=1)]
-        lost += max(_expected_entropy(merged, channel.weights) - _expected_entropy(table, channel.weights), 0.0)
-        table = merged
-    return _weighed(table, channel, "merging", lost)
-
-
-def _expected_entropy(table: Floats, weights: Floats) -> float:
-    joint = table * weights
-    total = joint.sum(axis=1)
-    return float((entr(joint).sum(axis=1) - entr(total)).sum() / np.log(2))
+    return Outcomes(weights, joint / weights[:, None], "enumeration")
 
 
 def _drawn(channel: Channel, n_draws: int, rng: np.random.Generator) -> Outcomes:

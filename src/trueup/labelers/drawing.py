@@ -125,16 +125,14 @@ def draw_sample(
 def draw_contests(pairs: Pairs, n: int, *, random_state: RandomState = 0) -> list[Contest]:
     """Draw contests for people to judge, so that what they find holds for all contests.
 
+    Returns a list of (item, first, second), which system is shown first is by chance, so that nobody's liking for a
+    place favours one of them.
+
     Parameters
     ----------
     pairs : Pairs. The contests to draw from: all with a verdict that counts.
     n : int. How many.
     random_state : int, Generator or None. The same seed draws the same contests.
-
-    Returns
-    -------
-    list of (item, first, second)
-        Which system is shown first is by chance, so that nobody's liking for a place favours one of them.
 
     Examples
     --------

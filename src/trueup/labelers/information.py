@@ -41,8 +41,8 @@ class Information:
     Attributes
     ----------
     bits : float. What ``float(…)`` gives.
-    error : float. Monte Carlo standard error; with merging, the most that `bits` is too small; 0 where it is exact.
-    method : {"enumeration", "merging", "monte-carlo"}
+    error : float. Monte Carlo standard error; 0 where all outcomes were listed.
+    method : {"enumeration", "monte-carlo"}
     prior : array of shape (n_classes,). P(class).
     """
 
@@ -93,6 +93,10 @@ def mutual_information(
     kept as an answer is one more symbol. With two classes and one error rate this is the binary symmetric broadcast
     channel of [1]_.
 
+    ``float(…)`` of it is the number of bits.
+
+    .. [1] Su (2024), "On Truthing Issues in Supervised Classification", JMLR 25, Section 4.
+
     Parameters
     ----------
     noise : NoiseModel or array, optional
@@ -104,18 +108,9 @@ def mutual_information(
     n_labelers : int, optional. That many labelers of this error or matrix; with a noise model, that many average ones.
     prior : array of shape (n_classes,), optional
         P(class) for matrices and errors; uniform by default. A noise model brings its own.
-    max_outcomes : int. Beyond so many outcomes, outcomes are merged (two classes, independent labelers) or drawn.
-    n_draws : int. Draws in the latter case.
+    max_outcomes : int. Beyond so many outcomes, they are drawn.
+    n_draws : int. Draws then.
     random_state : int, Generator or None. For the draws; the default gives the same number each time.
-
-    Returns
-    -------
-    Information
-        ``float(…)`` of it is the number of bits.
-
-    References
-    ----------
-    .. [1] Su (2024), "On Truthing Issues in Supervised Classification", JMLR 25, Section 4.
 
     Examples
     --------
@@ -137,8 +132,7 @@ def information_of(channel: Channel, outcomes: Outcomes) -> Information:
     most = float(entropy(channel.prior))
     left, error = outcomes.mean(entropy(outcomes.posterior))
     bits = float(np.clip(most - left, 0.0, most))
-    lost = min(outcomes.lost, most - bits)
-    return Information(bits, max(error, lost), outcomes.method, channel.prior, channel.n_labelers)
+    return Information(bits, error, outcomes.method, channel.prior, channel.n_labelers)
 
 
 _LEVELS = 41  # of difficulty, where errors correlate
@@ -165,12 +159,6 @@ def item_variance(outcomes: Outcomes, error: float) -> float:
 
     Perfect labels give e(1 − e). One labeler of error ε and two even classes give A(1 − A)/(1 − 2ε)² with the apparent
     error A = e + ε − 2eε, which is the formula of Lam and Stork (2003).
-
-    Examples
-    --------
-    >>> one = list_outcomes(channel_of(error=0.2))
-    >>> round(item_variance(one, 0.1), 4), round(0.26 * 0.74 / 0.6**2, 4)
-    (0.5344, 0.5344)
     """
     wrong = (1 - outcomes.posterior) / (outcomes.posterior.shape[1] - 1)
     slope = wrong - outcomes.posterior
@@ -193,11 +181,6 @@ def explained_share(outcomes: Outcomes, error: float) -> float:
 
     the two-phase regression estimator (Cochran 1977, 12.6), which is PPI++ with its best weight (Angelopoulos, Duchi
     and Zrnic 2023). It holds whether or not votes err independently; only its width depends on how good f is.
-
-    Examples
-    --------
-    >>> round(explained_share(list_outcomes(channel_of(error=0.2, n_labelers=5)), 0.1), 3)
-    0.605
     """
     doubt = 1 - outcomes.posterior
     wrong = error * doubt / (doubt.shape[1] - 1)
@@ -215,13 +198,6 @@ def learned_variance(*, n_votes: int, labeler_error: float, error: float, prior:
     inverse of the Fisher matrix of (e, ε, π) counts. Labelers share one ε here. To first order labelers with rates of
     their own cost the same: each rate is learned from fewer votes, and each matters less by the same factor. A single
     vote on an item leaves two raters, the labeler and the model, from whom rates cannot be known: infinite.
-
-    Examples
-    --------
-    >>> learned_variance(n_votes=1, labeler_error=0.2, error=0.1, prior=np.array([0.5, 0.5]))
-    inf
-    >>> round(learned_variance(n_votes=5, labeler_error=0.2, error=0.1, prior=np.array([0.5, 0.5])), 4)
-    0.1265
     """
     if n_votes < 2:
         return np.inf
@@ -416,16 +392,14 @@ def equivalent_error(
     A panel is hard to picture, one labeler of a known error is not. What a symmetric labeler tells falls as the error
     grows from 0 to (C − 1)/C, so there is one such error.
 
+    Su (2024), "On Truthing Issues in Supervised Classification", JMLR 25, Sections 4.2 and 4.3 (Figures 7 and 8).
+
     Parameters
     ----------
     information : Information or float. What `mutual_information` gives, or bits.
     prior : array of shape (n_classes,), optional
         P(class); taken from `information` where it has one, else uniform over two classes.
     n_labelers : int. Ask for the error that each of so many labelers may have.
-
-    References
-    ----------
-    Su (2024), "On Truthing Issues in Supervised Classification", JMLR 25, Sections 4.2 and 4.3 (Figures 7 and 8).
 
     Examples
     --------
@@ -462,15 +436,13 @@ def equivalent_labelers(
     Labelers are symmetric and independent given the class. Information only grows with their number, so the number is
     found by doubling and halving, as in the paper.
 
+    Su (2024), "On Truthing Issues in Supervised Classification", JMLR 25, Section 4.3 (Figure 8).
+
     Parameters
     ----------
     expert_error, labeler_error : float. Probabilities of a wrong label; the labeler's is below that of a guess.
     prior : array of shape (n_classes,), optional. P(class); two even classes by default.
     max_labelers : int. Where to stop.
-
-    References
-    ----------
-    Su (2024), "On Truthing Issues in Supervised Classification", JMLR 25, Section 4.3 (Figure 8).
 
     Examples
     --------

@@ -150,6 +150,9 @@ def plan(
 
       It is right whether or not errors are independent; if they are not, ρ² is smaller than thought (`correlation`).
 
+    Lam and Stork (2003), "Evaluating classifiers by means of test data with noisy labels", IJCAI (the value of a noisy
+    label); Angelopoulos, Duchi and Zrnic (2023), "PPI++: Efficient prediction-powered inference".
+
     Parameters
     ----------
     labeler_accuracy : float or sequence. Rough accuracy of a labeler; of several their mean.
@@ -165,11 +168,6 @@ def plan(
     max_votes : int. The most votes on an item.
     designs : sequence of {"votes", "vetted", "both"}, optional. The kinds to choose from; all by default.
     level : float. Of the interval.
-
-    References
-    ----------
-    Lam and Stork (2003), "Evaluating classifiers by means of test data with noisy labels", IJCAI (the value of a noisy
-    label); Angelopoulos, Duchi and Zrnic (2023), "PPI++: Efficient prediction-powered inference".
 
     Examples
     --------

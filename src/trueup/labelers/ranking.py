@@ -227,6 +227,8 @@ def rank(
     Several votes of a labeler on an item count as one, whatever their number; how often two of them agree is
     `RankedLabeler.consistency`.
 
+    Raykar and Yu (2012), "Eliminating Spammers and Ranking Annotators for Crowdsourced Labeling Tasks", JMLR 13.
+
     Parameters
     ----------
     labels : Labels or LabelScan
@@ -250,10 +252,6 @@ def rank(
     progress : callable, optional. Called with the share of the work that is done; not for votes that are scanned.
     **options
         None are taken; those of earlier versions are errors that say what to do instead.
-
-    References
-    ----------
-    Raykar and Yu (2012), "Eliminating Spammers and Ranking Annotators for Crowdsourced Labeling Tasks", JMLR 13.
 
     Examples
     --------

@@ -28,21 +28,16 @@ def concordance(scores: npt.ArrayLike, truth: npt.ArrayLike, *, weights: npt.Arr
     This is one minus the normalised Kendall tau distance with ties (Urkullu et al. 2019, Section 3.3). If the truth has
     two values it is the AUC. It takes O(n log n) steps.
 
+    Returns nan if no two items differ in truth.
+
+    Kendall (1945), The treatment of ties in ranking problems, Biometrika 33. Knight (1966), A computer method for
+    calculating Kendall's tau with ungrouped data, JASA 61.
+
     Parameters
     ----------
     scores : array of shape (n_items,)
     truth : array of shape (n_items,). Any numbers; only their order counts.
     weights : array of shape (n_items,), optional. What each item counts for; a pair counts for the product.
-
-    Returns
-    -------
-    float
-        nan if no two items differ in truth.
-
-    References
-    ----------
-    Kendall (1945), The treatment of ties in ranking problems, Biometrika 33. Knight (1966), A computer method for
-    calculating Kendall's tau with ungrouped data, JASA 61.
 
     Examples
     --------
@@ -59,14 +54,12 @@ def concordance(scores: npt.ArrayLike, truth: npt.ArrayLike, *, weights: npt.Arr
 def concordance_many(scores: npt.ArrayLike, truth: npt.ArrayLike) -> Floats:
     """The `concordance` of many systems with one truth.
 
+    Returns an array of shape (n_systems,).
+
     Parameters
     ----------
     scores : array of shape (n_systems, n_items)
     truth : array of shape (n_items,)
-
-    Returns
-    -------
-    array of shape (n_systems,)
 
     Examples
     --------
@@ -84,14 +77,12 @@ def concordance_many(scores: npt.ArrayLike, truth: npt.ArrayLike) -> Floats:
 def concordance_draws(scores: npt.ArrayLike, truth: npt.ArrayLike, weights: npt.ArrayLike) -> Floats:
     """The `concordance` of one system for many weights of the items, e.g. those of a Bayesian bootstrap.
 
+    Returns an array of shape (n_draws,).
+
     Parameters
     ----------
     scores, truth : array of shape (n_items,)
     weights : array of shape (n_draws, n_items)
-
-    Returns
-    -------
-    array of shape (n_draws,)
 
     Examples
     --------
@@ -261,13 +252,11 @@ class GroupedItems:
 
         The time grows with the number of entries, not with that of pairs or of groups.
 
+        Returns an array of shape (n_systems, n_groups).
+
         Parameters
         ----------
         scores : array of shape (n_systems, n_items)
-
-        Returns
-        -------
-        array of shape (n_systems, n_groups)
         """
         table = check_scores(scores)
         if table.ndim != 2 or table.shape[1] != self.n_items:

@@ -184,6 +184,9 @@ def confusion_counts(
 ) -> npt.NDArray[np.float64]:
     """Count how often each class was predicted as each.
 
+    Returns an array of shape (n_classes, n_classes) or (n_draws, n_classes, n_classes), rows are the truth, columns
+    the prediction.
+
     Parameters
     ----------
     truth_codes : integer array of shape (n_items,) or (n_draws, n_items)
@@ -191,11 +194,6 @@ def confusion_counts(
     pred_codes : integer array of shape (n_items,) or (n_draws, n_items). Predicted classes.
     n_classes : int. How many classes there are.
     weights : array of shape (n_items,), optional. What each item counts for; 1 if not given.
-
-    Returns
-    -------
-    array of shape (n_classes, n_classes) or (n_draws, n_classes, n_classes)
-        Rows are the truth, columns the prediction.
 
     Examples
     --------

@@ -215,6 +215,8 @@ class Metric:
     ) -> Floats:
         """The metric of scores or class probabilities, for each of many truths.
 
+        Returns an array of shape (n_draws,).
+
         Parameters
         ----------
         truths : integer array of shape (n_draws, n_items). The class code of each item in each draw.
@@ -223,10 +225,6 @@ class Metric:
         positive : int. The code of the positive class; metrics of probabilities treat all classes alike and take none.
         weights : array of shape (n_draws, n_items), optional
             What each item counts for in each draw, e.g. from a Bayesian bootstrap.
-
-        Returns
-        -------
-        array of shape (n_draws,)
         """
         self._check_kind("scores", "probabilities")
         truth = np.atleast_2d(check_codes(truths, np.shape(outputs)[1] if np.ndim(outputs) == 2 else None))
@@ -241,16 +239,14 @@ class Metric:
     ) -> Floats:
         """The metric of predicted classes, for each of many truths.
 
+        Returns an array of shape (n_draws,).
+
         Parameters
         ----------
         truths : array of shape (n_draws, n_items)
         predictions : array of shape (n_items,)
         classes : array of shape (n_classes,), optional
             If given, both arrays hold codes, and the function sees ``classes[code]``.
-
-        Returns
-        -------
-        array of shape (n_draws,)
         """
         self._check_kind("labels")
         rows, said = np.asarray(truths), np.asarray(predictions)

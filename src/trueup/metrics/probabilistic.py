@@ -25,16 +25,14 @@ def log_loss(truths: npt.ArrayLike, probabilities: npt.ArrayLike, weights: npt.A
 
     Probabilities are kept from 0 and 1 by the machine epsilon, as in scikit-learn, so a loss is at most 36.04.
 
+    Returns an array of shape (n_draws,).
+
     Parameters
     ----------
     truths : integer array of shape (n_draws, n_items)
         The class of each item, from 0 to n_classes − 1; many draws of it at once.
     probabilities : array of shape (n_items, n_classes)
     weights : array of shape (n_draws, n_items), optional. What each item counts for in each draw.
-
-    Returns
-    -------
-    array of shape (n_draws,)
 
     Examples
     --------

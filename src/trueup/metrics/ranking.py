@@ -39,17 +39,14 @@ def auc(truths: npt.ArrayLike, scores: npt.ArrayLike, weights: npt.ArrayLike | N
     for *P* positives, *M* negatives and mid-ranks :math:`r_i` (Mann and Whitney 1947). The second form is one matrix
     product for all draws.
 
+    Returns an array of shape (n_draws,), nan for a draw with one class only.
+
     Parameters
     ----------
     truths : array of shape (n_draws, n_items). 1 or True where the item is positive; many draws of it at once.
     scores : array of shape (n_items,). Higher for items more likely to be positive.
     weights : array of shape (n_draws, n_items), optional
         What each item counts for in each draw. A pair counts for the product.
-
-    Returns
-    -------
-    array of shape (n_draws,)
-        nan for a draw with one class only.
 
     Examples
     --------
@@ -75,15 +72,12 @@ def auc_draws(
     their number. All systems see the same truths: differences between columns are those of paired systems. The
     uniforms have 24 bits, so a probability is as good as rounded to 1/2²⁴.
 
+    Returns an array of shape (n_draws, n_systems), nan for a draw with one class only.
+
     Parameters
     ----------
     probabilities : array of shape (n_items,). P(positive) of each item.
     scores : array of shape (n_items,) or (n_systems, n_items)
-
-    Returns
-    -------
-    array of shape (n_draws, n_systems)
-        nan for a draw with one class only.
 
     Examples
     --------

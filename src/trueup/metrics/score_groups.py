@@ -28,6 +28,11 @@ class Ranked:
         """The number of items of each group."""
         return np.diff(self.starts, append=len(self.order))
 
+    @property
+    def taken(self) -> npt.NDArray[np.intp]:
+        """The number of items of each group and all above it."""
+        return self.starts + self.sizes
+
     def spread(self, of_groups: Floats) -> Floats:
         """Values of the groups as values of the items, in the items' own order."""
         values = np.empty(len(self.order))
@@ -35,9 +40,9 @@ class Ranked:
         return values
 
     def sums(self, of_items: Floats) -> Floats:
-        """Sums over each group, shape (n_draws, n_groups), of values of shape (n_draws, n_items)."""
-        moved = of_items[:, self.order]
-        return moved if len(self.starts) == len(self.order) else np.add.reduceat(moved, self.starts, axis=1)
+        """Sums over each group, shape (..., n_groups), of values of the items, shape (..., n_items)."""
+        moved = of_items[..., self.order]
+        return moved if len(self.starts) == len(self.order) else np.add.reduceat(moved, self.starts, axis=-1)
 
 
 def rank_items(scores: Floats) -> Ranked:

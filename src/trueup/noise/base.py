@@ -370,8 +370,6 @@ def identifiability_problem(labels: Labels | LabelScan[Labels], *, extra_raters:
     first can be seen in the labels. Repeated votes of one (pooled) labeler count as raters of an item, and so does a
     classifier that is evaluated (`extra_raters`).
 
-    References
-    ----------
     .. [1] Kruskal (1977); Dawid and Skene (1979), Section 2.
     """
     if np.isin(np.arange(labels.n_classes), labels.gold_codes).all():

@@ -46,6 +46,9 @@ class DawidSkene(TableModel):
     each answer and `diagonal` for the right one; or, with four classes and more, or where `pooling` was asked for,
     θ_t[y] ~ Dir(s_y m[y]) with m[y] of that prior, drawn too.
 
+    .. [1] Dawid and Skene (1979), "Maximum likelihood estimation of observer error-rates using the EM algorithm",
+       Applied Statistics 28(1).
+
     Parameters
     ----------
     tol : float. Least change of the loss per vote to go on.
@@ -63,11 +66,6 @@ class DawidSkene(TableModel):
     confusion_ : array of shape (n_labelers, n_classes, n_answers)
     pooled_ : array of shape (n_classes, n_answers)
     pooling_ : array of shape (n_classes,). The strengths used.
-
-    References
-    ----------
-    .. [1] Dawid and Skene (1979), "Maximum likelihood estimation of observer error-rates using the EM algorithm",
-       Applied Statistics 28(1).
 
     Examples
     --------
@@ -135,11 +133,6 @@ def pooled_diagonal(of_few: float, n_classes: int) -> float:
     two classes are exchanged has odds of (d choose n, with repetition) to the power of -2: with d = 4 and two raters
     one to a hundred, for each of the 45 pairs of ten classes. So a crowd and a system that agree on nine items in ten
     could have been wrong about half of them.
-
-    Examples
-    --------
-    >>> [round(pooled_diagonal(4.0, n_classes), 1) for n_classes in (2, 3, 4, 10)]
-    [4.0, 4.0, 12.6, 20.0]
     """
     return of_few * (math.sqrt(2.5 * n_classes) if n_classes > _MOST_CLASSES_ALONE else 1.0)
 

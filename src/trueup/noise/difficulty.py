@@ -24,6 +24,8 @@ class Difficulty(NoiseModel):
     clear and that the labeler was attentive are two more hidden variables of each vote, and all updates are closed.
     Beta priors keep items with few votes from extremes. Abstentions kept as an answer say nothing here.
 
+    .. [1] Su (2024), "On Truthing Issues in Supervised Classification", JMLR, eq. 59–61.
+
     Parameters
     ----------
     difficulty : array of shape (n_items,) in the order of ``labels.items``, or mapping from item; optional
@@ -32,10 +34,6 @@ class Difficulty(NoiseModel):
     difficulty_beta, fallibility_beta : (float, float). Beta priors used in fitting.
     max_iter, tol
         As in the other models.
-
-    References
-    ----------
-    .. [1] Su (2024), "On Truthing Issues in Supervised Classification", JMLR, eq. 59–61.
     """
 
     alias = "difficulty"

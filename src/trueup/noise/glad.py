@@ -34,6 +34,8 @@ class GLAD(NoiseModel):
     few damped Newton steps in each coordinate, which the priors make concave enough, instead of a conjugate gradient
     search. Abstentions kept as an answer say nothing here.
 
+    .. [1] Whitehill, Wu, Bergsma, Movellan and Ruvolo (2009), "Whose vote should count more", NeurIPS.
+
     Parameters
     ----------
     tol : float. Least change of the loss per vote to go on.
@@ -46,10 +48,6 @@ class GLAD(NoiseModel):
     ----------
     ability_ : array of shape (n_labelers,)
     easiness_ : array of shape (n_items,). β of the items fitted on; other items get the mean of the prior.
-
-    References
-    ----------
-    .. [1] Whitehill, Wu, Bergsma, Movellan and Ruvolo (2009), "Whose vote should count more", NeurIPS.
     """
 
     alias = "glad"

@@ -390,8 +390,6 @@ def check_independence(
     (`Labels.from_counts`) are of different people. With more than 12 classes the rarer ones are one class together.
     The rates of a known `Confusion` are not learned.
 
-    References
-    ----------
     .. [1] Efron and Tibshirani (1993), "An introduction to the bootstrap", Chapter 16; Westfall and Young (1993),
        "Resampling-based multiple testing".
     """

@@ -28,12 +28,6 @@ def majority_shares(labels: Labels) -> Floats:
 
     The class with most votes has the item. Classes that tie share it evenly, which is what drawing one of them gives on
     average. Gold stands. An item without votes and gold has a row of zeros.
-
-    Examples
-    --------
-    >>> from trueup import Labels
-    >>> majority_shares(Labels.from_matrix([[0, 0, 1], [0, 1, -1]])).tolist()
-    [[1.0, 0.0], [0.5, 0.5]]
     """
     return with_gold(share_evenly(labels.answer_counts[:, : labels.n_classes]), labels)
 
@@ -43,12 +37,6 @@ def majority_codes(labels: Labels) -> Positions:
 
     Of tied classes it is the one with more votes on all items, then the first: neither a seed nor the order of items
     matters.
-
-    Examples
-    --------
-    >>> from trueup import Labels
-    >>> majority_codes(Labels.from_matrix([[0, 1, -1], [1, 1, 0]])).tolist()
-    [1, 1]
     """
     shares = majority_shares(labels)
     total = labels.answer_counts[:, : labels.n_classes].sum(axis=0)
@@ -63,15 +51,13 @@ class Majority(TableModel):
     estimate, (votes for the class + 1/2) / (votes + C/2) [1]_. Hard: the class with most votes is certain, and ties
     share the certainty.
 
+    .. [1] Urkullu, Pérez and Calvo (2019), "On the evaluation and selection of classifier learning algorithms with
+       crowdsourced data", Applied Soft Computing.
+
     Parameters
     ----------
     kind : {"soft", "hard"}
     smoothing : float. What is added to each class's votes.
-
-    References
-    ----------
-    .. [1] Urkullu, Pérez and Calvo (2019), "On the evaluation and selection of classifier learning algorithms with
-       crowdsourced data", Applied Soft Computing.
     """
 
     alias = "majority"

@@ -24,6 +24,8 @@ class OneCoin(TableModel):
     Where abstentions count as an answer, labeler t abstains with a probability of its own that says nothing about the
     class.
 
+    .. [1] Zhang, Chen, Zhou and Jordan (2016), "Spectral methods meet EM", JMLR.
+
     Parameters
     ----------
     tol : float. Least change of the loss per vote to go on.
@@ -32,10 +34,6 @@ class OneCoin(TableModel):
     Attributes
     ----------
     accuracy_ : array of shape (n_labelers,)
-
-    References
-    ----------
-    .. [1] Zhang, Chen, Zhou and Jordan (2016), "Spectral methods meet EM", JMLR.
     """
 
     alias = "one-coin"

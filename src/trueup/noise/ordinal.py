@@ -91,6 +91,9 @@ class Ordinal(TableModel):
     normal laws, whose scales are drawn too. Drawn together with the truth by Metropolis steps on the counts of
     ratings, whose cost does not depend on the number of items. A fit is the mean of such draws.
 
+    .. [1] Samejima (1969), "Estimation of latent ability using a response pattern of graded scores", Psychometrika
+       Monograph 17.
+
     Parameters
     ----------
     order : sequence of classes, optional
@@ -103,11 +106,6 @@ class Ordinal(TableModel):
     pooled_ : array of shape (n_classes, n_answers)
     bias_ : array of shape (n_labelers,). By how many steps of the scale a labeler rates above the truth, on average.
     discrimination_ : array of shape (n_labelers,). How sharp each labeler is; one of average sharpness has about 1.
-
-    References
-    ----------
-    .. [1] Samejima (1969), "Estimation of latent ability using a response pattern of graded scores", Psychometrika
-       Monograph 17.
 
     Examples
     --------

@@ -68,6 +68,9 @@ class Stack(NoiseModel):
     held-out votes reward a model for knowing what labelers like to say, which is not yet finding the truth. The
     posterior of the truth is the same mixture of the models' posteriors. Made by ``trueup.noise.fit(labels, "auto")``.
 
+    .. [1] Yao, Vehtari, Simpson and Gelman (2018), "Using stacking to average Bayesian predictive distributions",
+       Bayesian Analysis.
+
     Parameters
     ----------
     models : sequence of NoiseModel, optional. The candidates, the simplest first; by default `default_candidates`.
@@ -80,11 +83,6 @@ class Stack(NoiseModel):
     candidates_ : tuple of Candidate, the heaviest first
     best_ : NoiseModel. The model with the most weight.
     reason_ : str. What was chosen and why, in a sentence.
-
-    References
-    ----------
-    .. [1] Yao, Vehtari, Simpson and Gelman (2018), "Using stacking to average Bayesian predictive distributions",
-       Bayesian Analysis.
     """
 
     alias = "stack"

@@ -51,6 +51,9 @@ class SoftTruth(NoiseModel):
     not be made of the vote that it judges, else labelers with few votes confirm themselves: of the k votes of a labeler
     for an answer, k − 1 count.
 
+    .. [1] Urkullu et al. (2019), on the evaluation and selection of models with crowdsourced labels, Section 4, has
+       this truth; the model and its fit are of this library.
+
     Parameters
     ----------
     max_iter : int. Most iterations of each of the two stages.
@@ -73,11 +76,6 @@ class SoftTruth(NoiseModel):
     Notes
     -----
     Gold items are taken to be wholly of their class. ``posterior`` is the mean of ρ_i, which is P(class | votes).
-
-    References
-    ----------
-    .. [1] Urkullu et al. (2019), on the evaluation and selection of models with crowdsourced labels, Section 4, has
-       this truth; the model and its fit are of this library.
 
     Examples
     --------
@@ -347,15 +345,6 @@ def labeler_spread(labels: Labels | LabelScan[Labels], pooled: Floats, lattice: 
         \sum_{y'} r_v[y] r_v[y'] r_{v'}[y] r_{v'}[y']\, m[y', y] (1 - m[y', y]),
 
     so sums over all pairs of votes of a labeler give s by the method of moments, however few votes each has.
-
-    Examples
-    --------
-    >>> import trueup as tu
-    >>> data = tu.simulate.urkullu(n_items=2000, labels_per_labeler=45, random_state=0)
-    >>> model = tu.noise.SoftTruth().fit(data.labels)
-    >>> spread = labeler_spread(data.labels, model.pooled_, model.lattice_, model.state_prior_)
-    >>> bool(10 < 1 / spread - 1 < 40)  # 20 is true of these labelers
-    True
     """
     sums = sum_over_blocks(labels, _residual_sums, labels.n_labelers, pooled, lattice, weights)
     residuals, products, own_residuals, own_products = sums
@@ -420,13 +409,6 @@ def simplex_lattice(n_classes: int) -> Floats:
 
     m is 11, or less where that would be more than 60 states, but 2 up to 30 classes. With more classes than that only
     the corners are left.
-
-    Examples
-    --------
-    >>> simplex_lattice(2).shape, simplex_lattice(3).shape, simplex_lattice(10).shape
-    ((12, 2), (55, 3), (55, 10))
-    >>> simplex_lattice(30).shape, simplex_lattice(31).shape
-    ((465, 30), (31, 31))
     """
     finest = _FINEST
     while finest > 1 and comb(finest + n_classes - 1, finest) > (_MOST_STATES if finest > 2 else _MOST_PAIRS):
@@ -449,11 +431,6 @@ def polya_weights(lattice: Floats, shape: Floats) -> Floats:
 
     It is a Dirichlet distribution made discrete: uniform for a shape of ones, all at the corners as the shape goes to
     zero, and its mean is the normalised shape.
-
-    Examples
-    --------
-    >>> polya_weights(simplex_lattice(2), np.array([1.0, 1.0])).round(3)[:3]
-    array([0.083, 0.083, 0.083])
     """
     counts = _counts(lattice)
     log_weights = (gammaln(counts + shape) - gammaln(counts + 1)).sum(axis=1)
@@ -461,14 +438,7 @@ def polya_weights(lattice: Floats, shape: Floats) -> Floats:
 
 
 def learn_shape(lattice: Floats, state_counts: Floats, shape: Floats) -> Floats:
-    """One step of Minka's fixed point for the shape, given how many items are in each state; never less likely.
-
-    Examples
-    --------
-    >>> lattice, shape = simplex_lattice(2), np.array([1.0, 3.0])
-    >>> learn_shape(lattice, polya_weights(lattice, shape), shape).round(6)  # what is right stays
-    array([1., 3.])
-    """
+    """One step of Minka's fixed point for the shape, given how many items are in each state; never less likely."""
     counts = _counts(lattice)
     rise = state_counts @ (psi(counts + shape) - psi(shape))
     total = shape.sum()

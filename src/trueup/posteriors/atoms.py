@@ -286,13 +286,11 @@ def poisson_binomial_pmf(p: npt.ArrayLike) -> Floats:
     The generating polynomials ∏(1 − pᵢ + pᵢ z) are multiplied two by two, all pairs of one length at once, by FFT
     where they are long: O(n log² n). Exact to about 1e-15 absolute; never negative; sums to 1.
 
+    Returns an array of shape (n + 1,).
+
     Parameters
     ----------
     p : array of shape (n,). The chance of success of each trial.
-
-    Returns
-    -------
-    array of shape (n + 1,)
 
     Examples
     --------

@@ -385,6 +385,8 @@ def normal_ratio(
 ) -> Estimate:
     """The distribution of Z/W, given that it lies within finite bounds.
 
+    Returns a `GridEstimate`; all mass on one value where the ratio does not vary.
+
     Parameters
     ----------
     mean_z, sd_z, mean_w, sd_w, rho
@@ -392,11 +394,6 @@ def normal_ratio(
     bounds : (float, float). Finite bounds of the ratio; what the normal approximation puts outside is cut off.
     name : str, optional. The name of the metric.
     n_grid : int. Points of the grid over the bulk of the density.
-
-    Returns
-    -------
-    Estimate
-        A `GridEstimate`; all mass on one value where the ratio does not vary.
 
     Examples
     --------

@@ -32,19 +32,12 @@ def apparent_error(*, error: npt.ArrayLike, mislabeling: npt.ArrayLike, n_classe
     A = e + ε − c e ε with c = C/(C − 1): two errors on an item agree with chance 1/(C − 1). For two classes they
     always agree. For more, the errors of the labels or of the classifier are spread evenly over the wrong classes.
 
+    A = P(ŷ ≠ z), broadcast over the arguments.
+
     Parameters
     ----------
     error : float or array. The true error rate e = P(ŷ ≠ y).
     mislabeling : float or array. ε = P(z ≠ y).
-
-    Returns
-    -------
-    float or array
-        A = P(ŷ ≠ z), broadcast over the arguments.
-
-    References
-    ----------
-    Lam and Stork (2003), Evaluating classifiers by means of test data with noisy labels. IJCAI.
 
     Examples
     --------
@@ -79,17 +72,14 @@ class TrueError:
     Made by `true_error`. Numbers for numbers, arrays for arrays. The target is the population that the items came
     from.
 
+    Rogan and Gladen (1978), Estimating prevalence from the results of a screening test. American Journal of
+    Epidemiology 107.
+
     Attributes
     ----------
     apparent, mislabeling : array. Â and ε̂, of one shape.
     n : array. The number of items that Â was counted on; nan if unknown.
     n_checked : array. The number of checked labels that ε̂ was counted on; inf if ε is known.
-
-    References
-    ----------
-    Lam and Stork (2003), Evaluating classifiers by means of test data with noisy labels. IJCAI.
-    Rogan and Gladen (1978), Estimating prevalence from the results of a screening test. American Journal of
-    Epidemiology 107.
     """
 
     apparent: Floats
@@ -242,15 +232,6 @@ def true_error(
         The number of labels, of *other* items than the n, that were checked to estimate ε. Without it ε is taken as
         known, and intervals do not carry its uncertainty.
 
-    Returns
-    -------
-    TrueError
-        With `value`, `raw`, `truncated`, `std`, `prob_negative`, `interval(level, method)` and `estimate()`.
-
-    References
-    ----------
-    Lam and Stork (2003), Evaluating classifiers by means of test data with noisy labels. IJCAI.
-
     Examples
     --------
     >>> true_error(apparent=0.12, mislabeling=0.05, n=1000)
@@ -279,21 +260,14 @@ def error_bounds(
     e ≥ (A − ε)/(1 − 2ε) for two classes, and e ≥ (A − ε)/(1 − ε) for more, where joint errors may name different
     classes. The paper has A − ε for the lower end; where A < ε, ε − A is the sharper one.
 
+    Bounds of the rates themselves: they carry no sampling error.
+
     Parameters
     ----------
     apparent : float or array. A = P(ŷ ≠ z).
     mislabeling : float or array. ε = P(z ≠ y); below (C − 1)/C unless `dependence` is "any".
     dependence : {"non-negative", "any"}
         Errors that come together rather than not, as on hard items, or no assumption at all.
-
-    Returns
-    -------
-    low, high : float or array
-        Bounds of the rates themselves: they carry no sampling error.
-
-    References
-    ----------
-    Lam and Stork (2003), Evaluating classifiers by means of test data with noisy labels. IJCAI.
 
     Examples
     --------
@@ -372,8 +346,6 @@ def fieller(apparent: Floats, n: Floats, mislabeling: Floats, n_checked: Floats,
 
     All e with (Â − ε̂ − e(1 − cε̂))² ≤ z² [Var Â + (1 − ce)² Var ε̂]: a quadratic inequality in e.
 
-    References
-    ----------
     Fieller (1954), Some problems in interval estimation. Journal of the Royal Statistical Society B 16.
     """
     z2 = _z(level) ** 2
@@ -394,8 +366,6 @@ def score(apparent: Floats, n: Floats, mislabeling: Floats, n_checked: Floats, c
     Wilson's interval does for one rate and Miettinen and Nurminen's for two. With known ε it is Wilson's interval of
     A, mapped by A ↦ (A − ε)/(1 − cε).
 
-    References
-    ----------
     Miettinen and Nurminen (1985), Comparative analysis of two rates. Statistics in Medicine 4.
     """
     z = _z(level)
@@ -518,8 +488,6 @@ def crossing(function: Callable[[Floats], Floats], low: Floats, high: Floats, *,
     `function` takes and gives arrays of one shape, element by element. Where it is not positive at `low` the answer is
     `low`, where it is not negative at `high` it is `high`.
 
-    References
-    ----------
     Chandrupatla (1997), A new hybrid quadratic/bisection algorithm for finding the zero of a nonlinear function
     without using derivatives. Advances in Engineering Software 28.
     """

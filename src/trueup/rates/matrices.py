@@ -163,16 +163,13 @@ class RecoveredConfusion:
 def joint_distribution(*, confusion: npt.ArrayLike, labeler: npt.ArrayLike, prior: npt.ArrayLike) -> Floats:
     """The shares of label and prediction, J = Lᵀ diag(π) M, if both err independently given the truth.
 
+    Returns an array of shape (..., C, C), J[z, ŷ].
+
     Parameters
     ----------
     confusion : array of shape (..., C, C). M[y, ŷ] = P(ŷ | y) of the classifier.
     labeler : array of shape (..., C, C). L[y, z] = P(z | y).
     prior : array of shape (..., C). π.
-
-    Returns
-    -------
-    array of shape (..., C, C)
-        J[z, ŷ].
 
     Examples
     --------
@@ -198,6 +195,8 @@ def recover_confusion(
     J = Lᵀ D M if labels and classifier err independently given the truth, with D = diag(π) and π = L⁻ᵀ·(shares of
     the labels). Leading axes broadcast, e.g. one matrix for each labeler.
 
+    Lam and Stork (2003), Evaluating classifiers by means of test data with noisy labels. IJCAI.
+
     Parameters
     ----------
     joint : array of shape (..., C, C). Counts of label (rows) and prediction (columns), or their shares.
@@ -207,10 +206,6 @@ def recover_confusion(
     n_checked : int or array of shape (..., C), optional
         Checked labels of each true class, if `labeler` has shares that were estimated. Without it L is known.
     labelers : sequence, optional. Names for the first axis of `labeler`, for the error message.
-
-    References
-    ----------
-    Lam and Stork (2003), Evaluating classifiers by means of test data with noisy labels. IJCAI.
 
     Examples
     --------
@@ -285,13 +280,7 @@ def _truncated(raw: Floats) -> Floats:
 
 
 def _nearest(values: Floats, total: Floats) -> Floats:
-    """The nearest numbers along the last axis that are not negative and have this sum: less of each, down to zero.
-
-    Examples
-    --------
-    >>> _nearest(np.array([0.6, 0.5, -0.3]), np.array(0.9)).round(6).tolist()
-    [0.5, 0.4, 0.0]
-    """
+    """The nearest numbers along the last axis that are not negative and have this sum: less of each, down to zero."""
     order = -np.sort(-values, axis=-1)
     less = (np.cumsum(order, axis=-1) - total[..., None]) / np.arange(1, values.shape[-1] + 1)
     n_kept = np.maximum((order > less).sum(axis=-1, keepdims=True), 1)

@@ -89,6 +89,8 @@ def labeling_policy(
     Different items leave a variance of v(e, ε)/(Kn), the same items v(e, ε_K)/n, with
     v(e, ε) = e(1−e) + ε(1−ε)/(1−2ε)². Two classes.
 
+    Lam and Stork (2003), Evaluating classifiers by means of test data with noisy labels. IJCAI.
+
     Parameters
     ----------
     error : float or array. The true error rate, about.
@@ -97,10 +99,6 @@ def labeling_policy(
     n_items : int or array
         n, the items that each labeler is paid for; it changes the standard errors but not the choice.
     combine : {"majority", "optimistic"}. How K labels become one, see `combined_mislabeling`.
-
-    References
-    ----------
-    Lam and Stork (2003), Evaluating classifiers by means of test data with noisy labels. IJCAI.
 
     Examples
     --------
@@ -166,15 +164,13 @@ def apparent_break_even(
     point too, with r_L, both call a share p of the items positive, and labels show precision = recall =
     r r_L + (1−r)(1−r_L) p/(1−p).
 
+    Lam and Stork (2003), Evaluating classifiers by means of test data with noisy labels. IJCAI.
+
     Parameters
     ----------
     break_even : float or array. r, the classifier's true precision and recall.
     labeler : float or array. r_L, the labeler's precision and recall.
     prevalence : float or array. p, the share of positive items, strictly between 0 and 1.
-
-    References
-    ----------
-    Lam and Stork (2003), Evaluating classifiers by means of test data with noisy labels. IJCAI.
 
     Examples
     --------
@@ -245,20 +241,15 @@ def noisy_labels_per_perfect(*, error: npt.ArrayLike, mislabeling: npt.ArrayLike
 
     A(1−A) / ((1−cε)² e(1−e)): the variance of (Â − ε)/(1 − cε) with known ε over that of a count of true errors.
 
+    At least 1, and 1 where ε = 0.
+
+    Lam and Stork (2003), Evaluating classifiers by means of test data with noisy labels. IJCAI.
+
     Parameters
     ----------
     error : float or array
         The true error rate, about. At 0 or 1 the number is infinite: a perfect label leaves no variance there.
     mislabeling : float or array. ε, below (C − 1)/C.
-
-    Returns
-    -------
-    float or array
-        At least 1, and 1 where ε = 0.
-
-    References
-    ----------
-    Lam and Stork (2003), Evaluating classifiers by means of test data with noisy labels. IJCAI.
 
     Examples
     --------

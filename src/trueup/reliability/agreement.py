@@ -404,6 +404,9 @@ def agreement(
     Intervals are by a jackknife over items and labelers with Student's quantiles on the scale of log odds: they are
     about other items and other labelers like these, or with ``labelers="fixed"`` about other items alone.
 
+    Gwet (2014), "Handbook of Inter-Rater Reliability"; Krippendorff (2011), "Computing Krippendorff's alpha
+    reliability"; McGraw and Wong (1996), "Forming inferences about some intraclass correlation coefficients".
+
     Parameters
     ----------
     labels : Labels. Votes may be missing. Items with one vote or none say nothing of agreement.
@@ -422,11 +425,6 @@ def agreement(
         Labelers that the others are held against in `Agreement.judges`; by default these are held against gold. One
         named twice counts once.
     level : float. Of the intervals that are shown.
-
-    References
-    ----------
-    Gwet (2014), "Handbook of Inter-Rater Reliability"; Krippendorff (2011), "Computing Krippendorff's alpha
-    reliability"; McGraw and Wong (1996), "Forming inferences about some intraclass correlation coefficients".
 
     Examples
     --------

@@ -177,13 +177,11 @@ class AgreementSums:
     def coefficients(self, sums: Floats) -> Floats:
         """The coefficients and after them the agreement on each class; nan where one has no value.
 
+        Returns an array of shape (..., n_coefficients + n_classes).
+
         Parameters
         ----------
         sums : array of shape (..., n_sums)
-
-        Returns
-        -------
-        array of shape (..., n_coefficients + n_classes)
         """
         n = self.rows.n_classes
 

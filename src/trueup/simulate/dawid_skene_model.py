@@ -55,6 +55,11 @@ def dawid_skene(
 
     all independent given the truth, the classifier included: the world in which the usual assumptions hold.
 
+    Its parameters: ``prior``, ``confusion``, ``classifier_confusion`` (None without a classifier).
+
+    A. P. Dawid, A. M. Skene, "Maximum Likelihood Estimation of Observer Error-Rates Using the EM Algorithm",
+    Applied Statistics 28 (1979).
+
     Parameters
     ----------
     votes_per_item : int, optional. Distinct labelers drawn at random for each item; by default all vote.
@@ -75,19 +80,9 @@ def dawid_skene(
     classifier_confusion : array-like of shape (n_classes, n_classes), optional
         The classifier's matrix, in place of its accuracy.
 
-    Returns
-    -------
-    Simulation
-        Parameters: ``prior``, ``confusion``, ``classifier_confusion`` (None without a classifier).
-
     See Also
     --------
     dependent : the world in which the assumptions fail.
-
-    References
-    ----------
-    A. P. Dawid, A. M. Skene, "Maximum Likelihood Estimation of Observer Error-Rates Using the EM Algorithm",
-    Applied Statistics 28 (1979).
 
     Examples
     --------

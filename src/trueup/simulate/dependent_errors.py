@@ -70,6 +70,12 @@ def dependent(
       a probability would leave [0, 1]. So its confusion matrix given the class stays as asked whatever λ is; at λ = 0
       it is independent of the votes given the class, at λ = 1 its accuracy varies as the labelers' does.
 
+    Its parameters: ``prior``, ``subtype`` (of each item, counted within its class), ``subtype_weights`` (n_classes,
+    n_subtypes), ``pooled_confusion`` (n_classes, n_subtypes, n_classes), ``subtype_confusion`` (n_labelers,
+    n_classes, n_subtypes, n_classes) and ``confusion`` (n_labelers, n_classes, n_classes), both with the copying
+    counted in; ``family`` (of each labeler, -1 for none), ``copying`` (of each family), ``shared_difficulty``,
+    ``classifier_confusion`` and ``classifier_subtype_confusion`` (n_classes, n_subtypes, n_classes).
+
     Parameters
     ----------
     votes_per_item : int, optional. Distinct labelers drawn at random for each item; by default all vote.
@@ -90,15 +96,6 @@ def dependent(
         In every class, errors going to all other classes alike. None, and no matrix: no predictions.
     classifier_confusion : array-like of shape (n_classes, n_classes), optional
         The classifier's matrix given the class, in place of its accuracy.
-
-    Returns
-    -------
-    Simulation
-        Parameters: ``prior``, ``subtype`` (of each item, counted within its class), ``subtype_weights`` (n_classes,
-        n_subtypes), ``pooled_confusion`` (n_classes, n_subtypes, n_classes), ``subtype_confusion`` (n_labelers,
-        n_classes, n_subtypes, n_classes) and ``confusion`` (n_labelers, n_classes, n_classes), both with the copying
-        counted in; ``family`` (of each labeler, -1 for none), ``copying`` (of each family), ``shared_difficulty``,
-        ``classifier_confusion`` and ``classifier_subtype_confusion`` (n_classes, n_subtypes, n_classes).
 
     See Also
     --------

@@ -167,6 +167,10 @@ def shared_difficulty(
     to all classes but :math:`u_i` alike. An item with :math:`u_i \ne y_i` is in the blind spot: everyone errs there in
     the same way, and nothing in the votes shows it.
 
+    Its parameters: ``prior``, ``difficulty`` and ``apparent_class`` (of each item), ``intercept`` and ``slope`` (of
+    each labeler), ``classifier_intercept`` and ``classifier_slope``, ``blind_spot``, ``confusion`` and
+    ``classifier_confusion`` (over all difficulties, the blind spot counted in).
+
     Parameters
     ----------
     votes_per_item : int, optional. Distinct labelers drawn at random for each item; by default all vote.
@@ -178,13 +182,6 @@ def shared_difficulty(
     blind_spot : float in [0, 1]. β, the share of the items that look like another class.
     classifier_accuracy : float or None. As `accuracy`. None: no predictions.
     classifier_slope : float, optional. As `slope`; by default the mean of the labelers'.
-
-    Returns
-    -------
-    Simulation
-        Parameters: ``prior``, ``difficulty`` and ``apparent_class`` (of each item), ``intercept`` and ``slope``
-        (of each labeler), ``classifier_intercept`` and ``classifier_slope``, ``blind_spot``, ``confusion`` and
-        ``classifier_confusion`` (over all difficulties, the blind spot counted in).
 
     See Also
     --------

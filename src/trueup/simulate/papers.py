@@ -71,6 +71,12 @@ def urkullu(
     reference evaluates with; **the votes do not see that draw**, each is made as if from a draw of its own. So given
     :math:`p_i` votes and truth are independent, and no noise model with one true class per item is exact.
 
+    With scores of shape (n_classifiers, n_items), best classifier first, and no predictions. Parameters:
+    ``probability`` (the p of each item), ``prior``, ``tpr``, ``fpr``, ``confusion``, ``participation`` (t) and
+    ``disturbance`` (of each classifier).
+
+    Urkullu et al. (2019), on the evaluation and selection of models with crowdsourced labels, Section 4.
+
     Parameters
     ----------
     n_items, n_classifiers : int. *m* and *k*; 1000 and 100 in the paper.
@@ -81,17 +87,6 @@ def urkullu(
         One of "extreme", "bad", "average", "good", "outstanding" (see `URKULLU_CASES`), or the means of the
         labelers' true and false positive rates, in (0.5, 1) and (0, 0.5).
     max_disturbance : float. The disturbance of the worst classifier.
-
-    Returns
-    -------
-    Simulation
-        With scores of shape (n_classifiers, n_items), best classifier first, and no predictions. Parameters:
-        ``probability`` (the p of each item), ``prior``, ``tpr``, ``fpr``, ``confusion``, ``participation`` (t) and
-        ``disturbance`` (of each classifier).
-
-    References
-    ----------
-    Urkullu et al. (2019), on the evaluation and selection of models with crowdsourced labels, Section 4.
 
     Examples
     --------
@@ -149,13 +144,11 @@ def urkullu_scores(
 
     The first classifier gives exactly :math:`p`; a single one has the disturbance :math:`g_{\max}`.
 
+    Returns an array of shape (n_classifiers, n_items).
+
     Parameters
     ----------
     probability : array-like of shape (n_items,). P(class 1) of each item.
-
-    Returns
-    -------
-    array of shape (n_classifiers, n_items)
     """
     p = check_numbers(probability, name="probability")
     if p.ndim != 1 or ((p < 0) | (p > 1)).any():
@@ -225,6 +218,13 @@ def tars(
     one possible: the class with the highest :math:`P(y \mid x)` under the true parameters. With the means and
     variances that the paper prints (the defaults) its population accuracy is :math:`\Phi(1/2) = 0.69`.
 
+    With features, predictions of the best classifier and, for two classes, its P(y = 1 | x) as scores of shape (1,
+    n_items). Parameters: ``prior``, ``means``, ``scale``, ``confusion``, ``posterior`` (P(y | x), n_items ×
+    n_classes).
+
+    M. Dolatshah, M. Teoh, J. Wang, J. Pei, "Cleaning Crowdsourced Labels Using Oracles for Statistical
+    Classification", PVLDB 12(4) (2018), Section 6.1.
+
     Parameters
     ----------
     votes_per_item : int, optional. Distinct labelers drawn at random for each item; by default all vote.
@@ -237,18 +237,6 @@ def tars(
         the paper's :math:`(r_{-1,+1}, r_{+1,-1})`, with -1 and +1 as classes 0 and 1.
     confusion : array-like of shape (n_labelers, n_classes, n_classes) or (n_classes, n_classes), optional
         The labelers' confusion matrices, rows are the truth; used in place of `noise_rates`.
-
-    Returns
-    -------
-    Simulation
-        With features, predictions of the best classifier and, for two classes, its P(y = 1 | x) as scores of shape
-        (1, n_items). Parameters: ``prior``, ``means``, ``scale``, ``confusion``, ``posterior``
-        (P(y | x), n_items × n_classes).
-
-    References
-    ----------
-    M. Dolatshah, M. Teoh, J. Wang, J. Pei, "Cleaning Crowdsourced Labels Using Oracles for Statistical
-    Classification", PVLDB 12(4) (2018), Section 6.1.
 
     Examples
     --------
@@ -346,6 +334,11 @@ def su(
     the truth *and* the difficulty the votes are independent; the classifier is independent of both votes and
     difficulty given the truth.
 
+    With predictions. Parameters: ``prior``, ``classifier_confusion``, ``difficulty``, ``fallibility``,
+    ``participation``.
+
+    J. K. Su, "On Truthing Issues in Supervised Classification", JMLR 25 (2024), Section 5.1.
+
     Parameters
     ----------
     prior : array-like of shape (n_classes,). Class probabilities; their number is the number of classes.
@@ -360,16 +353,6 @@ def su(
         φ of the labelers: the same for all, uniform on a range, or one each.
     participation : number, (low, high) tuple or array
         η of the labelers, in the same forms; 1.0 means that all vote on everything.
-
-    Returns
-    -------
-    Simulation
-        With predictions. Parameters: ``prior``, ``classifier_confusion``, ``difficulty``, ``fallibility``,
-        ``participation``.
-
-    References
-    ----------
-    J. K. Su, "On Truthing Issues in Supervised Classification", JMLR 25 (2024), Section 5.1.
 
     Examples
     --------

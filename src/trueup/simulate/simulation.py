@@ -41,16 +41,13 @@ def ratings(
 ) -> Simulation:
     """Ratings of labelers with thresholds of their own, from the model and the prior of `trueup.noise.Ordinal`.
 
+    Its parameters: ``prior``, ``confusion``.
+
     Parameters
     ----------
     votes_per_item : int, optional. Distinct labelers drawn at random for each item; by default all rate.
     prior : array-like of shape (n_classes,), optional. Class probabilities; uniform by default.
     classifier_accuracy : float, optional. Of a classifier whose errors go to all classes alike; None for no classifier.
-
-    Returns
-    -------
-    Simulation
-        Parameters: ``prior``, ``confusion``.
 
     Examples
     --------

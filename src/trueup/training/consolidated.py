@@ -115,6 +115,9 @@ def noise_removed(
 ) -> Any:
     """The classifier trained without the items that a filter of classifiers calls mislabeled [1]_.
 
+    .. [1] C. E. Brodley, M. A. Friedl, "Identifying mislabeled training data", Journal of Artificial Intelligence
+       Research 11 (1999).
+
     Parameters
     ----------
     estimator : scikit-learn classifier. Cloned, never changed.
@@ -125,11 +128,6 @@ def noise_removed(
         Items that stay in any case, because their label is known to be right.
     filter, n_folds, random_state
         As for `trueup.estimators.mislabeled`.
-
-    References
-    ----------
-    .. [1] C. E. Brodley, M. A. Friedl, "Identifying mislabeled training data", Journal of Artificial Intelligence
-       Research 11 (1999).
 
     Examples
     --------
@@ -174,6 +172,8 @@ def noise_tolerant(
     positive and lead to the same decisions. Of more classes it is trained on weighted copies of the items, with
     negative weights set to 0 and the others scaled to sum to 1; that is no longer unbiased.
 
+    .. [1] N. Natarajan, I. S. Dhillon, P. Ravikumar, A. Tewari, "Learning with noisy labels", NIPS 2013.
+
     Parameters
     ----------
     estimator : scikit-learn classifier
@@ -183,10 +183,6 @@ def noise_tolerant(
     matrices : array of shape (n_items, n_classes, n_classes) or (n_classes, n_classes)
         P(label | truth), rows the truth; the identity for clean items.
     classes : array of shape (n_classes,), optional. What the codes stand for; by default the codes themselves.
-
-    References
-    ----------
-    .. [1] N. Natarajan, I. S. Dhillon, P. Ravikumar, A. Tewari, "Learning with noisy labels", NIPS 2013.
 
     Examples
     --------
@@ -222,6 +218,8 @@ def noise_aware_probabilities(X: Any, codes: npt.ArrayLike, matrices: npt.ArrayL
 
     The likelihood of the noisy labels (Su 2024, eq. 32) makes better use of few labels than an unbiased loss.
 
+    Returns an array of shape (n_items, n_classes).
+
     Parameters
     ----------
     X : array or sparse matrix of shape (n_items, n_features). On comparable scales.
@@ -229,10 +227,6 @@ def noise_aware_probabilities(X: Any, codes: npt.ArrayLike, matrices: npt.ArrayL
     matrices : array of shape (n_items, n_classes, n_classes) or (n_classes, n_classes)
         P(label | truth), rows the truth; the identity for clean items.
     penalty : float. λ.
-
-    Returns
-    -------
-    array of shape (n_items, n_classes)
 
     Examples
     --------

@@ -152,6 +152,8 @@ def scorer(
     fitted once, here, to those on all items; it sees neither features nor classifiers. Held-out items without votes do
     not count.
 
+    Call it, or ask it for the whole posterior with ``estimate(estimator, X, y)``.
+
     Parameters
     ----------
     metric : str or callable
@@ -165,11 +167,6 @@ def scorer(
         By default none, as in `trueup.evaluate`; a model that is named is taken as known once it is fitted.
     positive : class, optional. The positive class; the last by default.
     n_draws : int. Truths drawn for a score. The same seed serves every fold and every candidate.
-
-    Returns
-    -------
-    VoteScorer
-        Call it, or ask it for the whole posterior with ``estimate(estimator, X, y)``.
 
     Notes
     -----

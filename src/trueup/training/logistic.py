@@ -263,6 +263,12 @@ class NoisyLogisticRegression(VoteClassifier):
 
     .. math:: p(z \mid x; \psi, \theta) = \prod_i \sum_y p(y \mid x_i; \psi) \prod_t p(z_{it} \mid y; \theta)
 
+    .. [1] Su (2024), eqs. 32, 37 and Table 9.
+    .. [2] V. C. Raykar et al., "Learning from crowds", Journal of Machine Learning Research 11 (2010).
+    .. [3] S. Ibrahim, T. Nguyen, X. Fu, "Deep learning from crowdsourced labels: coupled cross-entropy minimization,
+       identifiability, and regularization", ICLR 2023; here with the likelihood of all votes of an item at once and
+       any shares of the classes.
+
     Parameters
     ----------
     method : {"ml", "map", "mmse"}
@@ -304,14 +310,6 @@ class NoisyLogisticRegression(VoteClassifier):
         P(class | votes), and for "ml" and "map" P(class | features, votes), of the rows trained on.
     loss_ : float. The objective where the search ended.
     n_iter_ : int
-
-    References
-    ----------
-    .. [1] Su (2024), eqs. 32, 37 and Table 9.
-    .. [2] V. C. Raykar et al., "Learning from crowds", Journal of Machine Learning Research 11 (2010).
-    .. [3] S. Ibrahim, T. Nguyen, X. Fu, "Deep learning from crowdsourced labels: coupled cross-entropy minimization,
-       identifiability, and regularization", ICLR 2023; here with the likelihood of all votes of an item at once and
-       any shares of the classes.
 
     Examples
     --------

@@ -192,8 +192,6 @@ class WithVolume:
     (Ibrahim, Nguyen and Fu 2023, whose term is V for equal shares π). The sums make V prefer the shares π of the
     classes to equal ones: of predictions without doubt that with m = π has the largest V, which is C Σ π log π.
 
-    References
-    ----------
     S. Ibrahim, T. Nguyen, X. Fu, "Deep learning from crowdsourced labels: coupled cross-entropy minimization,
     identifiability, and regularization", ICLR 2023.
     """

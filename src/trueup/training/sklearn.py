@@ -117,6 +117,10 @@ class NoisyLabelClassifier(MetaEstimatorMixin, TrainedOnVotes):  # type: ignore[
     A noise model turns the votes :math:`z_i` of item i into :math:`p(y \mid z_i)`, and a strategy turns that into
     something the classifier can be trained on.
 
+    .. [1] Su (2024), Section 3.2, eqs. 37 and 40.
+    .. [2] N. Natarajan, I. S. Dhillon, P. Ravikumar, A. Tewari, "Learning with noisy labels", NIPS 2013.
+    .. [3] A. Khetan, Z. C. Lipton, A. Anandkumar, "Learning from noisy singly-labeled data", ICLR 2018.
+
     Parameters
     ----------
     estimator : scikit-learn classifier
@@ -162,12 +166,6 @@ class NoisyLabelClassifier(MetaEstimatorMixin, TrainedOnVotes):  # type: ignore[
     noise_ : NoiseModel
     classes_ : array of shape (n_classes,). In the order of ``labels.classes``.
     posterior_ : array of shape (n_rows, n_classes). P(class | votes) of each row of X, by ``noise_``.
-
-    References
-    ----------
-    .. [1] Su (2024), Section 3.2, eqs. 37 and 40.
-    .. [2] N. Natarajan, I. S. Dhillon, P. Ravikumar, A. Tewari, "Learning with noisy labels", NIPS 2013.
-    .. [3] A. Khetan, Z. C. Lipton, A. Anandkumar, "Learning from noisy singly-labeled data", ICLR 2018.
 
     Examples
     --------

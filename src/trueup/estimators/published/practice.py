@@ -116,14 +116,7 @@ def geometric_median(points: Floats) -> Floats:
     Weiszfeld's iteration stops dead when it lands on one of the points; the Vardi–Zhang step moves on from there
     unless that point is the median.
 
-    References
-    ----------
     .. [1] Y. Vardi, C.-H. Zhang, "The multivariate L1-median and associated data depth", PNAS 97 (2000).
-
-    Examples
-    --------
-    >>> geometric_median(np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])).round(6).tolist()
-    [0.5, 0.5]
     """
     if points.shape[1] == 1:
         return np.asarray(np.median(points, axis=0))
@@ -213,16 +206,13 @@ def majority(labels: Labels, predictions: npt.ArrayLike, *, random_state: Random
     covers badly.** Where three labelers of accuracy 0.75 vote, the majority is wrong on one item in six, and no number
     of items makes that go away.
 
+    Returns a `Solution` with `MajorityCounts`.
+
     Parameters
     ----------
     labels : Labels. Items without votes are left out; gold counts as the truth.
     predictions : integer array of shape (n_items,). Codes in the order of ``labels.items``, -1 for none.
     random_state : int, Generator or None. For the bootstrap of metrics that are no share.
-
-    Returns
-    -------
-    Solution
-        With `MajorityCounts`.
     """
     return taken_for_true(majority_shares(labels), _checked(labels, predictions), random_state=random_state)
 

@@ -59,6 +59,8 @@ def mmse(
     the expected one. **The intervals are too narrow**: in Su's own simulation (Section 5.2.3) those of nominally 95%
     hold the true accuracy about three times in four. `bayes` gives the same point estimates with honest intervals.
 
+    Returns a `Solution` with `NormalCounts` for two classes and `DrawnCounts` for more, with the trace.
+
     Parameters
     ----------
     algorithm : {"auto", "ratios", "sampling", "exact"}
@@ -73,11 +75,6 @@ def mmse(
     mean : {"principal", "marsaglia"}
         The approximation of the mean of a ratio, see `trueup.posteriors.normal_ratio_mean`; the paper's is the
         second, which is about 1% off.
-
-    Returns
-    -------
-    Solution
-        With `NormalCounts` for two classes and `DrawnCounts` for more, and the trace of operating points.
     """
     n_classes = problem.n_classes
     algorithm = check_choice(algorithm, _ALGORITHMS, name="algorithm")
@@ -218,17 +215,14 @@ def estimated_labels(
 
     It has no uncertainty, and often ends in a local optimum (Su 2024, Table 12). For any number of classes.
 
+    Returns a `Solution` with `PointCounts`.
+
     Parameters
     ----------
     start, tol, max_iter, clip
         As for `mmse`.
     random_state
         Not used.
-
-    Returns
-    -------
-    Solution
-        With `PointCounts`.
     """
 
     def step(confusion: Floats) -> Floats:
@@ -257,15 +251,12 @@ def no_predictions(
 
     Biased towards chance: what the predictions say about the truth is left out.
 
+    Returns a `Solution` with `NormalCounts`, `DrawnCounts` (more than two classes) or `PointCounts` (estimated).
+
     Parameters
     ----------
     estimated : bool. Take the most probable labels as true (fourth approach), without uncertainty.
     n_draws : int. Draws, for more than two classes.
-
-    Returns
-    -------
-    Solution
-        With `NormalCounts`, `DrawnCounts` (more than two classes) or `PointCounts` (estimated).
     """
     if estimated:
         return Solution(likeliest_labels(problem))
@@ -285,16 +276,13 @@ def prior_average(
     A baseline: an operating point that the data rule out counts as much as one they support. `bayes` averages over
     the posterior.
 
+    Returns a `Solution` with `DrawnCounts`.
+
     Parameters
     ----------
     n_grid : int. Two classes: points along each axis of an even grid over the unit square.
     n_draws : int
         Two classes: draws, shared out over the grid. More: matrices K with uniform rows, one draw of the counts each.
-
-    Returns
-    -------
-    Solution
-        With `DrawnCounts`.
     """
     rng = as_generator(random_state)
     check_integer(n_draws, name="n_draws", low=1)
@@ -312,16 +300,13 @@ def prior_average(
 def ideal(problem: Problem, *, truth: npt.ArrayLike, random_state: RandomState = None) -> Solution:
     """The metrics with the truth known.
 
+    Returns a `Solution` with `DrawnCounts` of a single draw: intervals have no width.
+
     Parameters
     ----------
     truth : integer array of shape (n_items,). The class of each item; needed for those with a prediction.
     random_state
         Not used.
-
-    Returns
-    -------
-    Solution
-        With `DrawnCounts` of a single draw: intervals have no width.
     """
     codes = np.asarray(truth)
     counted = problem.predictions >= 0

@@ -155,15 +155,13 @@ def bootstrap_view(
     systems share the weights, so differences between rows are those of paired systems. The draws say how much another
     sample would differ, and nothing of how far a view is from another truth.
 
+    Returns an array of shape (n_systems, n_draws).
+
     Parameters
     ----------
     labels, scores, positive
         As for `deterministic`.
     view : {"probabilistic", "deterministic", "subjectivist"}
-
-    Returns
-    -------
-    array of shape (n_systems, n_draws)
 
     Examples
     --------

@@ -64,6 +64,11 @@ class NoiseLayer(nn.Module):  # type: ignore[misc]
     network with ``nll_loss``, then drop it. The likelihood alone cannot tell noise from a network that has learned it
     by heart: `dropout` and `trace_weight` push the noise into the layer.
 
+    .. [1] S. Sukhbaatar, J. Bruna, M. Paluri, L. Bourdev, R. Fergus, "Training convolutional networks with noisy
+       labels", ICLR 2015 workshop, arXiv:1406.2080.
+    .. [2] I. Jindal, M. Nokleby, X. Chen, "Learning deep networks from noisy labels with dropout regularization", ICDM
+       2016.
+
     Parameters
     ----------
     n_answers : int, optional. What a label can be; the classes by default. Further ones are abstentions.
@@ -76,13 +81,6 @@ class NoiseLayer(nn.Module):  # type: ignore[misc]
     Notes
     -----
     ``layer(logits)`` has shape (batch, n_answers).
-
-    References
-    ----------
-    .. [1] S. Sukhbaatar, J. Bruna, M. Paluri, L. Bourdev, R. Fergus, "Training convolutional networks with noisy
-       labels", ICLR 2015 workshop, arXiv:1406.2080.
-    .. [2] I. Jindal, M. Nokleby, X. Chen, "Learning deep networks from noisy labels with dropout regularization", ICDM
-       2016.
 
     Examples
     --------
@@ -170,6 +168,12 @@ class CrowdLayer(nn.Module):  # type: ignore[misc]
     surest and most evenly spread [3]_. It finds out where a whole crowd errs together, if features tell the classes
     apart; if they do not it does harm.
 
+    .. [1] R. Tanno, A. Saeedi, S. Sankaranarayanan, D. C. Alexander, N. Silberman, "Learning from noisy labels by
+       regularized estimation of annotator confusion", CVPR 2019.
+    .. [2] V. C. Raykar et al., "Learning from crowds", Journal of Machine Learning Research 11 (2010).
+    .. [3] S. Ibrahim, T. Nguyen, X. Fu, "Deep learning from crowdsourced labels: coupled cross-entropy minimization,
+       identifiability, and regularization", ICLR 2023.
+
     Parameters
     ----------
     n_answers : int, optional. What a labeler can say; the classes by default. Further ones are abstentions.
@@ -188,14 +192,6 @@ class CrowdLayer(nn.Module):  # type: ignore[misc]
     -----
     ``layer(logits)`` has shape (batch, n_labelers, n_answers): log-probabilities of what everyone would say.
     Train on ``layer.loss(network(x), votes)`` with an optimiser that has the layer's parameters too.
-
-    References
-    ----------
-    .. [1] R. Tanno, A. Saeedi, S. Sankaranarayanan, D. C. Alexander, N. Silberman, "Learning from noisy labels by
-       regularized estimation of annotator confusion", CVPR 2019.
-    .. [2] V. C. Raykar et al., "Learning from crowds", Journal of Machine Learning Research 11 (2010).
-    .. [3] S. Ibrahim, T. Nguyen, X. Fu, "Deep learning from crowdsourced labels: coupled cross-entropy minimization,
-       identifiability, and regularization", ICLR 2023.
 
     Examples
     --------

@@ -77,6 +77,12 @@ class ProxyLoss(nn.Module):  # type: ignore[misc]
     It is unbiased and noisy: some weights are negative, and a network that can learn items by heart makes the loss as
     small as it likes. Take `MMSELoss` or `NoisyLikelihoodLoss` unless a network is small or `floor` helps.
 
+    .. [1] N. Natarajan, I. S. Dhillon, P. Ravikumar, A. Tewari, "Learning with noisy labels", NIPS 2013.
+    .. [2] G. Patrini, A. Rozza, A. K. Menon, R. Nock, L. Qu, "Making deep neural networks robust to label noise: a loss
+       correction approach", CVPR 2017 (backward correction).
+    .. [3] R. Kiryo, G. Niu, M. C. du Plessis, M. Sugiyama, "Positive-unlabeled learning with non-negative risk
+       estimator", NIPS 2017.
+
     Parameters
     ----------
     noise : NoiseModel, or array of shape (n_labelers, n_classes, n_answers)
@@ -94,14 +100,6 @@ class ProxyLoss(nn.Module):  # type: ignore[misc]
     -----
     ``loss(logits, target)`` takes `Votes` or an integer tensor of votes. Evidence will not do: it says how probable the
     votes of an item are, not who gave them, and their weights cannot be known from it.
-
-    References
-    ----------
-    .. [1] N. Natarajan, I. S. Dhillon, P. Ravikumar, A. Tewari, "Learning with noisy labels", NIPS 2013.
-    .. [2] G. Patrini, A. Rozza, A. K. Menon, R. Nock, L. Qu, "Making deep neural networks robust to label noise: a loss
-       correction approach", CVPR 2017 (backward correction).
-    .. [3] R. Kiryo, G. Niu, M. C. du Plessis, M. Sugiyama, "Positive-unlabeled learning with non-negative risk
-       estimator", NIPS 2017.
 
     Examples
     --------
@@ -179,6 +177,10 @@ class PartialLabelLoss(nn.Module):  # type: ignore[misc]
 
     has the cross-entropy under the truth as its mean over z. So it is proper: its minimum is p(y|x) [1]_, [2]_.
 
+    .. [1] J. Cid-Sueiro, "Proper losses for learning from partial labels", NIPS 2012.
+    .. [2] J. Cid-Sueiro, D. García-García, R. Santos-Rodríguez, "Consistency of losses for learning from weak labels",
+       ECML PKDD 2014.
+
     Parameters
     ----------
     mixing : array of shape (n_weak, n_classes). M; its columns sum to 1.
@@ -192,12 +194,6 @@ class PartialLabelLoss(nn.Module):  # type: ignore[misc]
     -----
     ``loss(logits, target)`` takes an integer tensor of shape (batch,), the row of M that was seen, -1 for none; such
     items are left out of the mean. Made by `from_sets` it takes a boolean tensor of shape (batch, n_classes).
-
-    References
-    ----------
-    .. [1] J. Cid-Sueiro, "Proper losses for learning from partial labels", NIPS 2012.
-    .. [2] J. Cid-Sueiro, D. García-García, R. Santos-Rodríguez, "Consistency of losses for learning from weak labels",
-       ECML PKDD 2014.
 
     Examples
     --------
@@ -451,6 +447,8 @@ class MMSELoss(EvidenceLoss):
     ``CrossEntropyLoss``. An item whose votes say nothing is trained on with the prior. Its minimum E[p(y|z) | x] is
     flatter than p(y|x): decisions suffer little, probabilities more (see `NoisyLikelihoodLoss`).
 
+    .. [1] Su (2024), Section 3.2, eqs. 37 and 40.
+
     Parameters
     ----------
     noise : NoiseModel, or array of shape (n_labelers, n_classes, n_answers), optional
@@ -474,10 +472,6 @@ class MMSELoss(EvidenceLoss):
     Evidence may be -inf for classes that are ruled out, but not for all of an item: that is an error on the CPU and nan
     elsewhere. A class with a logit of -inf counts nothing where p(y|z) is 0. Half-precision logits are taken to single
     precision first. No gradient goes through p(y|z).
-
-    References
-    ----------
-    .. [1] Su (2024), Section 3.2, eqs. 37 and 40.
 
     Examples
     --------
@@ -536,6 +530,8 @@ class NoisyLikelihoodLoss(EvidenceLoss):
     gradient. Nothing is left out of the likelihood; with evidence as target the loss is shifted by the constant of each
     item's evidence (that of `VoteDataset` is 0 at the best class).
 
+    .. [1] Su (2024), Section 3.1, eq. 32.
+
     Parameters
     ----------
     noise : NoiseModel, or array of shape (n_labelers, n_classes, n_answers), optional
@@ -547,10 +543,6 @@ class NoisyLikelihoodLoss(EvidenceLoss):
     Notes
     -----
     ``loss(logits, target)`` takes the targets that `MMSELoss` takes.
-
-    References
-    ----------
-    .. [1] Su (2024), Section 3.1, eq. 32.
 
     Examples
     --------

@@ -92,6 +92,9 @@ def consolidated_confusion(
     Beyond about 40 different labelers log-odds are rounded to a lattice, with a bound on the error. For more classes
     all outcomes are listed, or drawn where they are too many.
 
+    .. [1] M. Dolatshah, M. Teoh, J. Wang, J. Pei, "Cleaning Crowdsourced Labels Using Oracles for Statistical
+       Classification", PVLDB 12(4) (2018), Section 3.
+
     Parameters
     ----------
     matrices : array of shape (n_labelers, n_classes, n_answers). P(answer | truth), rows the truth.
@@ -101,11 +104,6 @@ def consolidated_confusion(
     max_numbers : int. Numbers that may be held at once for an exact answer.
     n_draws : int. Draws of the votes where no exact answer can be had.
     random_state : int, Generator or None. For these draws.
-
-    References
-    ----------
-    .. [1] M. Dolatshah, M. Teoh, J. Wang, J. Pei, "Cleaning Crowdsourced Labels Using Oracles for Statistical
-       Classification", PVLDB 12(4) (2018), Section 3.
 
     Examples
     --------
@@ -178,13 +176,7 @@ def _n_outcomes(groups: Alike) -> int:
 
 
 def compositions(n: int, parts: int) -> Positions:
-    """All ways to share out n votes over so many answers, shape (comb(n + parts - 1, n), parts).
-
-    Examples
-    --------
-    >>> compositions(2, 2).tolist()
-    [[0, 2], [1, 1], [2, 0]]
-    """
+    """All ways to share out n votes over so many answers, shape (comb(n + parts - 1, n), parts)."""
     rows = np.full((1, 1), n)
     for _ in range(parts - 1):
         left = rows[:, -1]

@@ -40,6 +40,11 @@ def noise_removal(
     the accuracy comes out too high where the filter errs as it does, and too low where noise stays. **The interval
     covers badly.**
 
+    Returns a `Solution` with `MajorityCounts`.
+
+    .. [1] C. E. Brodley, M. A. Friedl, "Identifying mislabeled training data", Journal of Artificial Intelligence
+       Research 11 (1999).
+
     Parameters
     ----------
     labels : Labels. Items without votes are left out; gold is never dropped.
@@ -49,16 +54,6 @@ def noise_removal(
         In the order of ``labels.items``, for the classifiers of the filter.
     classifiers, filter, n_folds
         As for `mislabeled`.
-
-    Returns
-    -------
-    Solution
-        With `MajorityCounts`.
-
-    References
-    ----------
-    .. [1] C. E. Brodley, M. A. Friedl, "Identifying mislabeled training data", Journal of Artificial Intelligence
-       Research 11 (1999).
 
     Examples
     --------
@@ -98,6 +93,8 @@ def mislabeled(
 ) -> npt.NDArray[np.bool_]:
     """Which labels classifiers disagree with that were trained on the other items (Brodley and Friedl 1999).
 
+    Returns a boolean array of shape (n_items,).
+
     Parameters
     ----------
     features : array of shape (n_items, n_features)
@@ -107,10 +104,6 @@ def mislabeled(
     filter : {"majority", "consensus"}
         Call a label wrong if more than half of the classifiers disagree with it, or only if all do.
     n_folds : int. Each item is judged by classifiers that were trained without its fold.
-
-    Returns
-    -------
-    boolean array of shape (n_items,)
 
     Examples
     --------
@@ -194,17 +187,14 @@ def dirty(
     an even prior the two are one. **The interval covers badly**: it has the chance of having drawn these items and
     nothing of the labels being wrong.
 
+    Returns a `Solution` with `MajorityCounts`.
+
     Parameters
     ----------
     labels : Labels. Items without votes are left out; gold counts as the truth.
     predictions : integer array of shape (n_items,). Codes in the order of ``labels.items``, -1 for none.
     noise : NoiseModel. Fitted or known; any that gives P(class | votes).
     random_state : int, Generator or None. For the bootstrap of metrics that are no share.
-
-    Returns
-    -------
-    Solution
-        With `MajorityCounts`.
 
     Examples
     --------

@@ -62,6 +62,11 @@ def unbiased(
     population the items came from. Labels must err independently of the predictions given the truth, and the matrices
     are taken as known: fitted ones add an uncertainty that is not in the interval.
 
+    Returns a `Solution` with `UnbiasedCounts`.
+
+    .. [1] M. Dolatshah, M. Teoh, J. Wang, J. Pei, "Cleaning Crowdsourced Labels Using Oracles for Statistical
+       Classification", PVLDB 12(4) (2018), Section 4.
+
     Parameters
     ----------
     labels : Labels. Gold items enter exactly. Items without votes are left out.
@@ -74,16 +79,6 @@ def unbiased(
         As for `consolidate`.
     n_bootstrap : int. The number of resamples.
     random_state : int, Generator or None. For the bootstrap, and for matrices that must be drawn.
-
-    Returns
-    -------
-    Solution
-        With `UnbiasedCounts`.
-
-    References
-    ----------
-    .. [1] M. Dolatshah, M. Teoh, J. Wang, J. Pei, "Cleaning Crowdsourced Labels Using Oracles for Statistical
-       Classification", PVLDB 12(4) (2018), Section 4.
 
     Examples
     --------
@@ -132,16 +127,13 @@ def inverse_weights(matrices: npt.ArrayLike, frequencies: npt.ArrayLike | None =
     has the least :math:`\sum_a d_a \lVert w_a \rVert^2`. If d are the frequencies of the answers, this is the least
     variance, and the weights of each answer sum to 1.
 
+    Returns an array of shape (..., n_answers, n_classes), nan where a matrix cannot be inverted.
+
     Parameters
     ----------
     matrices : array of shape (..., n_classes, n_answers). R; rows are the truth.
     frequencies : array of shape (..., n_answers), optional
         d; the same for all answers by default, which is the pseudo-inverse.
-
-    Returns
-    -------
-    array of shape (..., n_answers, n_classes)
-        nan where a matrix cannot be inverted.
 
     Examples
     --------
