@@ -64,7 +64,7 @@ _MODULES = {
     _JUDGE: "auc=judge check=judge compare=judge detect evaluate=judge mean-score=share metrics=lists monitor "
     "preferences share",
     _LABELERS: "agreement labelers plan rates serve storage vet",
-    _TOOLS: "convert formats=lists inspect",
+    _TOOLS: "convert formats=lists inspect mcp",
     _TRY: "demo simulate",
 }
 COMMANDS: Registry[Any] = Registry(
