@@ -96,6 +96,32 @@ def interval(
     return f"{_written(low, shown)}{joint}{_written(high, shown)}"
 
 
+def text_bar(
+    low: float, high: float, *, bounds: tuple[float, float], mark: float | None = None, width: int = 40
+) -> str:
+    """An interval as a bar of text, with a mark such as the bound of a gate.
+
+    Examples
+    --------
+    >>> text_bar(0.5, 0.75, bounds=(0.0, 1.0), mark=0.6, width=20)
+    '0 ··········━━┃━━····· 1'
+    """
+    least, most = bounds
+    if not (math.isfinite(least) and math.isfinite(most)):
+        ends = [low, high, *([] if mark is None else [mark])]
+        room = 0.25 * (max(ends) - min(ends)) or 1.0
+        least, most = min(ends) - room, max(ends) + room
+
+    def place(value: float) -> int:
+        return min(width - 1, max(0, int((value - least) / (most - least) * width)))
+
+    cells = ["·"] * width
+    cells[place(low) : place(high) + 1] = "━" * (place(high) + 1 - place(low))
+    if mark is not None:
+        cells[place(mark)] = "┃"
+    return f"{least:.3g} {''.join(cells)} {most:.3g}"
+
+
 def percent(share: float | None, places: int = 0) -> str:
     """A share; neither all nor nothing unless it is so.
 

@@ -91,12 +91,14 @@ class GateReport:
     required : float. The probability that is asked for.
     require_gold : bool. Whether votes alone decide nothing.
     level : float. Of the intervals that are shown.
+    next_steps : tuple of str. Where it is undecided, what to check.
     """
 
     results: tuple[GateResult, ...]
     required: float
     require_gold: bool
     level: float = 0.95
+    next_steps: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -113,7 +115,7 @@ class GateReport:
 
     def joined(self, other: GateReport) -> GateReport:
         """With the gates of another answer."""
-        return GateReport(self.results + other.results, self.required, self.require_gold, self.level)
+        return replace(self, results=self.results + other.results, next_steps=self.next_steps + other.next_steps)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, JSON-able."""
@@ -122,11 +124,13 @@ class GateReport:
             "sentence": self.sentence,
             "probability": self.required,
             "require_gold": self.require_gold,
+            "next_steps": list(self.next_steps),
             "gates": [result.to_dict(self.level) for result in self.results],
         }
 
     def __repr__(self) -> str:
-        return "\n".join([f"Gate {self.verdict}", *(f"  {result.sentence}" for result in self.results)])
+        said = [result.sentence for result in self.results]
+        return "\n".join([f"Gate {self.verdict}", *(f"  {sentence}" for sentence in [*said, *self.next_steps])])
 
 
 def verdict_of_all(verdicts: Iterable[Verdict]) -> Verdict:
@@ -243,7 +247,9 @@ def gate(
         )
         for condition, estimate, _ in asked
     )
-    return GateReport(results, probability, require_gold, subject.level)
+    is_open = verdict_of_all(result.verdict for result in results) == "undecided"
+    steps = tuple(subject.next_steps()) if is_open else ()
+    return GateReport(results, probability, require_gold, subject.level, steps)
 
 
 class Asked(NamedTuple):
@@ -448,6 +454,13 @@ class Subject:
             names = [name for name in (condition.candidate, condition.reference) if name is not None]
             return [self.answer.slicing.members(name) for name in names]
         return []
+
+    def next_steps(self) -> list[str]:
+        """What to check next, in words."""
+        if isinstance(self.answer, Shares | Preferences):
+            return self.answer.next_steps()
+        step = self.answer.next_step() if isinstance(self.answer, Evaluation) else None
+        return [] if step is None else [step]
 
     @property
     def level(self) -> float:

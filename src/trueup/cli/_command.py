@@ -249,6 +249,11 @@ def _finish(answer: Answer, call: Call, *, as_json: bool) -> None:
 
         save_junit(verdicts, call.values["junit"], name=call.name)
         note(f"junit: {call.values['junit']}")
+    if verdicts is not None and call.values.get("summary") is not None:
+        from trueup.report import save_summary
+
+        save_summary(verdicts, call.values["summary"], name=f"trueup {call.name}")
+        note(f"summary: {call.values['summary']}")
     made = callable(answer.body) and (as_json or answer.shows_body)
     body: Any = answer.body() if made else answer.body  # type: ignore[operator]
     if not as_json:
@@ -260,7 +265,9 @@ def _finish(answer: Answer, call: Call, *, as_json: bool) -> None:
         gate = {} if verdicts is None else {"gate": verdicts.to_dict()}
         print_json({"findings": list(answer.findings), **json_head(**head), **body, **gate})
     gates = () if verdicts is None else tuple(result.sentence for result in verdicts.results)
+    steps = () if verdicts is None or call.values.get("ask") is None else verdicts.next_steps
     by_kind = {"error": answer.problems, "warning": answer.warnings, "finding": answer.findings, "gate": gates}
+    by_kind |= {"next": steps}
     for kind, sentences in by_kind.items():
         for sentence in dict.fromkeys(sentences):
             complain(sentence, kind=kind)

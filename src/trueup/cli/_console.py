@@ -144,10 +144,16 @@ def note(text: str) -> None:
 
 
 def complain(text: str, *, kind: str = "error") -> None:
-    """One line on standard error: ``error: …``, ``finding: …``, ``gate: …`` or ``warning: …``."""
+    """One line on standard error: ``error: …``, ``finding: …``, ``gate: …``, ``next: …`` or ``warning: …``."""
     from rich.text import Text
 
-    style = {"error": "bold red", "finding": "bold magenta", "gate": "bold magenta", "warning": "yellow"}[kind]
+    style = {
+        "error": "bold red",
+        "finding": "bold magenta",
+        "gate": "bold magenta",
+        "warning": "yellow",
+        "next": "cyan",
+    }[kind]
     _console(stderr=True).print(Text.assemble((f"{kind}: ", style), shown(to_cli_terms(text))), soft_wrap=True)
 
 

@@ -102,11 +102,14 @@ def about_files(**paths: str | Sequence[str] | None) -> dict[str, Any]:
 
 def read_votes(path: str, how: VoteOptions) -> Labels:
     """The votes, with the gold and the columns of the items if there are some."""
-    from trueup.adapters import read_labels
+    from trueup.adapters import read_gold, read_labels
 
     file_format = _format_of(path, how.file_format, is_votes=True)
     names = {"no_vote", "class_names", "abstain", "gold", "items", "file_format"}
     as_given = {name: value for name, value in asdict(how).items() if name not in names}
+
+    sheets = sheets_among(how)
+    gold = [name for name in golds_of(how) if name not in sheets]
 
     def read(classes: Sequence[Hashable] | None) -> Labels:
         return read_labels(
@@ -114,7 +117,7 @@ def read_votes(path: str, how: VoteOptions) -> Labels:
             classes=classes,
             missing=[value or None for value in how.no_vote],
             abstain=[value or None for value in how.abstain],
-            gold=None if how.gold is None else source_of(how.gold),
+            gold=source_of(gold[0]) if gold else None,
             items=None if how.items is None else source_of(how.items),
             file_format=file_format,
             **as_given,
@@ -122,9 +125,33 @@ def read_votes(path: str, how: VoteOptions) -> Labels:
 
     with option_names(missing="--no-vote"):
         labels = _read_with_classes(read, how.class_names)
+    for name in gold[1:]:
+        drawn: Any = how.gold_drawn
+        columns = {"item": how.item, "label": how.gold_column or how.label}
+        labels = labels.with_gold(read_gold(source_of(name), drawn=drawn, labels=labels, **columns))
     for sentence in labels.reading_notes:
         note(sentence)
     return labels
+
+
+def golds_of(how: VoteOptions) -> list[str]:
+    """The files of checked items."""
+    given: Any = how.gold
+    return [given] if isinstance(given, str) else list(given or [])
+
+
+def sheet_columns(how: VoteOptions) -> tuple[list[str], str]:
+    """The columns of a table of --ask: those that name an item, and that of its class."""
+    return [name.strip() for name in how.item.split(",")], how.gold_column or how.label
+
+
+def sheets_among(how: VoteOptions) -> list[str]:
+    """The files of checked items that --ask wrote, of a command that takes several."""
+    if not isinstance(how.gold, list) or not how.gold:
+        return []
+    from trueup.decisions.sheets import is_sheet
+
+    return [path for path in how.gold if is_sheet(source_of(path))]
 
 
 def read_both(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from trueup._base.wording import some
+from trueup._base.writing import write_text_safely
 from trueup.cli._console import option_names, to_cli_terms
-from trueup.cli._files import by_name
+from trueup.cli._files import by_name, source_of
 from trueup.cli._options import given, key_and_value, opt
 from trueup.exceptions import InvalidParameter
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from trueup.answers.gates import GateReport
     from trueup.answers.preferences import Preferences
     from trueup.answers.share import Shares
+    from trueup.decisions import Decision
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,14 @@ class VerdictOptions:
     probability: float = opt(0.95, "How probable a condition must be to pass, and its contrary to fail.")
     require_gold: bool = opt(False, "Leave undecided what rests on fewer than 20 checked items.")
     junit: str | None = opt(None, "Also write JUnit XML, which GitLab and Jenkins show.", "PATH", writes=True)
+    summary: str | None = opt(None, "Also write verdict, intervals and next steps as Markdown.", "PATH", writes=True)
+    ask: str | None = opt(
+        None,
+        "Where it is undecided, write the items to check next; filled in, give the file back by --gold.",
+        "PATH",
+        writes=(".csv",),
+    )
+    n_ask: int = opt(20, "How many items --ask writes.", "N", min=1)
 
     @property
     def bounds(self) -> dict[str, dict[str, float]]:
@@ -69,6 +80,8 @@ class Gates:
             raise InvalidParameter(f"--probability must be between 0.5 and 1, got {how.probability:g}; write e.g. 0.95")
         alone = {
             "--junit": how.junit,
+            "--summary": how.summary,
+            "--ask": how.ask,
             "--require-gold": how.require_gold,
             "--margin": self.pairs.margin,
             "--candidate": self.pairs.candidate,
@@ -99,11 +112,73 @@ class Gates:
             return None
         from trueup.answers.gates import gate
 
-        asked: dict[str, Any] = {**self.bounds, **bounds, **self.named}
-        if self.references:
-            asked["margin"] = self.pairs.margin
+        how: dict[str, Any] = {"probability": self.how.probability, "require_gold": self.how.require_gold}
         with option_names(at_least="--fail-below", at_most="--fail-above"):
-            report = gate(answer, **asked, probability=self.how.probability, require_gold=self.how.require_gold)
+            return self._in_cli_terms(gate(answer, **self._asked(**bounds), **how))
+
+    def settle(
+        self,
+        answer_on: Callable[[Decision | None], Any],
+        *,
+        sheets: Sequence[str],
+        columns: tuple[Sequence[str], str],
+        seed: int,
+        **bounds: Any,
+    ) -> tuple[Any, GateReport | None]:
+        """An answer with the checks of its tables, and the verdicts on it; writes the next table where asked for.
+
+        Parameters
+        ----------
+        answer_on : callable. The answer without the tables, for None, and with the checks of a decision.
+        sheets : sequence of str. The tables of --ask that were given back.
+        columns : the columns that name an item, and that of its class.
+        """
+        if self.how.ask is None and not sheets:
+            answer = answer_on(None)
+            return answer, self.on(answer, **bounds)
+        if not (self.bounds or self.references):
+            raise InvalidParameter(
+                f"a table of --ask goes on with a gate, got {sheets[0]!r} without one; give the gate that it was "
+                "written for"
+            )
+        from trueup.decisions import decide
+        from trueup.decisions.sheets import events_of, read_sheet, sheet_of
+
+        items, label = columns
+        answer = answer_on(None)
+        with option_names(at_least="--fail-below", at_most="--fail-above"):
+            error = round(1 - self.how.probability, 9)
+            decision = decide(answer, **self._asked(**bounds), error=error, random_state=seed)
+        rows = [row for path in sheets for row in read_sheet(source_of(path), item=items, label=label)]
+        decision = decision.replay(events_of(rows, decision.labels.items.tolist(), decision.labels.classes.tolist()))
+        if decision.n_strange:
+            raise InvalidParameter(
+                f"the chances in the tables must be those of this decision, got {decision.n_strange} others; give the "
+                "same votes, gates and options as when they were written"
+            )
+        if decision.progress.n_tells:
+            answer = answer_on(decision)
+        report = decision.report()
+        if self.how.ask is not None and report.verdict == "undecided":
+            asked = list(decision.waiting)
+            if len(asked) < self.how.n_ask:
+                asked += decision.ask(self.how.n_ask - len(asked))
+            write_text_safely(self.how.ask, sheet_of(decision, asked, item=items, label=label))
+            given_back = " ".join(f"--gold {path}" for path in [*sheets, self.how.ask])
+            step = (
+                f"Fill in the column {label!r} of {self.how.ask} ({some(len(asked), 'item')}), and run this again with "
+                f"{given_back}."
+            )
+            report = replace(report, next_steps=(*report.next_steps, step))
+        return answer, self._in_cli_terms(report)
+
+    def _asked(self, **bounds: Any) -> dict[str, Any]:
+        """The conditions, as `trueup.gate` and `trueup.decide` take them."""
+        asked: dict[str, Any] = {**self.bounds, **bounds, **self.named}
+        return {**asked, "margin": self.pairs.margin} if self.references else asked
+
+    @staticmethod
+    def _in_cli_terms(report: GateReport) -> GateReport:
         results = (replace(result, sentence=to_cli_terms(result.sentence)) for result in report.results)
         return replace(report, results=tuple(results))
 

@@ -219,6 +219,15 @@ class VoteOptions:
 
 
 @dataclass(frozen=True)
+class CheckedVoteOptions(VoteOptions):
+    """How to read the votes."""
+
+    gold: list[str] = opt(  # type: ignore[assignment]
+        [], "Checked classes, a row each; or a table of --ask, filled in. Repeatable.", "FILE", reads=True
+    )
+
+
+@dataclass(frozen=True)
 class PairOptions:
     """How to read the verdicts."""
 

@@ -26,7 +26,16 @@ from trueup.cli._console import (
     silenced,
     with_cli_terms,
 )
-from trueup.cli._files import check_overlap, n_predicted, read_both, read_systems, read_votes, without_predictions
+from trueup.cli._files import (
+    check_overlap,
+    n_predicted,
+    read_both,
+    read_systems,
+    read_votes,
+    sheet_columns,
+    sheets_among,
+    without_predictions,
+)
 from trueup.cli._gates import GateOptions, Gates, PairGateOptions
 from trueup.exceptions import InvalidPredictions
 
@@ -34,10 +43,12 @@ if TYPE_CHECKING:
     from trueup._base.types import Target
     from trueup.answers.comparison import Comparison
     from trueup.answers.evaluation import Evaluation
+    from trueup.answers.gates import GateReport
     from trueup.answers.share import DerivedAnswer
     from trueup.data.aligned import System
     from trueup.data.labels import Labels
     from trueup.data.predictions import Predictions
+    from trueup.decisions import Decision
     from trueup.noise import IndependenceCheck, NoiseModel
 
 
@@ -45,7 +56,7 @@ if TYPE_CHECKING:
 def evaluate(
     votes: options.VotesFile,
     predictions: options.PredictionsFile,
-    votes_how: options.VoteOptions,
+    votes_how: options.CheckedVoteOptions,
     predictions_how: options.PredictionOptions,
     fit: options.FitOptions,
     asked: options.AnswerOptions,
@@ -70,8 +81,8 @@ def evaluate(
     _check_bounds(gate, labels, positive)
     metrics = list(dict.fromkeys([*metric, *gate.metrics]))
     settings = {"metrics": metrics, "method": method, "positive": positive, "random_state": seed, **vars(fit)}
-    evaluations = evaluate_each(systems, labels, **settings, **vars(asked), **sampler.named)
-    reports = [verdict for evaluation in evaluations.values() if (verdict := gate.on(evaluation)) is not None]
+    settings |= {**vars(asked), **sampler.named}
+    evaluations, reports = _settled(gate, systems, labels, votes_how, settings)
     checks = {name: evaluation.independence for name, evaluation in evaluations.items()}
     if fail_if_dependent and all(check is None for check in checks.values()):
         checks = dict.fromkeys(checks, dependence_of(labels))  # methods that learn no noise do not look
@@ -105,6 +116,26 @@ def evaluate(
         warnings=[sentence for evaluation in evaluations.values() for sentence in evaluation.warnings],
         verdicts=functools.reduce(lambda a, b: a.joined(b), reports) if reports else None,
     )
+
+
+def _settled(
+    gate: Gates, systems: Predictions, labels: Labels, how: options.CheckedVoteOptions, settings: dict[str, Any]
+) -> tuple[dict[str, Evaluation], list[GateReport]]:
+    """Each system judged by itself, and the verdicts; items are asked for of one system alone."""
+    sheets, names = sheets_among(how), systems.systems.tolist()
+    if not sheets and gate.how.ask is None:
+        evaluations = evaluate_each(systems, labels, **settings)
+        return evaluations, [found for one in evaluations.values() if (found := gate.on(one)) is not None]
+    if len(names) > 1:
+        raise InvalidPredictions(f"--ask is about one system, got {len(names)}; name it with --only-system")
+
+    def answer_on(decision: Decision | None) -> Evaluation:
+        checked = labels if decision is None else decision.checked_labels
+        return evaluate_each(systems, checked, **settings)[names[0]]
+
+    seed, columns = settings["random_state"], sheet_columns(how)
+    evaluation, report = gate.settle(answer_on, sheets=sheets, columns=columns, seed=seed)
+    return {names[0]: evaluation}, [] if report is None else [report]
 
 
 def _check_bounds(gate: Gates, labels: Labels, positive: Hashable | None) -> None:
@@ -252,7 +283,7 @@ _MOST_PAIRS = 20
 def compare(
     votes: options.VotesFile,
     predictions: options.ManyPredictionFiles,
-    votes_how: options.VoteOptions,
+    votes_how: options.CheckedVoteOptions,
     predictions_how: options.PredictionOptions,
     asked: options.AnswerOptions,
     sampler: options.SamplerOptions,
@@ -281,18 +312,23 @@ def compare(
     check_overlap(systems, labels)
     settings = {**vars(asked), "positive": positive, "random_state": seed, **sampler.named}
     name_options(items="--judged-on")
-    with progress_bar(f"comparing {systems.n_systems} systems") as progress:
-        comparison = judge_all(
-            systems,
-            labels,
-            metric=metric,
-            unknown=unknown,  # type: ignore[arg-type]  # these are checked by the callee, with a sentence
-            unknown_class=unknown_class,  # type: ignore[arg-type]
-            progress=progress,
-            **options.given(**settings, items=judged_on),
-        )
+
+    def answer_on(decision: Decision | None) -> Comparison:
+        with progress_bar(f"comparing {systems.n_systems} systems") as progress:
+            return judge_all(
+                systems,
+                labels if decision is None else decision.checked_labels,
+                metric=metric,
+                unknown=unknown,  # type: ignore[arg-type]  # these are checked by the callee, with a sentence
+                unknown_class=unknown_class,  # type: ignore[arg-type]
+                progress=progress,
+                **options.given(**settings, items=judged_on),
+            )
+
+    comparison, verdicts = gate.settle(
+        answer_on, sheets=sheets_among(votes_how), columns=sheet_columns(votes_how), seed=seed
+    )
     comparison = with_cli_terms(comparison)
-    verdicts = gate.on(comparison)
     check = dependence_of(labels) if fail_if_dependent else None
     predicted = {str(system.name): n_predicted(system, labels) for system in systems.parts}
     about: dict[str, Any] = {"seed": seed, "with_text": with_text, "items_predicted": predicted}

@@ -12,9 +12,11 @@ from trueup.cli._console import interval_head, note, print_records, progress_bar
 from trueup.cli._files import source_of
 from trueup.cli._gates import Gates, PairGateOptions, VerdictOptions
 from trueup.cli.judge import write_answer_report
+from trueup.exceptions import InvalidParameter
 
 if TYPE_CHECKING:
     from trueup.answers.preferences import Preferences
+    from trueup.decisions import Decision
 
 
 @as_command
@@ -24,8 +26,11 @@ def preferences(
     sampler: options.SamplerOptions,
     gates: VerdictOptions,
     pair_gates: PairGateOptions,
-    gold: str | None = options.opt(
-        None, "Verdicts that are taken to be right, as those of people; columns as of the pairs.", "FILE", reads=True
+    gold: list[str] = options.opt(
+        [],
+        "Verdicts taken to be right, as those of people; columns as of the pairs; or a table of --ask. Repeatable.",
+        "FILE",
+        reads=True,
     ),
     gold_drawn: str | None = options.opt(None, "How the contests in --gold were drawn: random or chosen.", "HOW"),
     ties: str = options.opt("half", "A true tie is half a win for both, or neither's: half or class."),
@@ -38,29 +43,38 @@ def preferences(
     """Which system is preferred in truth? Win rates, a ranking and the judges' position bias, with intervals."""
     from trueup.adapters import read_pairs
     from trueup.answers.preferences import preferences as entry_point
+    from trueup.decisions.sheets import is_sheet
 
     gate = Gates(gates, pair_gates)
+    sheets = [path for path in gold if is_sheet(source_of(path))]
+    people = [path for path in gold if path not in sheets]
+    if len(people) > 1:
+        raise InvalidParameter(f"--gold takes one file that --ask did not write, got {len(people)}; join them")
     verdicts = read_pairs(
         source_of(pairs),
         **vars(columns),
-        gold=None if gold is None else source_of(gold),
+        gold=source_of(people[0]) if people else None,
         gold_drawn=gold_drawn,  # type: ignore[arg-type]  # checked by the callee, with a sentence
     )
     for sentence in verdicts.notes:
         note(sentence)
     gate.find(verdicts.systems.tolist())
-    with progress_bar("reading the verdicts") as progress:
-        answer = entry_point(
-            verdicts,
-            ties=ties,  # type: ignore[arg-type]  # checked by the callee, with a sentence
-            target=target,  # type: ignore[arg-type]
-            level=level,
-            random_state=seed,
-            progress=progress,
-            **options.given(noise=noise, **sampler.named),
-        )
+
+    def answer_on(decision: Decision | None) -> Preferences:
+        with progress_bar("reading the verdicts") as progress:
+            return entry_point(
+                verdicts if decision is None else verdicts.with_gold(decision.checked, drawn="random"),
+                ties=ties,  # type: ignore[arg-type]  # checked by the callee, with a sentence
+                target=target,  # type: ignore[arg-type]
+                level=level,
+                random_state=seed,
+                progress=progress,
+                **options.given(noise=noise, **sampler.named),
+            )
+
+    named = [columns.item, columns.first, columns.second], columns.winner
+    answer, decided = gate.settle(answer_on, sheets=sheets, columns=named, seed=seed)
     write_answer_report(report, answer)
-    decided = gate.on(answer)
     return Answer(answer.to_dict, lambda body: _show(answer, body), warnings=answer.warnings, verdicts=decided)
 
 

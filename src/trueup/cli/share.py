@@ -11,7 +11,7 @@ from trueup._base.wording import interval, level_words, number
 from trueup.cli import _options as options
 from trueup.cli._command import Answer, as_command
 from trueup.cli._console import interval_head, print_records, progress_bar, say, shown
-from trueup.cli._files import class_named, read_votes
+from trueup.cli._files import class_named, read_votes, sheet_columns, sheets_among
 from trueup.cli._gates import GateOptions, Gates, PairGateOptions, numbers_by_name
 from trueup.cli.judge import write_answer_report
 from trueup.exceptions import InvalidParameter
@@ -19,6 +19,7 @@ from trueup.exceptions import InvalidParameter
 if TYPE_CHECKING:
     from trueup.answers.share import Shares
     from trueup.data.labels import Labels
+    from trueup.decisions import Decision
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class BinOptions:
 @as_command
 def share(
     votes: options.VotesFile,
-    votes_how: options.VoteOptions,
+    votes_how: options.CheckedVoteOptions,
     sampler: options.SamplerOptions,
     gates: GateOptions,
     pair_gates: PairGateOptions,
@@ -61,13 +62,13 @@ def share(
 
     gate = _gates_on(of if of is not None else f"{at_least or 0:g}", gates, pair_gates)
     labels = bins.put(read_votes(votes, votes_how))
-    return _answer(ask, labels, gate, report, random_state=seed, **vars(asked), **sampler.named)
+    return _answer(ask, labels, votes_how, gate, report, random_state=seed, **vars(asked), **sampler.named)
 
 
 @as_command
 def mean_score(
     votes: options.VotesFile,
-    votes_how: options.VoteOptions,
+    votes_how: options.CheckedVoteOptions,
     sampler: options.SamplerOptions,
     gates: GateOptions,
     pair_gates: PairGateOptions,
@@ -90,7 +91,7 @@ def mean_score(
 
     gate = _gates_on("mean", gates, pair_gates)
     labels = bins.put(read_votes(votes, votes_how))
-    return _answer(ask, labels, gate, report, random_state=seed, **vars(asked), **sampler.named)
+    return _answer(ask, labels, votes_how, gate, report, random_state=seed, **vars(asked), **sampler.named)
 
 
 def _gates_on(what: str, gates: GateOptions, pair_gates: PairGateOptions) -> Gates:
@@ -103,17 +104,31 @@ def _gates_on(what: str, gates: GateOptions, pair_gates: PairGateOptions) -> Gat
 
 
 def _answer(
-    ask: Callable[..., Shares], labels: Labels, gate: Gates, report: str | None, *, by: str | None, **settings: Any
+    ask: Callable[..., Shares],
+    labels: Labels,
+    how: options.CheckedVoteOptions,
+    gate: Gates,
+    report: str | None,
+    *,
+    by: str | None,
+    **settings: Any,
 ) -> Answer:
     """The rates or means, and the verdicts on them."""
     from trueup.data.slices import slices_of
 
     gate.find([] if by is None else slices_of(labels, by).names.tolist())
-    with progress_bar("reading the votes") as progress:
-        shares = ask(labels, progress=progress, **options.given(by=by, **settings))
+
+    def answer_on(decision: Decision | None) -> Shares:
+        with progress_bar("reading the votes") as progress:
+            checked = labels if decision is None else decision.checked_labels
+            return ask(checked, progress=progress, **options.given(by=by, **settings))
+
+    bounds = {side: next(iter(bound.values())) for side, bound in gate.bounds.items()}
+    sheets = sheets_among(how)
+    shares, verdicts = gate.settle(
+        answer_on, sheets=sheets, columns=sheet_columns(how), seed=settings["random_state"], **bounds
+    )
     write_answer_report(report, shares)
-    bounds = {side: {shares.name: next(iter(bound.values()))} for side, bound in gate.bounds.items()}
-    verdicts = gate.on(shares, **bounds)
     return Answer(shares.to_dict, lambda body: show_shares(shares, body), warnings=shares.warnings, verdicts=verdicts)
 
 

@@ -38,6 +38,7 @@ class Condition:
     numerator: Floats = field(repr=False)
     denominator: Floats = field(repr=False)
     groups: list[Booleans] = field(repr=False)
+    bounds: tuple[float, float]  # of the number
 
     @property
     def terms(self) -> Floats:
@@ -59,7 +60,10 @@ class Condition:
 
 def conditions_of(subject: Subject, asked: list[Asked]) -> list[Condition]:
     """The conditions of gates on an answer."""
-    return [Condition(one.gate, *_tables_of(subject, one), _groups_of(subject, one.gate)) for one in asked]
+    return [
+        Condition(one.gate, *_tables_of(subject, one), _groups_of(subject, one.gate), one.estimate.bounds)
+        for one in asked
+    ]
 
 
 def _groups_of(subject: Subject, gate: Gate) -> list[Booleans]:

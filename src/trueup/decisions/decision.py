@@ -14,13 +14,13 @@ from scipy.special import ndtri
 from trueup._base.types import Booleans, Codes, Floats
 from trueup._base.validation import RandomState, check_integer, check_number, seed_of
 from trueup._base.wording import chance as chance_words
-from trueup._base.wording import interval, some
+from trueup._base.wording import interval, number, some
 from trueup.answers.comparison import Comparison
 from trueup.answers.evaluation import Evaluation
-from trueup.answers.gates import Subject, Verdict
+from trueup.answers.gates import GateReport, GateResult, Subject, Verdict
 from trueup.answers.preferences import Preferences
 from trueup.answers.share import Shares
-from trueup.core.truth import TruthModel, chosen_gold
+from trueup.core.truth import TruthModel, basis_in_words, chosen_gold
 from trueup.data.encoding import vocabulary_from
 from trueup.data.labels import Labels
 from trueup.decisions.conditions import Condition, conditions_of
@@ -196,7 +196,7 @@ class Decision(DrawnSession):
     def estimates(self) -> list[Estimate]:
         """The number that each condition is about, given the votes and the checks."""
         return [
-            DrawnEstimate(numbers, name=condition.gate.what)
+            DrawnEstimate(np.clip(numbers, *condition.bounds), bounds=condition.bounds, name=condition.gate.what)
             for condition, numbers in zip(self.conditions, self._numbers, strict=True)
         ]
 
@@ -232,11 +232,11 @@ class Decision(DrawnSession):
         number, ends = draws_until(
             self._sides,
             self._standing,
-            self._view(self._n_steps),
+            self._view(self.n_draws),
             truths,
             self._limits,
             most=most,
-            rng=np.random.default_rng([self.seed, self._n_steps, 7]),
+            rng=np.random.default_rng([self.seed, self.n_draws, 7]),
         )
         low, checks, high = (
             None if n > most else int(n) for n in np.quantile(number, [0.1, _SURE, 0.9], method="higher")
@@ -250,7 +250,7 @@ class Decision(DrawnSession):
     def _choose(self, n: int) -> Batch:
         """The next items to check, drawn with chances that serve the decision."""
         free = self._available & self._open & (self.progress.draw == 0)
-        pull = np.where(free, self._view(self._counted().n_draws).pull, 0.0)
+        pull = np.where(free, self._view(self.n_draws).pull, 0.0)
         if not pull.any():
             return Batch([])
         chosen, chances = draw_in_turn(pull, n, np.random.default_rng([self.seed, len(self._events)]))
@@ -268,6 +268,36 @@ class Decision(DrawnSession):
             return f"The budget of {self.budget} answers is spent."
         return None
 
+    @property
+    def n_draws(self) -> int:
+        """How many draws count: the first ones that all have an outcome."""
+        return self._counted().n_draws
+
+    def draw_of(self, item: Hashable) -> tuple[int, int, float]:
+        """Of an item that was drawn: its place among all draws, how many counted then, and its chance."""
+        at = self._names.position(item)
+        return int(self.progress.draw[at]), self._afters[at], float(self.progress.propensity[at])
+
+    @property
+    def n_strange(self) -> int:
+        """Draws whose chance is not what these votes and settings give, so that they decide nothing."""
+        return self._standing.n_strange
+
+    @property
+    def checked(self) -> dict[Any, Any]:
+        """The class of each item that was checked here and has one."""
+        truth, classes = self.progress.truth, self._names.classes
+        return {
+            self._names.items[at]: classes[truth[at]]
+            for at in np.flatnonzero(self.progress.vetted)
+            if truth[at] < len(classes)
+        }
+
+    @property
+    def checked_labels(self) -> Labels:
+        """The votes with the answers as checked items, each with about the chance to have been drawn by now."""
+        return _with_checks(self._core, self._all_codes, self._chances_by_now).labels
+
     # ------------------------------------------------------------------ what follows from the log
 
     @property
@@ -277,10 +307,6 @@ class Decision(DrawnSession):
             self._memo["standing"] = self._replay()
         standing: Standing = self._memo["standing"]
         return standing
-
-    @property
-    def _n_steps(self) -> int:
-        return self._counted().n_draws
 
     def _replay(self) -> Standing:
         draws = self._draws
@@ -420,12 +446,23 @@ class Decision(DrawnSession):
     @property
     def _truths(self) -> Codes:
         if "truths" not in self._memo:
-            codes = np.where(self._known_codes < self._labels.n_classes, self._known_codes, -1)
-            codes = np.where(self._core.known >= 0, self._core.known, codes)
-            core = _with_checks(self._core, codes)
+            core = _with_checks(self._core, self._all_codes, self._chances_by_now)
             self._memo["truths"] = replace(core, n_draws=_N_DRAWS).truth.truths
         truths: Codes = self._memo["truths"]
         return truths
+
+    @property
+    def _all_codes(self) -> Codes:
+        """The class of each known item, -1 for the others, also for those that are none of the classes."""
+        codes = np.where(self._known_codes < self._labels.n_classes, self._known_codes, -1)
+        return np.where(self._core.known >= 0, self._core.known, codes)
+
+    @property
+    def _chances_by_now(self) -> Floats:
+        """About the chance of each item to have been drawn by now; NaN of those that were not drawn."""
+        progress = self.progress
+        chances = -np.expm1(-np.nan_to_num(progress.propensity) * int((progress.draw > 0).sum()))
+        return np.where(chances > 0, np.minimum(chances, 1.0), np.nan)
 
     @property
     def _numbers(self) -> list[Floats]:
@@ -452,8 +489,7 @@ class Decision(DrawnSession):
         out = []
         for condition, verdict, numbers in zip(self.conditions, self.verdicts, self.estimates, strict=True):
             of = interval(*numbers.interval(self.level))
-            what = condition.gate.what
-            out.append(f"{verdict}: {condition.gate}; {what} is {numbers.mean:.3f}, {of} ({rests})")
+            out.append(f"{verdict}: {condition.gate}; it is {number(numbers.mean)}, {of} ({rests})")
         return out
 
     @property
@@ -462,6 +498,24 @@ class Decision(DrawnSession):
         verdict = self.verdict
         pairs = zip(self.verdicts, self.sentences, strict=True)
         return "; ".join(sentence for one, sentence in pairs if one == verdict)
+
+    def report(self) -> GateReport:
+        """What became of the conditions, as `gate` says it: for JUnit, summaries and the command line."""
+        basis = basis_in_words(int((self._all_codes >= 0).sum()), self._labels.n_items)
+        results = [
+            GateResult(condition.gate, verdict, met, 1 - met, estimate, basis, sentence)
+            for condition, verdict, met, estimate, sentence in zip(
+                self.conditions, self.verdicts, self._met, self.estimates, self.sentences, strict=True
+            )
+        ]
+        steps = (str(self.needed),) if self.verdict == "undecided" else ()
+        return GateReport(tuple(results), 1 - self.error, require_gold=True, level=self.level, next_steps=steps)
+
+    @property
+    def _met(self) -> list[float]:
+        """P(it is met), of each condition."""
+        pairs = zip(self.conditions, self._numbers, strict=True)
+        return [float(_meets(condition, numbers).mean()) for condition, numbers in pairs]
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, JSON-able."""
@@ -575,16 +629,13 @@ def _core_about(evaluation: Evaluation | Comparison, conditions: Sequence[Condit
     return core.of_systems(places)
 
 
-def _with_checks(core: TruthModel, codes: Codes) -> TruthModel:
-    """The model that knows the class of some items, as if all of them had been drawn with one chance.
-
-    What the draws depend on is in the model, so that their chances play no part in what it expects.
-    """
+def _with_checks(core: TruthModel, codes: Codes, chances: Floats | None = None) -> TruthModel:
+    """The model that knows the class of some items, with the chance of each to be drawn; by default all have one."""
     labels = core.labels
     fresh = (codes >= 0) & (chosen_gold(labels) < 0)
     if not fresh.any():
         return core
-    chance = np.where(fresh, max(fresh.mean(), 1e-9), labels.gold_chance)
+    chance = np.where(fresh, max(fresh.mean(), 1e-9) if chances is None else chances, labels.gold_chance)
     gold = np.where(fresh, codes, labels.gold_codes).astype(labels.gold_codes.dtype)
     return core.with_labels(replace(labels, gold_codes=gold, gold_chance=chance))
 

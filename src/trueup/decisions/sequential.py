@@ -33,6 +33,7 @@ STAKES = np.geomspace(0.01, 0.95, 16)  # sizes of bets, as parts of the largest 
 _BY_REACH = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0)
 _LIKE_ALL = 0.15  # how far an item is drawn as if nothing were known of it but what is known of all
 _SMALL = 1e-12
+_SAME = 0.01  # how far a chance may be off: the largest stake leaves five times as much
 _CHUNK = 256
 
 
@@ -161,6 +162,7 @@ class Standing:
     is_open: Booleans = field(repr=False)  # (n_items,)
     wealth: Floats = field(repr=False)  # (n_sides, n_stakes), logarithms of what each size owns
     most: Floats  # (n_sides,): the logarithm of the most that all sizes owned together at any look
+    n_strange: int = 0  # draws whose chance is not that of the view that they were drawn by
 
     @property
     def log_wealth(self) -> Floats:
@@ -181,12 +183,14 @@ def bet(sides: Sides, standing: Standing, item: int, code: int, chance: float, n
     total = standing.known + now.expected[:, is_open].sum(axis=1) - now.shift
     left = float(drawn.pull[is_open].sum())
     wealth = standing.wealth
-    if np.isclose(drawn.pull[item], chance * left, rtol=1e-6, atol=0.0):
+    is_known = bool(np.isclose(drawn.pull[item], chance * left, rtol=_SAME, atol=0.0))
+    if is_known:
         gain = total + (value - now.expected[:, item]) / chance
         fall = np.maximum(now.largest_fall(sides, drawn) * left - total, _SMALL)
         wealth = wealth + np.log1p(STAKES * (gain / fall)[:, None])
     open_now = is_open.copy()
     open_now[item] = False
+    standing = replace(standing, n_strange=standing.n_strange + (not is_known))
     return advance(sides, replace(standing, known=standing.known + value, is_open=open_now, wealth=wealth), now.shift)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from trueup._base import wording
+from trueup._base.wording import interval, text_bar
 from trueup._base.writing import write_text_safely
 from trueup.answers.gates import GateReport
 from trueup.exceptions import InvalidParameter
@@ -246,6 +247,39 @@ def render_junit(report: GateReport, *, name: str = "gates") -> str:
 def save_junit(report: GateReport, path: str | PathLike[str], *, name: str = "gates") -> None:
     """Write gates as JUnit XML, whole or not at all; see `render_junit`."""
     write_text_safely(path, render_junit(report, name=name))
+
+
+def render_summary(report: GateReport, *, name: str = "trueup") -> str:
+    """Verdict, interval of each gate as a bar of text, and what to do next, as Markdown.
+
+    Examples
+    --------
+    >>> import trueup as tu
+    >>> sim = tu.simulate.baseline(n_items=300, random_state=0)
+    >>> ev = tu.evaluate(sim.predictions, sim.labels, noise="dawid-skene", n_draws=200, n_warmup=100)
+    >>> print(render_summary(tu.gate(ev, at_least={"accuracy": 0.999})).splitlines()[0])
+    ## trueup: failed
+    """
+    lines = [f"## {name}: {report.verdict}", ""]
+    for result in report.results:
+        lines += [f"- {_plain_markdown(result.sentence)}"]
+        low, high = result.estimate.interval(report.level)
+        if low <= high:
+            bar = text_bar(low, high, bounds=result.estimate.bounds, mark=result.gate.bound)
+            lines += ["", "  ```text", f"  {bar}  ({interval(low, high)}; ┃ is {result.gate.bound:g})", "  ```", ""]
+    if report.next_steps:
+        lines += ["", "**Next**", "", *(f"- {_plain_markdown(step)}" for step in report.next_steps)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def save_summary(report: GateReport, path: str | PathLike[str], *, name: str = "trueup") -> None:
+    """Write gates as Markdown, whole or not at all; see `render_summary`."""
+    write_text_safely(path, render_summary(report, name=name))
+
+
+def _plain_markdown(text: str) -> str:
+    """Text in which nothing is markup, and that stays on one line."""
+    return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", " ".join(_allowed(text).split()))
 
 
 def _allowed(text: str) -> str:
