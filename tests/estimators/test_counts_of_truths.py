@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 import trueup as tu
-from trueup.estimators import truth_draws
 from trueup.estimators.counts import DrawnCounts
 from trueup.estimators.system_values import Population, counts_by_cell, system_counts
-from trueup.estimators.truth_draws import CountsOfTruths, TruthDraws, solution_of
+from trueup.estimators.truth import CountsOfTruths, TruthDraws, solution_of
 from trueup.exceptions import InvalidLabels
 from trueup.metrics import get_metric
 
@@ -54,7 +53,7 @@ def test_large_tables_are_not_held(population: Population | None, monkeypatch: p
         return estimate.mean, estimate.std
 
     held = accuracy()
-    monkeypatch.setattr(truth_draws, "_MOST_CELLS", 100)
+    monkeypatch.setattr("trueup.estimators.truth._MOST_CELLS", 100)
     made = accuracy()
     assert made == pytest.approx(held, abs=0.01)
 

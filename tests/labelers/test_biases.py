@@ -1,7 +1,5 @@
 """Whether judges favour long answers, the first one, or their own family: effects that simulations know."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -61,17 +59,6 @@ def test_what_all_favour_shows_on_gold_alone():
     assert not counted.warnings
 
 
-def test_favourable_classes_are_named():
-    labels = judged(5, 400, gold=True)
-    against = tu.labelers.bias(labels, on="length", of=0)
-    assert against[0]["length"].mean == pytest.approx(-tu.labelers.bias(labels, on="length")[0]["length"].mean)
-    three = tu.Labels.from_frame(labels.to_frame(backend="pandas").assign(label=lambda t: t["label"] + t["item"] % 2))
-    with pytest.raises(InvalidParameter) as raised:
-        tu.labelers.bias(three, on="length")
-    assert raised.value.parameter == "of"
-    assert len(tu.labelers.bias(three, on="length", of=[1, 2])) == 6
-
-
 def contests(seed, n=400, shift=0.2, judges=("gpt", "ann", "bob"), gold=False):
     rng = np.random.default_rng(seed)
     better = rng.random(n) < 0.5
@@ -96,15 +83,6 @@ def test_a_judge_favours_what_is_shown_first(gold):
     alone = tu.labelers.bias(contests(1, 600, judges=("gpt",), gold=gold), on="position")
     low, high = alone["gpt"]["position"].interval(0.95)
     assert 0 < low < 0.2 < high
-
-
-def test_as_data():
-    found = tu.labelers.bias(judged(6), on=["length", "own_family"])
-    assert (
-        json.loads(json.dumps(found.to_dict()))["labelers"][0]["effects"]["length"]["mean"] == found[0]["length"].mean
-    )
-    assert found.to_frame()["column"].tolist() == ["length", "own_family"] * 6
-    assert "own_family" in repr(found)
 
 
 class TestWhatWasChecked:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm, rankdata
 
-from trueup.noise.convergence import effective_draws, rhat
+from trueup.noise.sampling import effective_draws, rhat
 
 
 def textbook_scores(chains):

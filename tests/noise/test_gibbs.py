@@ -10,8 +10,8 @@ from scipy.special import gammaln, logsumexp
 
 from trueup import Labels, noise, simulate
 from trueup.exceptions import ConvergenceWarning, InvalidParameter
+from trueup.noise.chain import SystemOutputs
 from trueup.noise.dawid_skene import RowSampler
-from trueup.noise.system_outputs import SystemOutputs
 
 MODELS = ("one-coin", "dawid-skene")
 VOTES = np.array([[0, 0, 1], [1, 1, 1], [0, 1, -1], [1, 0, 1]])

@@ -9,7 +9,7 @@ from scipy.special import gammaln, logsumexp
 
 from trueup import Labels, simulate
 from trueup.noise import DawidSkene, sample
-from trueup.noise.system_outputs import SystemOutputs
+from trueup.noise.chain import SystemOutputs
 
 VOTES = np.array([[0, 0, 1], [1, 1, 1], [0, 1, -1], [1, 0, 1]])
 SAID = np.array([[0, 1, 0, -1], [1, 1, 0, 0]])

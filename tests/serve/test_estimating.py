@@ -4,20 +4,11 @@ from functools import partial
 from multiprocessing import Pipe
 
 import pytest
-from vetting_server import fitted, plain_data, wait_for
+from vetting_server import plain_data, wait_for
 
 import trueup as tu
 from trueup.exceptions import StorageError
-from trueup.serve.estimating import (
-    FEWEST_AHEAD,
-    FollowedLog,
-    InProcess,
-    LatestSnapshot,
-    Watcher,
-    _watch,
-    append_cards,
-    take_snapshot,
-)
+from trueup.serve.estimating import FEWEST_AHEAD, InProcess, LatestSnapshot, _watch, append_cards, take_snapshot
 from trueup.sessions.log import Event
 from trueup.storage import open_storage
 
@@ -69,28 +60,6 @@ def test_cards_are_added_after_answers_and_never_after_cards_of_others(vetting):
     assert [event.kind for event in tail] == ["tell", "ask"]
     assert append_cards(storage, "q3", [Event("ask", new, propensity=0.1)], n) is None
     assert [event.kind for event in storage.events("q3", since=n)] == ["tell", "ask"]
-
-
-def test_an_answer_that_comes_while_cards_are_drawn_is_looked_at(vetting):
-    """Two experts differ, the second while cards are drawn for the answer of the first."""
-    vetting.services.estimating.stop()
-    storage, late = vetting.storage, []
-
-    def write(events, after):
-        while late:
-            storage.answer("q3", card.number, late.pop())
-        return append_cards(storage, "q3", events, after)
-
-    session = fitted(120).restart(random_state=0)
-    session.follow(FollowedLog(storage, "q3", write))
-    watcher = Watcher(session, storage, "q3", lambda _: None)
-    card = storage.claim("q3", "ann")
-    storage.answer("q3", card.number, Event("tell", card.item, 1, "ann"))
-    late.append(Event("tell", card.item, 0, "bob"))
-    while watcher.step():
-        pass
-    assert not late
-    assert any(one.purpose == "settle" for one in storage.cards("q3"))
 
 
 @pytest.mark.parametrize("estimator", ["vetted-only", "ppi++", "lure"])

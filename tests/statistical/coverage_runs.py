@@ -9,7 +9,7 @@ from scipy import stats
 
 import trueup as tu
 from trueup.metrics import confusion_counts, get_metric
-from trueup.noise.system_outputs import SystemOutputs
+from trueup.noise.chain import SystemOutputs
 from trueup.posteriors import DrawnEstimate
 
 LEVEL = 0.95

@@ -16,9 +16,6 @@ class Nothing:
     def value_and_slope(self, scores):
         return 0.0, np.zeros_like(scores)
 
-    def curvature(self, scores, direction):
-        return np.zeros_like(scores)
-
 
 def volume_of(scores, shares):
     return -WithVolume(Nothing(), 1.0, np.asarray(shares)).value_and_slope(scores)[0] / len(scores)
@@ -26,17 +23,13 @@ def volume_of(scores, shares):
 
 @pytest.mark.parametrize("kind", ["likelihood", "soft"])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_gradient_and_hessian_product(kind, n_classes):
+def test_gradient(kind, n_classes):
     rng = np.random.default_rng(0)
     X, chances = rng.normal(size=(30, 4)), rng.dirichlet([1.0] * n_classes, size=30)
     loss = NoisyLikelihood(np.log(chances)) if kind == "likelihood" else SoftTargets(chances)
     objective = LogisticObjective(X, WithVolume(loss, 0.6, rng.dirichlet([2.0] * n_classes)), n_classes, 0.7)
-    theta, direction = rng.normal(size=(2, objective.n_rows * 5))
+    theta = rng.normal(size=objective.n_rows * 5)
     assert check_grad(*(lambda t, k=k: objective.value_and_gradient(t)[k] for k in (0, 1)), theta, seed=0) < 1e-4
-    step = 1e-6
-    ahead, behind = (objective.value_and_gradient(theta + s * step * direction)[1] for s in (1, -1))
-    product = objective.hessian_product(theta, direction)
-    np.testing.assert_allclose(product, (ahead - behind) / (2 * step), rtol=1e-5, atol=1e-5)
 
 
 def test_equal_shares_give_the_published_term():
@@ -72,15 +65,6 @@ def test_finds_what_the_crowd_confuses(shares, n_features, together, gain):
         scores.append([model.fit(X, labels).score(X_test, truth) for model in models])
     plain, wide = np.mean(scores, axis=0)
     assert wide > max(0.85, plain + gain), (plain, wide)
-
-
-def test_solvers_agree(three_classes):
-    X, labels, _ = three_classes
-    found = [
-        NoisyLogisticRegression(volume=0.5, solver=solver, class_shares="equal").fit(X, labels)
-        for solver in ("lbfgs", "trust-ncg")
-    ]
-    np.testing.assert_allclose(found[0].predict_proba(X), found[1].predict_proba(X), atol=1e-3)
 
 
 def test_bad_input(crowd):

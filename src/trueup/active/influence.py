@@ -79,11 +79,6 @@ def expected_precision_at_k(probabilities: npt.ArrayLike, scores: npt.ArrayLike,
     probabilities : array of shape (n_items,). P(positive); 0 or 1 for vetted items.
     scores : array of shape (n_items,)
     k : int. From 1 to the number of items. Of items tied at the boundary each counts in part.
-
-    Examples
-    --------
-    >>> expected_precision_at_k([1.0, 0.5, 0.9], [3, 2, 1], k=2)
-    0.75
     """
     p, s = _inputs(probabilities, scores)
     return float(p @ precision_at_k_slopes(s, k=k))

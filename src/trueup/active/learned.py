@@ -51,13 +51,6 @@ def learned_probabilities(
         With ``predict_proba``; a logistic regression by default. It sees one column, the standardised score, and with
         categories an indicator column for each of them, as a sparse matrix.
     smoothing : float. How many items the prior of the rates of each true class is worth; see `flip_rates`.
-
-    Examples
-    --------
-    >>> noisy, scores = [1, 0, 1, 0, 0, 1], [0.9, 0.8, 0.7, 0.3, 0.2, 0.1]
-    >>> vetted = [True, True, False, True, False, True]
-    >>> learned_probabilities(noisy, scores, vetted, [1, 1, 0, 0, 0, 0]).round(2).tolist()
-    [1.0, 1.0, 0.66, 0.0, 0.23, 0.0]
     """
     labels, seen, known = _inputs(noisy, vetted, truth)
     n = len(labels)

@@ -219,16 +219,6 @@ class ActiveTest(DrawnSession):
     name : str, optional. Of the session in the storage.
     **options
         For the strategy, e.g. ``floor=0.5``.
-
-    Examples
-    --------
-    >>> import trueup as tu
-    >>> sim = tu.simulate.baseline(n_items=300, random_state=0)
-    >>> test = tu.ActiveTest(sim.predictions, sim.labels, metric="accuracy", random_state=0)
-    >>> test.tell({item: int(sim.truth[item]) for item in test.ask(30)})
-    >>> low, high = test.estimate().interval(0.95)
-    >>> bool(low < sim.accuracy < high), test.n_vetted
-    (True, 30)
     """
 
     def __init__(
@@ -468,16 +458,6 @@ class ActiveTest(DrawnSession):
         Parameters
         ----------
         random_state : int, Generator or None. With that of this session the first question is the same.
-
-        Examples
-        --------
-        >>> import trueup as tu
-        >>> sim = tu.simulate.baseline(n_items=50, random_state=0)
-        >>> test = tu.ActiveTest(sim.predictions, sim.labels, strategy="random", random_state=0)
-        >>> first = test.ask(3)
-        >>> again = test.restart(random_state=0)
-        >>> len(again.log), list(again.ask(3)) == list(first)
-        (0, True)
         """
         other = self._copy([])
         other.seed = seed_of(random_state)

@@ -144,11 +144,6 @@ def lure_weights(propensity: npt.ArrayLike, draw: npt.ArrayLike, n_pool: int) ->
         :math:`q_m`, the probability of the item among those that were left when it was drawn.
     draw : integer array of shape (n,). m, its place among the draws, from 1 on.
     n_pool : int. N, the items that could be drawn at first.
-
-    Examples
-    --------
-    >>> lure_weights([1 / 10, 1 / 9, 1 / 8], [1, 2, 3], 10).round(6).tolist()
-    [1.0, 1.0, 1.0]
     """
     q, m = np.asarray(propensity, dtype=float), np.asarray(draw, dtype=np.int64)
     if not len(q):

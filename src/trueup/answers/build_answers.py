@@ -21,7 +21,7 @@ from trueup.data.labels import Labels
 from trueup.estimators.truth import draw_truths, is_drawn, settle_noise
 from trueup.exceptions import InvalidParameter, silenced_warnings
 from trueup.noise import NoiseModel, Ordinal
-from trueup.noise.system_outputs import SystemOutputs
+from trueup.noise.chain import SystemOutputs
 
 N_DRAWS = 2048
 _OF_RATES = ("share", "mean_score", "preferences")

@@ -21,7 +21,7 @@ from trueup.answers.prepare import Task, values_given, values_on
 from trueup.core.truth import TruthModel
 from trueup.data.encoding import Vocabulary
 from trueup.data.frames import make_frame
-from trueup.estimators.truth_draws import TruthDraws
+from trueup.estimators.truth import TruthDraws
 from trueup.exceptions import InvalidParameter, InvalidPredictions
 from trueup.metrics import Metric
 from trueup.noise import NoiseModel

@@ -37,8 +37,7 @@ from trueup.estimators.curves import (
     error_sensitivity,
     performance_curve,
 )
-from trueup.estimators.truth import is_drawn, truths_given_outputs
-from trueup.estimators.truth_draws import TruthDraws
+from trueup.estimators.truth import TruthDraws, is_drawn, truths_given_outputs
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import Metric
 from trueup.noise import IndependenceCheck, NoiseModel

@@ -21,7 +21,7 @@ from trueup.data.scanning import LabelScan
 from trueup.data.slices import Slicing, clusters_of, slices_of, weights_of
 from trueup.estimators.problem import Solution
 from trueup.estimators.system_values import Population, population_for, system_values
-from trueup.estimators.truth_draws import TruthDraws, solution_of
+from trueup.estimators.truth import TruthDraws, solution_of
 from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions
 from trueup.metrics import Metric, MetricLike, as_metrics
 from trueup.noise import NoiseModel, resolve

@@ -23,7 +23,7 @@ from trueup.core.sampling import MOST_ITEMS, base_values, calibrated_times, grou
 from trueup.core.slots import MOST_CLASSES, Slots
 from trueup.data.labels import Labels
 from trueup.data.votes import shared_votes
-from trueup.estimators.truth_draws import TruthDraws
+from trueup.estimators.truth import TruthDraws
 from trueup.exceptions import silenced_warnings
 from trueup.noise import DawidSkene, OneCoin
 from trueup.noise.base import as_table

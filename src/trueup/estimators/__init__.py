@@ -48,8 +48,7 @@ from trueup.estimators.published.urkullu2019 import (
 )
 from trueup.estimators.system_features import system_prior
 from trueup.estimators.system_values import system_values
-from trueup.estimators.truth import draw_truths
-from trueup.estimators.truth_draws import TruthDraws
+from trueup.estimators.truth import TruthDraws, draw_truths
 
 __all__ = [
     "METHODS",

@@ -18,8 +18,8 @@ from trueup._base.validation import RandomState, as_generator, check_choice, che
 from trueup.estimators.counts import DrawnCounts, DrawnRates, LatticeCounts
 from trueup.estimators.drawing import truth_sampler
 from trueup.estimators.problem import TINY, Problem, Solution, class_posterior
-from trueup.noise.convergence import rhat
 from trueup.noise.kernels import FLOOR
+from trueup.noise.sampling import rhat
 
 _TARGETS: tuple[Target, ...] = ("sample", "population")
 _MOST_EXACT = 4000  # items up to which the exact law of two counts takes some tenths of a second

@@ -23,12 +23,11 @@ from trueup.estimators.published.practice import labeler_mean, labeler_median, m
 from trueup.estimators.published.su2024 import estimated_labels, ideal, mmse, no_predictions, prior_average
 from trueup.estimators.published.tars2018 import dirty, noise_removal, unbiased
 from trueup.estimators.system_values import population_for
-from trueup.estimators.truth import is_drawn, small_codes
-from trueup.estimators.truth_draws import TruthDraws, not_mixed, solution_of
+from trueup.estimators.truth import TruthDraws, is_drawn, not_mixed, small_codes, solution_of
 from trueup.exceptions import InvalidParameter
 from trueup.noise import DEFAULT_NOISE, NoiseModel
+from trueup.noise.chain import SystemOutputs
 from trueup.noise.sampling import sample
-from trueup.noise.system_outputs import SystemOutputs
 
 # ------------------ The posterior of the confusion counts of one system under one noise model: drawn with the truth,
 

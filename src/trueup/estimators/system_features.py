@@ -21,7 +21,7 @@ from trueup._base.types import Codes, Floats
 from trueup._base.validation import preview
 from trueup.data.aligned import AlignedPredictions, OutputKind
 from trueup.exceptions import InvalidParameter
-from trueup.noise.convergence import effective_draws
+from trueup.noise.sampling import effective_draws
 
 _INTERCEPT_SCALE = 2.5
 _MAIN_SCALE = 3.0  # of what tells right from wrong, in one system: log-odds of one that is right 95 times in 100

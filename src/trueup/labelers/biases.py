@@ -181,19 +181,6 @@ def bias(
     truth : {"gold", "votes"}, optional
         By default gold where 30 items are checked. Items drawn at random count, each by the inverse of its chance;
         those that somebody chose where no others are checked.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import trueup as tu
-    >>> rng = np.random.default_rng(0)
-    >>> long, good = rng.random((2, 500)) < 0.5
-    >>> chance = 0.2 + 0.6 * good[:, None] + np.array([0.15, 0, 0, 0]) * (long[:, None] - 0.5)
-    >>> votes = tu.Labels.from_matrix((rng.random((500, 4)) < chance).astype(int))
-    >>> found = tu.labelers.bias(votes.with_items({"item": votes.items, "length": long}), on="length")
-    >>> low, high = found[0]["length"].interval(0.95)
-    >>> low < 0.15 < high, found.basis
-    (True, 'by the other labelers')
     """
     columns = _check_columns(on)
     if isinstance(labels, Pairs):

@@ -82,13 +82,7 @@ class Channel:
 
 
 def symmetric_matrix(error: float | npt.ArrayLike, n_classes: int) -> Floats:
-    """P(answer | class) of labelers who err with this probability, whatever the class, and then alike to all others.
-
-    Examples
-    --------
-    >>> symmetric_matrix(0.2, 3).tolist()
-    [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]]
-    """
+    """P(answer | class) of labelers who err with this probability, whatever the class, and then alike to all others."""
     rate = np.asarray(error, dtype=float)[..., None, None]
     same = np.eye(n_classes)
     return np.asarray(same * (1 - rate) + (1 - same) * rate / (n_classes - 1))

@@ -86,19 +86,6 @@ def draw_sample(
         How many from each stratum: the same number, as far as it has so many items, so that rare ones are seen too; or
         in proportion to its items. At least one from each.
     random_state : int, Generator or None. The same seed draws the same items.
-
-    Examples
-    --------
-    >>> import trueup as tu
-    >>> labels = tu.Labels.from_matrix([[0, 1]] * 90 + [[1, 1]] * 10)
-    >>> sample = tu.labelers.draw_sample(labels, 20, by="votes", random_state=1)
-    >>> sample
-    Sample(20 items, 2 strata, 0 of them known)
-    >>> sorted(set(sample.chances.round(3).tolist()))
-    [0.111, 1.0]
-    >>> vetted = labels.with_gold({item: 1 for item in sample.items.tolist()}, drawn=sample.drawn)
-    >>> len(vetted.drawn_gold)
-    20
     """
     n = check_integer(n, name="n", low=1)
     check_choice(allocation, ALLOCATIONS, name="allocation")
@@ -133,16 +120,6 @@ def draw_contests(pairs: Pairs, n: int, *, random_state: RandomState = 0) -> lis
     pairs : Pairs. The contests to draw from: all with a verdict that counts.
     n : int. How many.
     random_state : int, Generator or None. The same seed draws the same contests.
-
-    Examples
-    --------
-    >>> import trueup as tu
-    >>> rows = {"item": [1, 2, 3], "first": ["a", "a", "b"], "second": ["b", "b", "a"], "winner": ["a", "b", "a"]}
-    >>> pairs = tu.Pairs.from_frame(rows, judge=None)
-    >>> drawn = tu.labelers.draw_contests(pairs, 2, random_state=1)
-    >>> vetted = pairs.with_gold({contest: "first" for contest in drawn}, drawn="random")
-    >>> len(vetted.gold)
-    2
     """
     n = check_integer(n, name="n", low=1)
     n_contests = pairs.labels.n_items

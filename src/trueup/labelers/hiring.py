@@ -100,13 +100,6 @@ def cheapest_set(
         of each kind".
     prior : array of shape (n_classes,), optional. P(class) where `noise` is an array.
     random_state : int, Generator or None. Where the information must be drawn.
-
-    Examples
-    --------
-    >>> import trueup as tu
-    >>> noise = tu.noise.Confusion(tu.labelers.symmetric_matrix([0.05, 0.2, 0.2, 0.2, 0.3], 2), prior=[0.5, 0.5])
-    >>> tu.labelers.cheapest_set(noise, [10, 1, 1, 1, 1], information=0.6)
-    LabelerSet(1, 2, 3, 4; price 4 an item, 0.6345 bits, the cheapest)
     """
     channel = channel_of(noise, prior=prior)
     price = _price_of_each(prices, channel)

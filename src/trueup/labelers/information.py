@@ -111,14 +111,6 @@ def mutual_information(
     max_outcomes : int. Beyond so many outcomes, they are drawn.
     n_draws : int. Draws then.
     random_state : int, Generator or None. For the draws; the default gives the same number each time.
-
-    Examples
-    --------
-    >>> import trueup as tu
-    >>> round(float(tu.labelers.mutual_information(error=0.1, prior=[0.6, 0.4])), 3)
-    0.512
-    >>> tu.labelers.mutual_information(error=0.1, n_labelers=5, prior=[0.6, 0.4])
-    Information(0.9288 of 0.9710 bits)
     """
     check_integer(max_outcomes, name="max_outcomes", low=1)
     check_integer(n_draws, name="n_draws", low=2)
@@ -346,12 +338,6 @@ def marginal_value(
         In place of `noise`: symmetric labelers of this error.
     max_votes : int. How many votes `gains` goes up to.
     random_state : int, Generator or None. Where the information must be drawn.
-
-    Examples
-    --------
-    >>> import trueup as tu
-    >>> tu.labelers.marginal_value(error=0.2, max_votes=4).gains.round(3)
-    array([0.278, 0.182, 0.133, 0.097])
     """
     n = check_integer(max_votes, name="max_votes", low=1)
     channel = channel_of(noise, error=error, prior=prior)
@@ -400,15 +386,6 @@ def equivalent_error(
     prior : array of shape (n_classes,), optional
         P(class); taken from `information` where it has one, else uniform over two classes.
     n_labelers : int. Ask for the error that each of so many labelers may have.
-
-    Examples
-    --------
-    >>> import trueup as tu
-    >>> panel = tu.labelers.mutual_information(error=0.2, n_labelers=5, prior=[0.6, 0.4])
-    >>> round(tu.labelers.equivalent_error(panel), 4)
-    0.0384
-    >>> round(tu.labelers.equivalent_error(0.512, [0.6, 0.4], n_labelers=5), 3)  # each of five may err that often
-    0.276
     """
     if prior is None and isinstance(information, Information):
         prior = information.prior
@@ -443,12 +420,6 @@ def equivalent_labelers(
     expert_error, labeler_error : float. Probabilities of a wrong label; the labeler's is below that of a guess.
     prior : array of shape (n_classes,), optional. P(class); two even classes by default.
     max_labelers : int. Where to stop.
-
-    Examples
-    --------
-    >>> import trueup as tu
-    >>> tu.labelers.equivalent_labelers(expert_error=0.02, labeler_error=0.2, prior=[0.6, 0.4])
-    7
     """
     pi = check_prior(prior)
     chance = 1 - 1 / len(pi)

@@ -441,18 +441,6 @@ def panel(
     truth : {"gold", "votes"}, optional
         What errors are errors against; by default gold where 30 items with two votes are checked.
     of : class, optional. Whose share `Panel.width` is about; by default the second of two, else the most frequent.
-
-    Examples
-    --------
-    >>> import trueup as tu
-    >>> families = [[0, 1, 2], [3, 4, 5]]
-    >>> sim = tu.simulate.dependent(
-    ...     n_items=800, n_labelers=6, families=families, copying=0.8, subtype_weights=[1, 0], random_state=0
-    ... )
-    >>> gold = dict(zip(sim.labels.items.tolist(), sim.truth.tolist()))
-    >>> panel = tu.labelers.panel(sim.labels.with_gold(gold, drawn="random"))
-    >>> 2 < panel.effective.mean < 4, panel.tree.groups()
-    (True, [(0, 1, 2), (3, 4, 5)])
     """
     if not isinstance(labels, Labels):
         raise InvalidLabels(f"labels must be trueup.Labels, got {type(labels).__name__}; use Labels.from_frame")

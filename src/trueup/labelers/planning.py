@@ -168,13 +168,6 @@ def plan(
     max_votes : int. The most votes on an item.
     designs : sequence of {"votes", "vetted", "both"}, optional. The kinds to choose from; all by default.
     level : float. Of the interval.
-
-    Examples
-    --------
-    >>> from trueup import plan
-    >>> bought = plan(budget=500, vote_price=0.05, expert_price=2, labeler_accuracy=0.8, error=0.1, correlation=0.2)
-    >>> bought.kind, bought.n_items, bought.votes_per_item, bought.n_vettings, round(bought.half_width, 4)
-    ('both', 580, 2, 221, 0.0363)
     """
     setting = _Setting(
         vote_price=_price(vote_price, "vote_price"),

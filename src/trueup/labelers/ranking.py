@@ -252,16 +252,6 @@ def rank(
     progress : callable, optional. Called with the share of the work that is done; not for votes that are scanned.
     **options
         None are taken; those of earlier versions are errors that say what to do instead.
-
-    Examples
-    --------
-    >>> import trueup as tu
-    >>> votes = tu.simulate.dawid_skene(n_items=300, accuracy=[0.9, 0.8, 0.7, 0.5], n_labelers=4, random_state=0).labels
-    >>> ranking = tu.labelers.rank(votes, noise="dawid-skene", random_state=0)
-    >>> ranking.labelers
-    (0, 1, 2, 3)
-    >>> ranking[3].spam.interval(0.95)[1], ranking[0].spam_probability < 1e-6  # the last may be a pure spammer
-    (1.0, True)
     """
     if not isinstance(labels, Labels | LabelScan):
         raise InvalidLabels(f"labels must be trueup.Labels, got {type(labels).__name__}; use Labels.from_frame")

@@ -14,7 +14,7 @@ from trueup._base.types import Booleans, Codes, Floats
 from trueup.data.labels import Labels
 from trueup.data.votes import shared_votes
 from trueup.estimators.drawing import draw_categories
-from trueup.estimators.truth_draws import not_mixed
+from trueup.estimators.truth import not_mixed
 from trueup.labelers.channel import entropy
 from trueup.noise import kernels
 from trueup.noise.base import NoiseModel

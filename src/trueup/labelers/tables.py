@@ -460,14 +460,6 @@ def self_consistency(labels: Votes) -> dict[Hashable, Estimate]:
     labels : Labels
         With several votes of a labeler on an item, as epochs or temperatures of a judge; see `run` of
         `Labels.from_frame`. The votes of an anonymous crowd are of different people, and left out.
-
-    Examples
-    --------
-    >>> import trueup as tu
-    >>> votes = {"item": [1, 1, 2, 2, 3], "labeler": ["a"] * 5, "label": list("xxxyy"), "run": [1, 2, 1, 2, 1]}
-    >>> labels = tu.Labels.from_frame(votes, run="run")
-    >>> tu.labelers.self_consistency(labels)["a"].mean
-    0.5
     """
     item, labeler, _, times = labels.vote_table()
     return consistency_of(labels.labelers, *agreement_with_self(item, labeler, times, ~labels.is_crowd))

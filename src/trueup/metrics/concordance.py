@@ -38,13 +38,6 @@ def concordance(scores: npt.ArrayLike, truth: npt.ArrayLike, *, weights: npt.Arr
     scores : array of shape (n_items,)
     truth : array of shape (n_items,). Any numbers; only their order counts.
     weights : array of shape (n_items,), optional. What each item counts for; a pair counts for the product.
-
-    Examples
-    --------
-    >>> concordance([0.1, 0.4, 0.3, 0.8], [0.0, 0.5, 0.5, 1.0])
-    1.0
-    >>> concordance([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1])
-    0.75
     """
     if weights is None:
         return float(concordance_many(np.asarray(scores)[None], truth)[0])

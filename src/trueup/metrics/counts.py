@@ -70,13 +70,7 @@ def _one_vs_rest(counts: npt.ArrayLike, of: Of, parts_of: _Parts) -> Floats:
 
 
 def accuracy(counts: npt.ArrayLike) -> Floats:
-    """The share of items predicted right.
-
-    Examples
-    --------
-    >>> float(accuracy([[40, 10], [5, 45]]))
-    0.85
-    """
+    """The share of items predicted right."""
     array = _checked(counts)
     return ratio(np.trace(array, axis1=-2, axis2=-1), array.sum(axis=(-2, -1)))
 
@@ -194,11 +188,6 @@ def confusion_counts(
     pred_codes : integer array of shape (n_items,) or (n_draws, n_items). Predicted classes.
     n_classes : int. How many classes there are.
     weights : array of shape (n_items,), optional. What each item counts for; 1 if not given.
-
-    Examples
-    --------
-    >>> confusion_counts([0, 0, 1], [0, 1, 1], 2).tolist()
-    [[1.0, 1.0], [0.0, 1.0]]
     """
     n_classes = check_integer(n_classes, name="n_classes", low=1)
     truth = check_codes(truth_codes, n_classes, name="truth_codes")

@@ -47,11 +47,6 @@ def auc(truths: npt.ArrayLike, scores: npt.ArrayLike, weights: npt.ArrayLike | N
     scores : array of shape (n_items,). Higher for items more likely to be positive.
     weights : array of shape (n_draws, n_items), optional
         What each item counts for in each draw. A pair counts for the product.
-
-    Examples
-    --------
-    >>> auc([[0, 0, 1, 1], [0, 1, 0, 1]], [0.1, 0.4, 0.35, 0.8]).tolist()
-    [0.75, 1.0]
     """
     truth, score, weight = _inputs(truths, scores, weights)
     if weight is None:
@@ -78,12 +73,6 @@ def auc_draws(
     ----------
     probabilities : array of shape (n_items,). P(positive) of each item.
     scores : array of shape (n_items,) or (n_systems, n_items)
-
-    Examples
-    --------
-    >>> draws = auc_draws([0, 0.2, 0.9, 1], [[1, 2, 4, 3], [4, 3, 1, 2]], 1000, random_state=0)
-    >>> draws.shape, bool(abs(draws[:, 0] + draws[:, 1] - 1).max() < 1e-12)
-    ((1000, 2), True)
     """
     chance = np.asarray(probabilities, dtype=float)
     if chance.ndim != 1 or not len(chance) or not ((chance >= 0) & (chance <= 1)).all():

@@ -240,13 +240,6 @@ def register_metric(
     name : str. A name that is not taken by a metric of trueup; registering the same name again replaces the function.
     function, needs, bounds, higher_is_better, description
         As for `Metric`.
-
-    Examples
-    --------
-    >>> with METRICS.preserved():
-    ...     _ = register_metric("hits", lambda counts: counts[..., 1, 1], bounds=(0.0, float("inf")))
-    ...     get_metric("hits", ["no", "yes"])([[3, 1], [1, 3]]).item()
-    3.0
     """
     metric = Metric(
         _plain(name),
@@ -360,17 +353,6 @@ def get_metric(name: str, classes: Sequence[Any] | npt.NDArray[Any], positive: A
     name : str. See `list_metrics`.
     classes : sequence. The classes, in the order of the rows and columns of the counts.
     positive : optional. Which of two classes is the positive one; by default the second of `classes`.
-
-    Examples
-    --------
-    >>> get_metric("recall", ["no", "yes"])([[3, 1], [1, 3]]).item()
-    0.75
-    >>> get_metric("f-2:cat", ["cat", "cow", "dog"]).name
-    'f2:cat'
-    >>> get_metric("Precision@10", ["no", "yes"]).description
-    'share of positives among the 10 items with the highest scores'
-    >>> get_metric("auc", ["no", "yes"]).of_outputs([[0, 0, 1, 1]], [0.1, 0.4, 0.35, 0.8], positive=1).tolist()
-    [0.75]
     """
     labels = list(classes)
     if not isinstance(name, str):

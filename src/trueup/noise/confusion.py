@@ -27,14 +27,6 @@ class Confusion(TableModel):
         Rows are the truth and sum to one. An array follows the order of ``labels.labelers``; a single matrix
         (n_classes, n_answers) holds for all labelers.
     prior : array of shape (n_classes,), optional. P(class); uniform by default.
-
-    Examples
-    --------
-    >>> import trueup as tu
-    >>> labels = tu.Labels.from_matrix([[0, 1], [1, 1]])
-    >>> tu.noise.Confusion([[[0.9, 0.1], [0.2, 0.8]]] * 2, prior=[0.5, 0.5]).posterior(labels).round(3)
-    array([[0.36 , 0.64 ],
-           [0.015, 0.985]])
     """
 
     alias = "confusion"

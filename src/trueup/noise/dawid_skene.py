@@ -66,14 +66,6 @@ class DawidSkene(TableModel):
     confusion_ : array of shape (n_labelers, n_classes, n_answers)
     pooled_ : array of shape (n_classes, n_answers)
     pooling_ : array of shape (n_classes,). The strengths used.
-
-    Examples
-    --------
-    >>> import trueup as tu
-    >>> votes = [[0, 0, 0], [1, 1, 0], [1, 1, 1], [0, 0, 0], [1, 1, 1], [0, 1, 0], [1, 1, 1], [0, 0, 0]] * 4
-    >>> model = tu.noise.DawidSkene().fit(tu.Labels.from_matrix(votes))
-    >>> model.confusion_.shape, model.converged_
-    ((3, 2, 2), True)
     """
 
     alias = "dawid-skene"

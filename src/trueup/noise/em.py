@@ -16,8 +16,8 @@ from trueup.data.scanning import LabelScan
 from trueup.exceptions import ConvergenceWarning
 from trueup.noise import kernels
 from trueup.noise.base import NoiseModel, TableModel, check_matrices_fit, class_states, normalise, vote_shares
+from trueup.noise.kernels import run_where_memory_suffices
 from trueup.noise.passes import counts_under, passes_over
-from trueup.noise.placing import run_where_memory_suffices
 
 Maximise = Callable[[Floats, Floats], tuple[Floats, Floats, float]]
 MaximiseItems = Callable[[Floats], tuple[Floats, float]]

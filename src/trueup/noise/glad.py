@@ -23,7 +23,7 @@ from trueup.noise.base import (
     warn_if_unidentifiable,
 )
 from trueup.noise.em import fit_posterior
-from trueup.noise.placing import run_where_memory_suffices
+from trueup.noise.kernels import run_where_memory_suffices
 
 
 class GLAD(NoiseModel):

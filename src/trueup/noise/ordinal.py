@@ -106,14 +106,6 @@ class Ordinal(TableModel):
     pooled_ : array of shape (n_classes, n_answers)
     bias_ : array of shape (n_labelers,). By how many steps of the scale a labeler rates above the truth, on average.
     discrimination_ : array of shape (n_labelers,). How sharp each labeler is; one of average sharpness has about 1.
-
-    Examples
-    --------
-    >>> import trueup as tu
-    >>> ratings = tu.simulate.ratings(n_items=200, random_state=0).labels
-    >>> model = tu.noise.Ordinal().fit(ratings)
-    >>> model.bias_.shape, model.confusion_.shape
-    ((5,), (5, 5, 5))
     """
 
     alias = "ordinal"

@@ -430,13 +430,6 @@ def fit(
         where there is one, or on the device named behind it, as in "torch:cuda:0" or "torch:cpu".
     **parameters
         For the model of a name.
-
-    Examples
-    --------
-    >>> import trueup as tu
-    >>> labels = tu.simulate.dawid_skene(n_items=200, random_state=0).labels
-    >>> tu.noise.fit(labels, "one-coin")
-    OneCoin()
     """
     unfitted = resolve(model, **parameters).clone()
     is_scan = isinstance(labels, LabelScan)

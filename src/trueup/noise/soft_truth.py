@@ -76,15 +76,6 @@ class SoftTruth(NoiseModel):
     Notes
     -----
     Gold items are taken to be wholly of their class. ``posterior`` is the mean of ρ_i, which is P(class | votes).
-
-    Examples
-    --------
-    >>> import trueup as tu
-    >>> data = tu.simulate.urkullu(n_items=300, case="good", random_state=0)
-    >>> model = tu.noise.SoftTruth().fit(data.labels)
-    >>> error = model.posterior(data.labels)[:, 1] - data.parameters["probability"]
-    >>> bool(abs(error).mean() < 0.15), model.lattice_.shape
-    (True, (12, 2))
     """
 
     alias = "soft-truth"

@@ -209,12 +209,6 @@ class DrawnEstimate(AtomicEstimate):
     weights : array of shape (n_draws,), optional. Weights that are not negative; need not sum to 1.
     bounds, name, undefined
         As for `Estimate`; `undefined` is what was conditioned away before the draws were made.
-
-    Examples
-    --------
-    >>> e = DrawnEstimate([0.8, 0.9, float("nan"), 0.9], name="recall")
-    >>> round(e.mean, 4), e.undefined, e.prob_above(0.85).__round__(3)
-    (0.8667, 0.25, 0.667)
     """
 
     values: Floats

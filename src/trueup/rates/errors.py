@@ -38,13 +38,6 @@ def apparent_error(*, error: npt.ArrayLike, mislabeling: npt.ArrayLike, n_classe
     ----------
     error : float or array. The true error rate e = P(ŷ ≠ y).
     mislabeling : float or array. ε = P(z ≠ y).
-
-    Examples
-    --------
-    >>> round(apparent_error(error=0.02, mislabeling=0.05), 4)
-    0.068
-    >>> apparent_error(error=[0.0, 0.1], mislabeling=0.1).round(3).tolist()
-    [0.1, 0.18]
     """
     e, eps = check_rate(error, name="error"), check_rate(mislabeling, name="mislabeling")
     return plain(np.asarray(e + eps - chance_factor(n_classes) * e * eps))
@@ -231,15 +224,6 @@ def true_error(
     n_checked : int or array, optional
         The number of labels, of *other* items than the n, that were checked to estimate ε. Without it ε is taken as
         known, and intervals do not carry its uncertainty.
-
-    Examples
-    --------
-    >>> true_error(apparent=0.12, mislabeling=0.05, n=1000)
-    TrueError(0.0778, 95% interval 0.0570 to 0.1018)
-    >>> true_error(apparent=0.12, mislabeling=0.05, n=1000, n_checked=100)
-    TrueError(0.0778, 95% interval 0.0078 to 0.1135)
-    >>> true_error(apparent=0.03, mislabeling=0.05, n=200).truncated
-    True
     """
     a, eps = check_rate(apparent, name="apparent"), check_rate(mislabeling, name="mislabeling")
     chance_factor(n_classes)
@@ -268,13 +252,6 @@ def error_bounds(
     mislabeling : float or array. ε = P(z ≠ y); below (C − 1)/C unless `dependence` is "any".
     dependence : {"non-negative", "any"}
         Errors that come together rather than not, as on hard items, or no assumption at all.
-
-    Examples
-    --------
-    >>> [round(end, 4) for end in error_bounds(apparent=0.12, mislabeling=0.05)]
-    [0.0778, 0.17]
-    >>> [round(end, 4) for end in error_bounds(apparent=0.12, mislabeling=0.05, dependence="any")]
-    [0.07, 0.17]
     """
     chance_factor(n_classes)
     how = check_choice(dependence, _DEPENDENCES, name="dependence")

@@ -206,14 +206,6 @@ def recover_confusion(
     n_checked : int or array of shape (..., C), optional
         Checked labels of each true class, if `labeler` has shares that were estimated. Without it L is known.
     labelers : sequence, optional. Names for the first axis of `labeler`, for the error message.
-
-    Examples
-    --------
-    >>> recovered = recover_confusion(joint=[[520, 60], [80, 340]], labeler=[[0.95, 0.05], [0.1, 0.9]])
-    >>> recovered.confusion.round(3).tolist()
-    [[0.958, 0.042], [0.135, 0.865]]
-    >>> round(recovered.metric("precision"), 3), round(recovered.error, 4)
-    (0.941, 0.0824)
     """
     j, own = check_square(joint, name="joint"), check_square(labeler, name="labeler")
     if j.shape[-1] != own.shape[-1]:

@@ -99,13 +99,6 @@ def labeling_policy(
     n_items : int or array
         n, the items that each labeler is paid for; it changes the standard errors but not the choice.
     combine : {"majority", "optimistic"}. How K labels become one, see `combined_mislabeling`.
-
-    Examples
-    --------
-    >>> labeling_policy(error=0.1, mislabeling=0.05, n_labelers=3).best
-    'different'
-    >>> labeling_policy(error=0.01, mislabeling=0.1, n_labelers=3).best
-    'same'
     """
     e, eps = check_rate(error, name="error"), check_rate(mislabeling, name="mislabeling")
     k, n = _check_labelers(n_labelers), _check_labelers(n_items, name="n_items")
@@ -130,11 +123,6 @@ def policy_boundary(
     mislabeling : float or array. ε of each labeler, below ½.
     n_labelers : int or array. K, at least 2.
     combine : {"majority", "optimistic"}
-
-    Examples
-    --------
-    >>> round(policy_boundary(mislabeling=0.1, n_labelers=3), 4)
-    0.0251
     """
     eps, k = np.broadcast_arrays(
         check_rate(mislabeling, name="mislabeling"), _check_labelers(n_labelers, name="n_labelers", least=2)
@@ -250,11 +238,6 @@ def noisy_labels_per_perfect(*, error: npt.ArrayLike, mislabeling: npt.ArrayLike
     error : float or array
         The true error rate, about. At 0 or 1 the number is infinite: a perfect label leaves no variance there.
     mislabeling : float or array. ε, below (C − 1)/C.
-
-    Examples
-    --------
-    >>> round(noisy_labels_per_perfect(error=0.1, mislabeling=0.05), 3)
-    1.652
     """
     e, eps = np.broadcast_arrays(check_rate(error, name="error"), check_rate(mislabeling, name="mislabeling"))
     c = chance_factor(n_classes)

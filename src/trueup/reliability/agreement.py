@@ -425,16 +425,6 @@ def agreement(
         Labelers that the others are held against in `Agreement.judges`; by default these are held against gold. One
         named twice counts once.
     level : float. Of the intervals that are shown.
-
-    Examples
-    --------
-    >>> import trueup as tu
-    >>> votes = [[0, 0, 0], [1, 1, 1], [0, 0, 1], [1, 1, 1], [0, 0, 0], [1, 0, 1]]
-    >>> a = tu.agreement(tu.Labels.from_matrix(votes))
-    >>> round(a["percent"].mean, 3), round(a["alpha"].mean, 3)
-    (0.778, 0.58)
-    >>> [one.item for one in a.disputed()]
-    [2, 5]
     """
     if not isinstance(labels, Labels):
         raise InvalidLabels(

@@ -392,10 +392,8 @@ class Watcher:
             self._session.ask(n)
         else:
             self._session.follow_up()
-        new = self._session.log[n_events:]
-        # An answer may have come in while cards were drawn, which were written after it; it is looked at once more.
-        self._n_drawn_for = n_events if any(event.kind != "ask" for event in new) else len(self._session.log)
-        return bool(new)
+        self._n_drawn_for = len(self._session.log)
+        return self._n_drawn_for > n_events
 
 
 def cards_ahead(log: Sequence[Event], n_out: int, *, now: float, seconds: float) -> int:

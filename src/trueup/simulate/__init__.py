@@ -4,11 +4,9 @@ Every simulator returns a `Simulation`: the votes, the truth, the predictions or
 parameters that made them.
 """
 
-from trueup.simulate.dawid_skene_model import baseline, dawid_skene
-from trueup.simulate.dependent_errors import dependent
-from trueup.simulate.difficulty_model import PairSimulation, pairs, shared_difficulty
+from trueup.simulate.dependent_errors import PairSimulation, dependent, pairs, shared_difficulty
 from trueup.simulate.papers import URKULLU_CASES, su, tars, urkullu, urkullu_scores
-from trueup.simulate.simulation import Simulation, ratings
+from trueup.simulate.simulation import Simulation, baseline, dawid_skene, ratings
 
 __all__ = [
     "URKULLU_CASES",

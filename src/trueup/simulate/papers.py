@@ -87,13 +87,6 @@ def urkullu(
         One of "extreme", "bad", "average", "good", "outstanding" (see `URKULLU_CASES`), or the means of the
         labelers' true and false positive rates, in (0.5, 1) and (0, 0.5).
     max_disturbance : float. The disturbance of the worst classifier.
-
-    Examples
-    --------
-    >>> from trueup.simulate import urkullu
-    >>> data = urkullu(labels_per_item=9, labels_per_labeler=45, case="good", random_state=0)
-    >>> data.labels.n_labelers, data.scores.shape
-    (200, (100, 1000))
     """
     n = check_integer(n_items, name="n_items", low=1)
     per_labeler = check_number(labels_per_labeler, name="labels_per_labeler", low=0.0, high=float(n))
@@ -237,13 +230,6 @@ def tars(
         the paper's :math:`(r_{-1,+1}, r_{+1,-1})`, with -1 and +1 as classes 0 and 1.
     confusion : array-like of shape (n_labelers, n_classes, n_classes) or (n_classes, n_classes), optional
         The labelers' confusion matrices, rows are the truth; used in place of `noise_rates`.
-
-    Examples
-    --------
-    >>> from trueup.simulate import tars
-    >>> data = tars(n_items=200, noise_rates=(0.4, 0.0), random_state=0)
-    >>> data.features.shape, data.labels.n_votes
-    ((200, 2), 200)
     """
     n = check_integer(n_items, name="n_items", low=1)
     n_labelers = check_integer(n_labelers, name="n_labelers", low=1)

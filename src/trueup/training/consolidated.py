@@ -227,16 +227,6 @@ def noise_aware_probabilities(X: Any, codes: npt.ArrayLike, matrices: npt.ArrayL
     matrices : array of shape (n_items, n_classes, n_classes) or (n_classes, n_classes)
         P(label | truth), rows the truth; the identity for clean items.
     penalty : float. λ.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> x, matrix = rng.normal(size=(2000, 1)), np.array([[0.6, 0.4], [0.0, 1.0]])
-    >>> truth = (x[:, 0] > 0).astype(int)
-    >>> y = np.where(rng.random(2000) < matrix[truth, 1], 1, 0)
-    >>> believed = noise_aware_probabilities(x, y, matrix).argmax(axis=1)
-    >>> bool((believed != truth).mean() < (y != truth).mean() / 2)
-    True
     """
     labels, table = check_matrices(codes, matrices)
     check_number(penalty, name="penalty", low=0.0)
@@ -244,5 +234,5 @@ def noise_aware_probabilities(X: Any, codes: npt.ArrayLike, matrices: npt.ArrayL
     noisy = NoisyLikelihood(np.log(np.maximum(likelihood, np.finfo(float).tiny)))
     objective = LogisticObjective(X, noisy, table.shape[-1], penalty)
     start = np.zeros(objective.n_rows * (X.shape[1] + 1))
-    solution = minimise(objective, start, solver="lbfgs", tol=_TOLERANCE, max_iter=1000)
+    solution = minimise(objective, start, tol=_TOLERANCE, max_iter=1000)
     return noisy.beliefs(objective.scores(solution.theta))

@@ -112,15 +112,6 @@ class NoisyGaussianNB(_NaiveBayes):
     posterior_ : array of shape (n_rows, n_classes)
         P(class | features, votes) of the rows trained on; for "mmse" P(class | votes).
     loss_history_ : list of float. The objective after each step; it never rises.
-
-    Examples
-    --------
-    >>> import trueup as tu
-    >>> from trueup.training import NoisyGaussianNB
-    >>> sim = tu.simulate.tars(n_items=600, n_labelers=3, noise_rates=0.3, means=[[0, 0], [3, 0]], random_state=0)
-    >>> model = NoisyGaussianNB().fit(sim.features, sim.labels)
-    >>> model.theta_.shape, bool(model.score(sim.features, sim.truth) > 0.9)
-    ((2, 2), True)
     """
 
     _takes_sparse = False
@@ -252,7 +243,6 @@ class NoisyMultinomialNB(_NaiveBayes):
 
 
 Method = Literal["ml", "map", "mmse"]
-Solver = Literal["lbfgs", "trust-ncg"]
 
 
 class NoisyLogisticRegression(VoteClassifier):
@@ -294,7 +284,7 @@ class NoisyLogisticRegression(VoteClassifier):
         are an error.
     labels : Labels, optional
         The votes of all items, for cross-validation: `fit` then takes the positions of its items as y.
-    solver : {"lbfgs", "trust-ncg"}. The second uses Hessian-vector products.
+    solver : {"lbfgs"}. Deprecated: there is one.
     tol : float
         Largest derivative, per item, at which to stop; with `joint` also the largest change of a belief, times 1000.
     max_iter : int. Of the solver, and of EM.
@@ -310,15 +300,6 @@ class NoisyLogisticRegression(VoteClassifier):
         P(class | votes), and for "ml" and "map" P(class | features, votes), of the rows trained on.
     loss_ : float. The objective where the search ended.
     n_iter_ : int
-
-    Examples
-    --------
-    >>> import trueup as tu
-    >>> from trueup.training import NoisyLogisticRegression
-    >>> sim = tu.simulate.tars(n_items=600, n_labelers=3, noise_rates=0.3, means=[[0, 0], [3, 0]], random_state=0)
-    >>> model = NoisyLogisticRegression(joint=True).fit(sim.features, sim.labels)
-    >>> model.coef_.shape, bool(model.score(sim.features, sim.truth) > 0.9)
-    ((1, 2), True)
     """
 
     def __init__(
@@ -333,7 +314,7 @@ class NoisyLogisticRegression(VoteClassifier):
         unlabelled: Unlabelled = "drop",
         labels: Labels | None = None,
         fit_intercept: bool = True,
-        solver: Solver = "lbfgs",
+        solver: str = "lbfgs",
         tol: float = 1e-6,
         max_iter: int = 1000,
         warm_start: bool = False,
@@ -355,7 +336,9 @@ class NoisyLogisticRegression(VoteClassifier):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Train on votes; `y` as for `NoisyLabelClassifier.fit`."""
         method = check_choice(self.method, get_args(Method), name="method")
-        check_choice(self.solver, get_args(Solver), name="solver")
+        if self.solver != "lbfgs":
+            said = "`solver` has no effect any more and goes in 0.4; leave it out"
+            warnings.warn(said, DeprecationWarning, stacklevel=2)
         check_number(self.C, name="C", low=0.0, strict=True)
         check_number(self.tol, name="tol", low=0.0, strict=True)
         check_integer(self.max_iter, name="max_iter", low=1)
@@ -422,7 +405,7 @@ class NoisyLogisticRegression(VoteClassifier):
         return objective.flat(np.zeros(shape), (prior - (prior[0] if objective.n_rows == 1 else 0.0))[-shape[0] :])
 
     def _search(self, objective: LogisticObjective, start: Floats) -> Solution:
-        return minimise(objective, start, solver=self.solver, tol=self.tol, max_iter=self.max_iter)
+        return minimise(objective, start, tol=self.tol, max_iter=self.max_iter)
 
     def _fit_jointly(self, X: Any, votes: TrainingVotes, items: Positions) -> tuple[Solution, Floats]:
         """EM: beliefs from features and votes; coefficients and matrices from the beliefs."""

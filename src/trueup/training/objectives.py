@@ -1,6 +1,6 @@
-"""Objectives of multinomial logistic regression on uncertain labels, with exact first and second derivatives.
+"""Objectives of multinomial logistic regression on uncertain labels, with exact derivatives.
 
-Both are functions of the scores S = X Wᵀ + b alone, and so are their derivatives; the chain rule to the coefficients is
+They are functions of the scores S = X Wᵀ + b alone, and so are their derivatives; the chain rule to the coefficients is
 one place here. With two classes the score of the first is 0, as in scikit-learn's binary model.
 """
 
@@ -23,10 +23,6 @@ class ScoreLoss(Protocol):
         """The loss and its derivative by the scores."""
         ...
 
-    def curvature(self, scores: Floats, direction: Floats) -> Floats:
-        """The second derivative by the scores times a direction."""
-        ...
-
 
 @dataclass(frozen=True, eq=False)
 class SoftTargets:
@@ -43,17 +39,13 @@ class SoftTargets:
         total, chances = softmax_with_total(scores)
         return total - float((self.targets * scores).sum()), chances - self.targets
 
-    def curvature(self, scores: Floats, direction: Floats) -> Floats:
-        """The second derivative by the scores times a direction."""
-        return through_softmax(special.softmax(scores, axis=1), direction)
-
 
 @dataclass(frozen=True, eq=False)
 class NoisyLikelihood:
     r"""The negative log-likelihood of the votes: :math:`-\sum_i \log \sum_y p(y \mid x_i) \, p(z_i \mid y)`.
 
-    With the beliefs :math:`r_{iy} \propto p(y \mid x_i) p(z_i \mid y)` its derivative by the scores is p − r, and its
-    second derivative :math:`(\mathrm{diag}(p) - pp^\top) - (\mathrm{diag}(r) - rr^\top)`: it is not convex.
+    With the beliefs :math:`r_{iy} \propto p(y \mid x_i) p(z_i \mid y)` its derivative by the scores is p − r. It is
+    not convex.
     """
 
     log_likelihood: Floats
@@ -66,12 +58,6 @@ class NoisyLikelihood:
         """The loss and its derivative by the scores."""
         (total, chances), (joint, beliefs) = map(softmax_with_total, (scores, scores + self.log_likelihood))
         return total - joint, chances - beliefs
-
-    def curvature(self, scores: Floats, direction: Floats) -> Floats:
-        """The second derivative by the scores times a direction."""
-        return through_softmax(special.softmax(scores, axis=1), direction) - through_softmax(
-            self.beliefs(scores), direction
-        )
 
 
 def softmax_with_total(scores: Floats) -> tuple[float, Floats]:
@@ -125,11 +111,6 @@ class LogisticObjective:
         value, by_score = self.loss.value_and_slope(self.scores(theta))
         return value + self.penalty / 2 * float((slope**2).sum()), self._to_theta(by_score, slope)
 
-    def hessian_product(self, theta: Floats, direction: Floats) -> Floats:
-        """The Hessian times a vector, without the Hessian."""
-        by_score = self.loss.curvature(self.scores(theta), self.scores(direction))
-        return self._to_theta(by_score, self.parts(direction)[0])
-
     def _to_theta(self, by_score: Floats, slope: Floats) -> Floats:
         mine = by_score[:, -self.n_rows :]
         return self.flat(np.asarray(self.X.T @ mine).T + self.penalty * slope, mine.sum(axis=0))
@@ -145,26 +126,16 @@ class Solution:
     converged: bool
 
 
-def minimise(objective: LogisticObjective, start: Floats, *, solver: str, tol: float, max_iter: int) -> Solution:
-    """Search a minimum with scipy: "lbfgs" from gradients, "trust-ncg" with Hessian products."""
+def minimise(objective: LogisticObjective, start: Floats, *, tol: float, max_iter: int) -> Solution:
+    """Search a minimum with scipy's L-BFGS."""
     n = max(objective.X.shape[0], 1)
 
     def scaled(theta: Floats) -> tuple[float, Floats]:
         value, gradient = objective.value_and_gradient(theta)
         return value / n, gradient / n  # of one item, so that tol means the same for any number of them
 
-    options: dict[str, Any] = {"maxiter": max_iter, "gtol": tol}
-    if solver == "lbfgs":
-        options |= {"ftol": 64 * np.finfo(float).eps, "maxfun": 20 * max_iter}
-    search: Any = scipy.optimize.minimize  # its stubs know no choice of methods
-    result = search(
-        scaled,
-        start,
-        jac=True,
-        hessp=None if solver == "lbfgs" else lambda theta, u: objective.hessian_product(theta, u) / n,
-        method="L-BFGS-B" if solver == "lbfgs" else "trust-ncg",
-        options=options,
-    )
+    options: Any = {"maxiter": max_iter, "gtol": tol, "ftol": 64 * np.finfo(float).eps, "maxfun": 20 * max_iter}
+    result = scipy.optimize.minimize(scaled, start, jac=True, method="L-BFGS-B", options=options)
     return Solution(result.x, float(result.fun) * n, int(result.nit), bool(result.success))
 
 
@@ -174,7 +145,7 @@ def soft_logistic(
     """Logistic regression on targets that sum to 1 and may be negative: coefficients and intercepts."""
     objective = LogisticObjective(X, SoftTargets(targets), targets.shape[1], penalty, fit_intercept)
     start = np.zeros(objective.n_rows * (X.shape[1] + fit_intercept))
-    return objective.parts(minimise(objective, start, solver="lbfgs", tol=tol, max_iter=max_iter).theta)
+    return objective.parts(minimise(objective, start, tol=tol, max_iter=max_iter).theta)
 
 
 _FLAT = 1e-12  # keeps the determinant of predictions that are all alike above 0
@@ -212,23 +183,6 @@ class WithVolume:
         moments, mean = _moments(chances)
         volume = float(np.linalg.slogdet(moments)[1] + (self._pull * np.log(mean)).sum())
         return value - self.weight * len(scores) * volume, slope + through_softmax(chances, self._by_chance(chances))
-
-    def curvature(self, scores: Floats, direction: Floats) -> Floats:
-        """The second derivative by the scores times a direction."""
-        chances = special.softmax(scores, axis=1)
-        moved = through_softmax(chances, direction)
-        by_chance, n = self._by_chance(chances), len(scores)
-        moments, mean = _moments(chances)
-        inverse = np.linalg.inv(moments)
-        change = (moved.T @ chances + chances.T @ moved) / n
-        by_chance_moved = -self.weight * (
-            2 * (moved @ inverse - chances @ inverse @ change @ inverse) - self._pull * moved.mean(axis=0) / mean**2
-        )
-        centred = by_chance - (chances * by_chance).sum(axis=1, keepdims=True)
-        volume = moved * centred + chances * (
-            by_chance_moved - (moved * by_chance + chances * by_chance_moved).sum(axis=1, keepdims=True)
-        )
-        return np.asarray(self.loss.curvature(scores, direction) + volume)
 
     def _by_chance(self, chances: Floats) -> Floats:
         """The derivative of −λ n V by the predictions."""

@@ -166,16 +166,6 @@ class NoisyLabelClassifier(MetaEstimatorMixin, TrainedOnVotes):  # type: ignore[
     noise_ : NoiseModel
     classes_ : array of shape (n_classes,). In the order of ``labels.classes``.
     posterior_ : array of shape (n_rows, n_classes). P(class | votes) of each row of X, by ``noise_``.
-
-    Examples
-    --------
-    >>> import trueup as tu
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> from trueup.training import NoisyLabelClassifier
-    >>> sim = tu.simulate.tars(n_items=600, n_labelers=5, noise_rates=0.3, means=[[0, 0], [3, 0]], random_state=0)
-    >>> model = NoisyLabelClassifier(LogisticRegression()).fit(sim.features, sim.labels)
-    >>> model.posterior_.shape, bool(model.score(sim.features, sim.truth) > 0.85)
-    ((600, 2), True)
     """
 
     def __init__(

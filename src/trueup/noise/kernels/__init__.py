@@ -8,36 +8,49 @@ reference here. Where numba is installed and there is enough to do, compiled ker
 from __future__ import annotations
 
 import os
+import sys
+import warnings
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from trueup._base.engines import OF_ONE_PROCESSOR, EngineName, choose_engine, n_cores
+from trueup._base.engines import (
+    OF_ONE_MACHINE,
+    OF_ONE_PROCESSOR,
+    EngineName,
+    choose_engine,
+    is_worth_compiling,
+    n_cores,
+    using_engine,
+)
 from trueup._base.types import Codes, Floats
+from trueup.exceptions import TrueupWarning
 
 __all__ = [
     "FLOOR",
     "Expectation",
     "PreparedVotes",
+    "TooLittleMemory",
     "em_step",
     "engine_for",
     "engine_for_chains",
     "log_likelihood",
     "posterior",
     "prepare",
+    "run_where_memory_suffices",
     "starts_of_items",
 ]
 
 FLOOR = 1e-10  # the least probability of an answer; keeps products and logarithms finite
 _BLOCK = 50_000  # votes that are worth a thread
 _MOST_BLOCKS = 16
-_WORTH_ADDING = 20_000  # numbers of a table that are worth a thread
 _NO_FLOATS = np.empty(0)
 
 
@@ -161,28 +174,13 @@ def em_step(
     blocks = list(pairwise(ready.edges))
     parts = [block(*blocks[0])] if len(blocks) == 1 else list(_threads().map(lambda edges: block(*edges), blocks))
     counts, state_counts, total = parts[0]
-    for _, more_state_counts, more_total in parts[1:]:
+    for more, more_state_counts, more_total in parts[1:]:
+        counts += more
         state_counts += more_state_counts
         total += more_total
-    _add_to(counts, [more for more, _, _ in parts[1:]])
     # What is padded away is zero, and a copy spares all who use the counts a stride.
     counts = np.ascontiguousarray(counts[:, :n_states])
     return Expectation(counts, state_counts[:n_states], total, out if keep_posterior else None)
-
-
-def _add_to(counts: Floats, others: list[Floats]) -> None:
-    """Add other tables to one, each core some of the rows; every number is added up in the same order."""
-
-    def add(rows: slice) -> None:
-        for other in others:
-            counts[rows] += other[rows]
-
-    n_parts = min(n_cores(), counts.size // _WORTH_ADDING)
-    if n_parts < 2:
-        add(slice(None))
-        return
-    edges = np.linspace(0, len(counts), n_parts + 1).astype(int).tolist()
-    list(_threads().map(add, map(slice, edges[:-1], edges[1:])))
 
 
 def _matrix(votes: sparse.csr_array | PreparedVotes) -> sparse.csr_array:
@@ -236,3 +234,35 @@ def _posterior(
     chances = np.exp(joint - top)
     total = chances.sum(axis=1, keepdims=True)
     return chances / total, (top + np.log(total))[:, 0]
+
+
+_Result = TypeVar("_Result")
+
+
+class TooLittleMemory(Exception):
+    """A device has too little memory for what was asked; its text says how much is needed and how much there is."""
+
+
+def run_where_memory_suffices(
+    run: Callable[[], _Result], n_votes: int, n_passes: int, *, offers: tuple[EngineName, ...] = OF_ONE_MACHINE
+) -> _Result:
+    """Run with the engine that `run` chooses; again on the processor, with a warning, if a device lacks the memory."""
+    try:
+        return run()
+    except _memory_errors() as problem:
+        reason = str(problem) if isinstance(problem, TooLittleMemory) else "it ran out on the way"
+    instead = "numba" if "numba" in offers and is_worth_compiling(n_votes * n_passes) else "scipy"
+    warnings.warn(
+        f"the device has too little memory for {n_votes:,} votes ({reason}), so {instead} works on the processor "
+        f"instead; name a larger device (`engine='torch:cuda:1'`), or pass `engine={instead!r}` to choose this",
+        TrueupWarning,
+        stacklevel=2,
+    )
+    with using_engine(instead):
+        return run()
+
+
+def _memory_errors() -> tuple[type[Exception], ...]:
+    """Torch's own error is there only if torch was loaded, which none of this does."""
+    torch = sys.modules.get("torch")
+    return (TooLittleMemory,) if torch is None else (TooLittleMemory, torch.cuda.OutOfMemoryError)

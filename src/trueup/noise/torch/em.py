@@ -16,8 +16,7 @@ from trueup._base.engines import named_device
 from trueup._base.types import Codes, Floats
 from trueup.exceptions import InvalidParameter
 from trueup.noise.base import DecidedVotes, normalise
-from trueup.noise.kernels import FLOOR, Expectation, starts_of_items
-from trueup.noise.placing import TooLittleMemory
+from trueup.noise.kernels import FLOOR, Expectation, TooLittleMemory, starts_of_items
 from trueup.noise.torch.fused import FusedPass, pass_for
 
 _BYTES_A_VOTE = 120  # three indices and some twelve numbers while a sum is made

@@ -192,16 +192,6 @@ class CrowdLayer(nn.Module):  # type: ignore[misc]
     -----
     ``layer(logits)`` has shape (batch, n_labelers, n_answers): log-probabilities of what everyone would say.
     Train on ``layer.loss(network(x), votes)`` with an optimiser that has the layer's parameters too.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from trueup.training.torch import CrowdLayer
-    >>> layer = CrowdLayer(n_labelers=3, n_classes=2, init=0.9)
-    >>> logits = torch.tensor([[2.0, 0.0], [0.0, 1.0]])
-    >>> votes = torch.tensor([[0, 0, 1], [-1, 1, -1]])
-    >>> layer(logits).shape, round(layer.loss(logits, votes, joint=True).item(), 3)
-    (torch.Size([2, 3, 2]), 1.52)
     """
 
     oracle: torch.Tensor

@@ -472,17 +472,6 @@ class MMSELoss(EvidenceLoss):
     Evidence may be -inf for classes that are ruled out, but not for all of an item: that is an error on the CPU and nan
     elsewhere. A class with a logit of -inf counts nothing where p(y|z) is 0. Half-precision logits are taken to single
     precision first. No gradient goes through p(y|z).
-
-    Examples
-    --------
-    >>> import torch
-    >>> from trueup.training.torch import MMSELoss
-    >>> loss = MMSELoss([[[0.9, 0.1], [0.2, 0.8]]] * 3)
-    >>> logits = torch.tensor([[2.0, 0.0], [0.0, 1.0]], requires_grad=True)
-    >>> value = loss(logits, torch.tensor([[0, 0, 1], [-1, 1, -1]]))
-    >>> value.backward()
-    >>> round(value.item(), 3), logits.grad.shape
-    (0.559, torch.Size([2, 2]))
     """
 
     log_prior: torch.Tensor
@@ -543,15 +532,6 @@ class NoisyLikelihoodLoss(EvidenceLoss):
     Notes
     -----
     ``loss(logits, target)`` takes the targets that `MMSELoss` takes.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from trueup.training.torch import NoisyLikelihoodLoss
-    >>> loss = NoisyLikelihoodLoss([[[0.9, 0.1], [0.2, 0.8]]] * 3)
-    >>> logits = torch.tensor([[2.0, 0.0], [0.0, 1.0]])
-    >>> round(loss(logits, torch.tensor([[0, 0, 1], [-1, 1, -1]])).item(), 3)
-    1.54
     """
 
     def forward(self, logits: torch.Tensor, target: Any) -> torch.Tensor:

@@ -272,18 +272,6 @@ class VoteDataset(Dataset):  # type: ignore[misc]
     -----
     ``data[i]`` is ``(x, Votes)``, padded to the item with most votes, or ``(x, evidence)``. A ``DataLoader`` works as
     with any data set; `loader` makes one that fetches a batch at once, which is many times quicker for small rows.
-
-    Examples
-    --------
-    >>> import trueup as tu
-    >>> from trueup.training.torch import VoteDataset
-    >>> labels = tu.Labels.from_matrix([[0, 1, -1], [1, 1, 1], [-1, 0, -1]])
-    >>> data = VoteDataset([[0.1], [0.2], [0.3]], labels)
-    >>> x, votes = data[0]
-    >>> len(data), votes.labelers.tolist(), votes.answers.tolist()
-    (3, [0, 1, -1], [0, 1, -1])
-    >>> [votes.answers.shape for _, votes in data.loader(2)]
-    [torch.Size([2, 3]), torch.Size([1, 3])]
     """
 
     def __init__(
