@@ -70,7 +70,7 @@ def test_a_verdict_is_that_of_the_test(run):
         [
             "failed: share of 1 for 'new' is at least 0.99 with probability *, 95% is asked for (95% interval * to *; "
             "rests on votes alone).",
-            "undecided: share of 1 for 'new' minus 'old' is at least -0.001 with *Check more items *",
+            "undecided: share of 1 for 'new' minus 'old' is at least -0.001 with *). * more checks decide with *",
             "*= gates of trueup =*",
             "verdict *mean *interval *met with *rests on *gate *test",
             "passed *votes alone *share of 1 for 'new' is at least 0.01 *::test_passes",
@@ -119,6 +119,30 @@ def test_junit_has_the_numbers_of_each_gate(run, pytester):
     low, mean, high, probability = (float(told[f"trueup.1.{name}"]) for name in ("low", "mean", "high", "probability"))
     assert 0 <= low < mean < high <= 1
     assert probability >= float(told["trueup.1.level"]) == 0.95
+
+
+def test_what_would_decide_is_the_number_of_the_decision(run, pytester):
+    tests = """
+    def test_is_open(trueup_gate, shares):
+        trueup_gate(shares, candidate="new", not_worse_than="old", margin=0.001, probability=0.9)
+
+    def test_a_named_method_cannot_say(trueup_gate):
+        sim = tu.simulate.baseline(n_items=60, random_state=0)
+        ev = tu.evaluate(sim.predictions, sim.labels, noise="dawid-skene", n_draws=100, n_warmup=50)
+        trueup_gate(ev, at_least=ev["accuracy"].mean)
+
+    def test_the_number_is_that_of_the_library(shares):
+        decision = tu.decide(shares, candidate="new", not_worse_than="old", margin=0.001, error=0.1)
+        print("needed:", decision.needed.checks)
+    """
+    ran = run("    import trueup as tu\n" + tests, "--junitxml=junit.xml", "-rP")
+    ran.assert_outcomes(passed=1, failed=2)
+    needed = next(line.split()[-1] for line in ran.stdout.lines if line.startswith("needed: "))
+    properties = [(one.get("name"), one.get("value")) for one in ElementTree.parse("junit.xml").iter("property")]
+    assert [value for name, value in properties if name == "trueup.1.checks_needed"] == [needed]
+    said = [value for name, value in properties if name == "trueup.1.further_checks"]
+    assert said[0].startswith(f"{needed} more checks decide with probability 80%")
+    assert not any("decide" in sentence for sentence in said[1:])
 
 
 def test_gates_of_several_processes_stand_in_one_table(run, monkeypatch):

@@ -41,15 +41,14 @@ def trueup_gate(request: pytest.FixtureRequest) -> Callable[..., GateReport]:
     def check(answer: Any, **conditions: Any) -> GateReport:
         __tracebackhide__ = True
         report = _judged(answer, conditions)
-        further = _further_checks(answer) if report.verdict == "undecided" else ""
+        further = _further_checks(answer, conditions, report) if report.verdict == "undecided" else {}
         for result in report.results:
-            about = _numbers(result, report.level)
-            if result.verdict == "undecided" and further:
-                about["further_checks"] = further
+            about = _numbers(result, report.level) | (further if result.verdict == "undecided" else {})
             number = next(numbers)
             properties.extend((f"{_MARK}{number}.{name}", value) for name, value in about.items())
         if report.verdict != "passed":
-            _end(f"{report.sentence}. {further}".strip(), "fail" if report.verdict == "failed" else undecided)
+            message = f"{report.sentence}. {further.get('further_checks', '')}".strip()
+            _end(message, "fail" if report.verdict == "failed" else undecided)
         return report
 
     return check
@@ -67,10 +66,18 @@ def _judged(answer: Any, conditions: dict[str, Any]) -> GateReport:
         raise error.with_traceback(None) from None
 
 
-def _further_checks(answer: Any) -> str:
-    """What more checked items would bring, in words; nothing where the answer does not know."""
-    steps = answer.next_steps() if hasattr(answer, "next_steps") else []
-    return " ".join(steps)
+def _further_checks(answer: Any, conditions: dict[str, Any], report: GateReport) -> dict[str, Any]:
+    """How many more checks would decide, in words and as a number; in other words where the answer cannot say."""
+    from trueup.decisions import decide
+    from trueup.exceptions import TrueupError
+
+    asked = {name: value for name, value in conditions.items() if name not in ("probability", "require_gold")}
+    try:
+        needed = decide(answer, **asked, error=round(1 - report.required, 9)).needed
+    except TrueupError:  # an answer of a named method, or a metric that is no sum over items
+        return {"further_checks": " ".join(report.next_steps)} if report.next_steps else {}
+    count = {} if needed.checks is None else {"checks_needed": needed.checks}
+    return {"further_checks": str(needed), **count}
 
 
 def _numbers(result: GateResult, level: float) -> dict[str, Any]:
