@@ -15,9 +15,8 @@ from scipy.stats import binom
 from benchmarks._coverage_tally import Section, Tally, share
 from benchmarks._runs import Case, Figure, Row
 from trueup.monitor.alarms import find_alarms
-from trueup.monitor.attribution import strata_of
-from trueup.monitor.batch import Batch
-from trueup.monitor.streams import counts, histories, panel_of
+from trueup.monitor.batch import Batch, counts, histories, panel_of
+from trueup.monitor.change import strata_of
 
 __all__ = ["DRIFT_FIGURE", "RESTS_ON", "WORLDS", "World", "draw_batch", "run_world", "summarise"]
 

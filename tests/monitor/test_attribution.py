@@ -5,9 +5,8 @@ import pytest
 from batches import draw
 from scipy.stats import beta, binom, norm
 
-from trueup.monitor.attribution import Strata, find_attribution, log_evidence, strata_of
-from trueup.monitor.batch import make_batch
-from trueup.monitor.streams import panel_of
+from trueup.monitor.batch import make_batch, panel_of
+from trueup.monitor.change import Strata, find_attribution, log_evidence, strata_of
 
 BEFORE = Strata(5000, 1000, 250, 50, 248, 7)
 

@@ -5,9 +5,8 @@ import pytest
 
 import trueup as tu
 from trueup.exceptions import DataWarning
-from trueup.monitor.attribution import Strata, strata_of
-from trueup.monitor.batch import Batch, make_batch
-from trueup.monitor.streams import Stream, counts, histories, panel_of, parts_of
+from trueup.monitor.batch import Batch, Stream, counts, histories, make_batch, panel_of, parts_of
+from trueup.monitor.change import Strata, strata_of
 
 VOTES = [[1, 1, 0], [0, 0, 0], [1, 0, -1], [1, 1, 1], [0, 1, 0]]
 SAID = [1, 1, 1, 1, 0]

@@ -10,10 +10,16 @@ import numpy as np
 
 from trueup._base.wording import chance as as_chance
 from trueup._base.wording import percent
-from trueup.monitor.attribution import LEAST_CHECKED, Strata, find_attribution
-from trueup.monitor.batch import Batch, moment
-from trueup.monitor.change import Change, can_find_change, dispersion, find_change
-from trueup.monitor.streams import MOST_JUDGES, History, Stream, panel_of
+from trueup.monitor.batch import MOST_JUDGES, Batch, History, Stream, moment, panel_of
+from trueup.monitor.change import (
+    LEAST_CHECKED,
+    Change,
+    Strata,
+    can_find_change,
+    dispersion,
+    find_attribution,
+    find_change,
+)
 
 AlarmKind = Literal["something", "the system", "the judge"]
 # The alarm that says most comes first.

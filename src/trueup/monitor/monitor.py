@@ -16,16 +16,159 @@ from trueup.data.frames import make_frame
 from trueup.data.labels import Labels
 from trueup.exceptions import InvalidLabels, InvalidParameter, StorageError
 from trueup.metrics import get_metric
-from trueup.monitor import course as courses
 from trueup.monitor.alarms import Alarm, cannot_test_yet, find_alarms, notes_on
-from trueup.monitor.attribution import Strata, strata_of
-from trueup.monitor.batch import Batch, instant_of, make_batch, moment
-from trueup.monitor.streams import History, Panel, Stream, counts, histories, panel_of
+from trueup.monitor.batch import (
+    Batch,
+    History,
+    Panel,
+    Stream,
+    counts,
+    histories,
+    instant_of,
+    make_batch,
+    moment,
+    panel_of,
+)
+from trueup.monitor.change import Strata, strata_of
 from trueup.sessions.log import Event, session_from_json, session_to_json
 from trueup.storage.joining import StoredLog
 
 if TYPE_CHECKING:
     from trueup.storage import Storage
+import json
+from collections.abc import Container
+
+import scipy
+
+from trueup.answers.evaluate import evaluate
+from trueup.answers.share import share
+from trueup.exceptions import silenced_warnings
+from trueup.monitor.batch import join_batches
+
+Row = dict[str, Any]
+
+# Batches are the slices of one answer of the core: how far the crowd is off is common to all of them, each deviates by
+# itself beside that, and every checked item corrects all batches, its own the most.
+# Estimated together, the newest ones: a look then takes less than a second, and more would hardly know more.
+MOST_BATCHES = 24
+MOST_ITEMS = 12_000
+
+
+def estimate_batches(batches: Sequence[Batch], settings: Mapping[str, Any]) -> dict[str, Row]:
+    """Mean and interval of the metric in the population of each batch, and what they rest on, by the batch's time."""
+    level = settings["level"]
+    joined = join_batches(batches)
+    which = np.repeat(np.arange(len(batches)), [batch.n_items for batch in batches])
+    asked: dict[str, Any] = {
+        "by": dict(enumerate(which.tolist())) if len(batches) > 1 else None,
+        "target": "population",
+        "level": level,
+        "check_dependence": False,
+        "random_state": settings["random_state"],
+    }
+    estimates: Any
+    with silenced_warnings():
+        if joined.prediction is None:
+            shares = share(joined.labels(), of=settings["of"], **asked)
+            estimates, basis = shares if len(batches) > 1 else [shares.overall], shares.basis
+        else:
+            metrics = [settings["metric"]]
+            evaluation = evaluate(
+                joined.predictions(), joined.labels(), metrics=metrics, positive=settings["positive"], **asked
+            )
+            estimates = evaluation.by.compared(metrics[0]) if len(batches) > 1 else [evaluation[metrics[0]]]
+            basis = evaluation.basis
+    if joined.n_gold and len(batches) > 1:
+        basis = f"{basis} of {len(batches)} batches"
+    rows = {}
+    for k, batch in enumerate(batches):
+        low, high = estimates[k].interval(level)
+        rows[batch.when] = {"mean": float(estimates[k].mean), "low": float(low), "high": float(high), "basis": basis}
+    return rows
+
+
+def blocks_to_estimate(batches: Sequence[Batch], starts: Sequence[int], estimated: Container[str]) -> list[range]:
+    """The places of batches to estimate together: the newest of each baseline, and older ones never done."""
+    blocks = []
+    for start, last in zip(starts, [*starts[1:], len(batches)], strict=True):
+        while any(batch.when not in estimated for batch in batches[start:last]):
+            n_items = np.cumsum([batch.n_items for batch in batches[start:last]][::-1])
+            n_batches = int(np.clip((n_items <= MOST_ITEMS).sum(), 1, MOST_BATCHES))
+            first = max(last - n_batches, start)
+            blocks.append(range(first, last))
+            last = first
+    return blocks[::-1]
+
+
+def rows_to_json(rows: Mapping[str, Row]) -> str:
+    """Rows of batches as text."""
+    plain = {when: {name: None if v != v else v for name, v in row.items()} for when, row in rows.items()}
+    return json.dumps({"batches": plain})
+
+
+def rows_from_json(text: str) -> dict[str, Row]:
+    """The rows of `rows_to_json`; version 0.2 wrote one batch by itself, which gives none."""
+    rows = json.loads(text).get("batches", {})
+    return {when: {name: np.nan if v is None else v for name, v in row.items()} for when, row in rows.items()}
+
+
+def judge_rows(
+    batches: Sequence[Batch],
+    counted: Sequence[Mapping[Stream, tuple[int, int]]],
+    panels: Sequence[Panel],
+    *,
+    window: int,
+    level: float,
+) -> list[Row]:
+    """Each judge's share of errors on the checked items of the last batches, with an interval, after each batch.
+
+    Checked items are of `window` batches up to the one in question, since those of one are few; `panels` are the
+    judges whose majority is followed.
+    """
+    rows = []
+    for last, batch in enumerate(batches):
+        majority = batch.majority(panels[last])
+        for judge in batch.judges:
+            stream = Stream("judge on gold", (judge,))
+            counts = [of_batch.get(stream, (0, 0)) for of_batch in counted[max(0, last + 1 - window) : last + 1]]
+            wrong, n = (sum(cells) for cells in zip(*counts, strict=True))
+            low, high = share_interval(wrong, n, level)
+            rows.append(
+                {
+                    "when": batch.when,
+                    "judge": judge,
+                    "error": wrong / n if n else np.nan,
+                    "low": low,
+                    "high": high,
+                    "n_gold": n,
+                    "disagreement": _disagreement(batch, judge, majority),
+                    "n": int((batch.answers_of[judge] >= 0).sum()),
+                }
+            )
+    return rows
+
+
+def _disagreement(batch: Batch, judge: Hashable, majority: Any) -> float:
+    """How often a judge names another class than most."""
+    answers = batch.answers_of[judge]
+    both = (answers >= 0) & (majority >= 0)
+    return float((answers != majority)[both].mean()) if both.any() else np.nan
+
+
+def share_interval(hits: int, n: int, level: float) -> tuple[float, float]:
+    """The interval of Jeffreys for a share, which reaches 0 or 1 where nothing or all was hit.
+
+    Examples
+    --------
+    >>> [round(end, 3) for end in share_interval(3, 30, 0.95)], share_interval(0, 0, 0.95)
+    ([0.029, 0.243], (nan, nan))
+    """
+    if not n:
+        return np.nan, np.nan
+    tail = (1 - level) / 2
+    low, high = (float(scipy.stats.beta.ppf(share, hits + 0.5, n - hits + 0.5)) for share in (tail, 1 - tail))
+    return (0.0 if hits == 0 else low), (1.0 if hits == n else high)
+
 
 _JUDGED_BATCHES = 10  # whose checked items a judge's errors are counted on, at least
 
@@ -130,7 +273,7 @@ class Monitor:
         self._panels: list[Panel] = []
         self._counted: list[dict[Stream, tuple[int, int]]] = []
         self._strata: list[dict[Stream, Strata]] = []
-        self._estimates: dict[str, courses.Row] = {}
+        self._estimates: dict[str, Row] = {}
         self._n_old_estimates = 0  # by version 0.2, which took each batch by itself
         self._starts: list[int] = [0]  # the batches that baselines begin with
         self._first = 0  # the batch that the present baseline begins with
@@ -218,7 +361,7 @@ class Monitor:
                 self._counted.append(counts(batch, panel, self.settings["of"]))
                 self._strata.append(strata_of(batch, panel, self.settings["of"]))
             elif event.kind == "estimate" and event.text is not None:
-                rows = courses.rows_from_json(event.text)
+                rows = rows_from_json(event.text)
                 self._estimates |= rows
                 self._n_old_estimates += not rows
             elif event.kind == "restart":
@@ -343,10 +486,10 @@ class Monitor:
         ----------
         progress : callable, optional. Called with the share that is done.
         """
-        todo = courses.blocks_to_estimate(self._batches, self._starts, self._estimates)
+        todo = blocks_to_estimate(self._batches, self._starts, self._estimates)
         for k, block in enumerate(todo):
             batches = self._batches[block.start : block.stop]
-            rows = courses.rows_to_json(courses.estimate_batches(batches, self.settings))
+            rows = rows_to_json(estimate_batches(batches, self.settings))
             last = batches[-1].when
             event = Event("estimate", last, text=rows, key=f"estimate {last} {block.start}")
             # Another process may have been quicker.
@@ -354,7 +497,7 @@ class Monitor:
             if progress is not None:
                 progress((k + 1) / len(todo))
 
-    def course_rows(self) -> list[courses.Row]:
+    def course_rows(self) -> list[Row]:
         """The rows of `course`; a batch without an estimate has none."""
         rows = []
         nothing = {"mean": np.nan, "low": np.nan, "high": np.nan, "basis": None}
@@ -384,9 +527,9 @@ class Monitor:
         self.estimate()
         return _frame(self.course_rows())
 
-    def judge_rows(self) -> list[courses.Row]:
+    def judge_rows(self) -> list[Row]:
         """The rows of `judges`."""
-        return courses.judge_rows(
+        return judge_rows(
             self._batches,
             self._counted,
             self._panels,
@@ -507,7 +650,7 @@ def _check_given(settings: Mapping[str, Any], given: Mapping[str, Any], where: s
             )
 
 
-def _frame(rows: list[courses.Row]) -> Any:
+def _frame(rows: list[Row]) -> Any:
     """A frame with the rows."""
     names = list(rows[0]) if rows else []
     return make_frame({name: [row[name] for row in rows] for name in names})
