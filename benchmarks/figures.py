@@ -140,6 +140,9 @@ FIGURES: dict[str, Figure] = {
             for part in ("fit", "systems", "pairs", "auc", "active")
         ),
         _module("core-pairs", "benchmarks.core", _COMPARING, "pairs"),
+        _module("decisions-error", "benchmarks.decisions", _COMPARING, "error"),
+        _module("decisions-checks", "benchmarks.decisions", _COMPARING, "checks"),
+        _module("decisions-look", "benchmarks.decisions", _SPEED, "look"),
         _module("rates", "benchmarks.rates", _RATES),
         _module("unbiased", "benchmarks.unbiased", _RATES),
         Figure("labeler-ranking", ("tests/labelers/ranking_runs.py",), _RATES, None),
