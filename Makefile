@@ -10,6 +10,10 @@ TORCH := requirements/torch.txt
 # The programs in which evaluations run, of which each brings many packages.
 RUNNERS := .venv-integrations
 RUNNERS_LOCK := requirements/integrations.txt
+# promptfoo is a program of node: of the last version for node 20, and left out where there is no npm.
+PROMPTFOO := promptfoo@0.120.27
+NPM := $(shell command -v npm)
+comma := ,
 # What is not imported need not be compiled.
 INSTALL := -m pip install --disable-pip-version-check --no-compile
 # One thread each: the suite is dominated by short numeric work on small arrays. One worker more than there are cores,
@@ -98,9 +102,14 @@ $(RUNNERS)/.installed: pyproject.toml $(RUNNERS_LOCK)
 	$(RUNNERS)/bin/python $(INSTALL) --quiet --no-deps --editable .
 	touch $@
 
-test-integrations: $(RUNNERS)/.installed
-	TRUEUP_REQUIRE=integrations OMP_NUM_THREADS=1 $(RUNNERS)/bin/python -m pytest -m integrations \
-	  --override-ini "filterwarnings=error::trueup.exceptions.TrueupWarning" tests/integrations
+$(RUNNERS)/.promptfoo: $(RUNNERS)/.installed Makefile
+	$(if $(NPM),npm install --prefix $(RUNNERS) --omit=optional --no-audit --no-fund --no-package-lock \
+	  --loglevel=error $(PROMPTFOO))
+	touch $@
+
+test-integrations: $(RUNNERS)/.installed $(RUNNERS)/.promptfoo
+	TRUEUP_REQUIRE=integrations$(if $(NPM),$(comma)node) OMP_NUM_THREADS=1 $(RUNNERS)/bin/python -m pytest \
+	  -m "integrations or node" --override-ini "filterwarnings=error::trueup.exceptions.TrueupWarning" tests/integrations
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks.core

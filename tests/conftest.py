@@ -28,7 +28,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 # What a machine may lack, by the marker of the tests that need it. A test without it is skipped with the reason, and
 # fails instead where TRUEUP_REQUIRE names the marker: there a failed installation must not look like a passed test.
 FOLDERS = {"data": "TRUEUP_DATA", "adapters": "TRUEUP_ADAPTERS"}
-REQUIREMENTS = {*FOLDERS, "browser", "postgres", "integrations"}
+REQUIREMENTS = {*FOLDERS, "browser", "postgres", "integrations", "node"}
 
 # What builds for long before its first test starts first. Workers take over from the end of each other's list, so that
 # one worker has the whole of these files and builds once, and none is left with them at the end.

@@ -71,7 +71,7 @@ def test_a_misspelled_requirement_is_an_error(run_cases):
     ran = run_cases(TRUEUP_REQUIRE="datas")
     assert ran.ret == pytest.ExitCode.USAGE_ERROR
     ran.stderr.fnmatch_lines(
-        ["*TRUEUP_REQUIRE must name some of adapters, browser, data, integrations, postgres, got datas"]
+        ["*TRUEUP_REQUIRE must name some of adapters, browser, data, integrations, node, postgres, got datas"]
     )
 
 

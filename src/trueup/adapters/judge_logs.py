@@ -275,7 +275,8 @@ def _read_part(
     kind = str(plain(assertion.get("type")) or "assertion")
     passed = part.get("pass")
     if kind == "human":
-        if isinstance(passed, bool):
+        # The assertion of trueup.integrations.promptfoo marks what nobody checked.
+        if isinstance(passed, bool) and not (isinstance(metadata, dict) and metadata.get("checked") is False):
             thumbs.append((item, _CLASSES[passed]))
         return
     metric = plain(assertion.get("metric"))
