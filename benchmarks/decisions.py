@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -35,6 +35,7 @@ N_LOOKS = 300
 N_SEEDS = 20  # decisions on the same votes
 N_EXCHANGED = 60
 GAPS = (0.05, 0.1)  # how far the bound is from the truth
+DESIGNS = ("drawn", "votes", "random", "fixed")
 NAMED_AFTER = (0, 20, 60)  # answers before the number of further ones is asked for
 OPEN_SETS = "open judge sets"
 
@@ -211,25 +212,40 @@ def run_checks(case: Case) -> list[Row]:
     problem, rows = _problem(case), []
     for gap in GAPS:
         conditions, _ = problem.asked(gap)
-        decision = tu.decide(problem.answer, **conditions, error=ERROR, random_state=case.seed)
-        named: dict[str, bool] = {}
         open_at: dict[int, int | None] = {}
-        n = 0
-        while decision.verdict == "undecided":
-            if n in NAMED_AFTER:
-                open_at[n] = decision.needed.checks
-            asked = list(decision.ask(1))
-            if not asked:
-                break
-            decision.tell(problem.truths_of(asked))
-            n += 1
+        decision = tu.decide(problem.answer, **conditions, error=ERROR, random_state=case.seed)
+        n = _checks_until(decision, problem, open_at)
+        named: dict[str, bool] = {}
         for after, checks in open_at.items():
             named[f"within {after}"] = checks is None or n - after <= checks
         rng = np.random.default_rng([case.seed, 11])
-        fresh = tu.decide(problem.answer, **conditions, error=ERROR, random_state=case.seed)
+        fresh = _InRandomOrder(problem.answer, **conditions, error=ERROR, random_state=case.seed)
         others = {"random": _at_random(fresh, problem, rng), "fixed": _of_fixed_size(fresh, problem)}
+        others["votes"] = _checks_until(fresh, problem, {})
         rows.append({"gap": gap, "drawn": n, **others, **named})
     return rows
+
+
+def _checks_until(decision: tu.Decision, problem: Problem, open_at: dict[int, int | None]) -> int:
+    """Checks until it is decided; the number that is named after some goes into a table."""
+    n = 0
+    while decision.verdict == "undecided":
+        if n in NAMED_AFTER:
+            open_at[n] = decision.needed.checks
+        asked = list(decision.ask(1))
+        if not asked:
+            break
+        decision.tell(problem.truths_of(asked))
+        n += 1
+    return n
+
+
+class _InRandomOrder(tu.Decision):
+    """A decision that expects the same of each item, but draws all with the same chance."""
+
+    def _fit(self, codes: Codes) -> View:
+        view = super()._fit(codes)
+        return replace(view, pull=(view.pull > 0).astype(float))
 
 
 def _at_random(decision: tu.Decision, problem: Problem, rng: np.random.Generator) -> int:
@@ -268,7 +284,7 @@ def _of_fixed_size(decision: tu.Decision, problem: Problem) -> int:
     terms = decision._sides.terms[0][np.arange(len(problem.truth)), problem.truth]
     n_items, mean, deviation = len(terms), abs(terms.mean()), terms.std()
     base = ((float(-ndtri(ERROR)) + float(ndtri(0.8))) * deviation / max(mean, 1e-12)) ** 2
-    return min(math.ceil(base / (1 + base / n_items)), n_items)
+    return int(min(np.ceil(base / (1 + base / n_items)), n_items))
 
 
 def summarise_checks(rows: Sequence[Row]) -> Section:
@@ -276,20 +292,22 @@ def summarise_checks(rows: Sequence[Row]) -> Section:
     for name in dict.fromkeys(row["world"] for row in rows):
         for gap in GAPS:
             own = select(rows, world=name, gap=gap)
-            drawn, chance, fixed = (float(np.median([row[key] for row in own])) for key in ("drawn", "random", "fixed"))
+            drawn, votes, chance, fixed = (float(np.median([row[key] for row in own])) for key in DESIGNS)
             asked = "at most 1.05" if name in UNINFORMATIVE else "at most .7"
-            cells = [f"{drawn:.0f}", f"{chance:.0f}", f"{fixed:.0f}", f"{drawn / chance:.2f}", asked, str(len(own))]
+            cells = [f"{n:.0f}" for n in (drawn, votes, chance, fixed)]
+            cells += [f"{drawn / votes:.2f}", f"{drawn / chance:.2f}", asked, str(len(own))]
             lines.append([f"{name}, {gap:g}", *cells])
-            numbers[f"{name}, {gap:g}"] = {"drawn": drawn, "random": chance, "fixed": fixed, "ratio": drawn / chance}
+            numbers[f"{name}, {gap:g}"] = dict(zip(DESIGNS, (drawn, votes, chance, fixed), strict=True))
     named = []
     for after in NAMED_AFTER:
         inside = [row[f"within {after}"] for row in rows if f"within {after}" in row]
         named.append([f"{after} answers", f"{100 * np.mean(inside):.1f}", f"{len(inside):,}"])
         numbers[f"within, after {after}"] = {"share": float(np.mean(inside)), "n": len(inside)}
-    head = ["question, distance", "drawn", "random", "fixed", "ratio", "asked", "runs"]
+    head = ["question, distance", "drawn", "random, votes", "random", "fixed", "ratio, votes", "ratio", "asked", "runs"]
     return Section(
-        f"Checks until it is decided, of {N_ITEMS} items, medians: drawn as `ask` draws them; at random, with the same "
-        "bets, without votes;\na random sample of a size that is fixed before, for a power of 80%\n\n"
+        f"Checks until it is decided, of {N_ITEMS} items, medians: drawn as `ask` draws them; at random, with what "
+        "the votes let expect;\nat random, without votes; a random sample of a size that is fixed before, for a power "
+        "of 80%. The bets are the same\n\n"
         f"{as_text(head, lines)}\n\nDecided within the number that `needed` names, of all questions\n\n"
         f"{as_text(['named after', 'within %', 'runs'], named)}\n\nTarget: from 75 to 90%.",
         numbers,
@@ -305,7 +323,7 @@ def run_look(case: Case) -> list[Row]:
     conditions, _ = problem.asked(0.0)
     decision = tu.decide(problem.answer, **conditions, error=ERROR, random_state=case.seed)
     asked = list(decision.ask(1))
-    seconds = []
+    seconds: list[float] = []
     while asked and len(seconds) < N_LOOKS:
         started = time.perf_counter()
         decision.tell(problem.truths_of(asked))
