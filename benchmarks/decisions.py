@@ -25,7 +25,8 @@ from benchmarks._answers import select
 from benchmarks._coverage_tally import Section, as_text
 from benchmarks._data import data_folder, load_crowd, one_against_others
 from benchmarks._runs import Case, Figure, Row, run_figures
-from benchmarks._worlds import Codes, better_system, equal_system, make
+from benchmarks._worlds import better_system, equal_system, make
+from trueup._base.types import Codes
 from trueup.decisions.sequential import Standing, View, advance, bet, stake_weights
 
 RESTS_ON = ("decisions", "sessions")  # what numbers rest on beside the packages that _runs names
