@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from runner_page import ROOT, block, write_checked, write_verdicts
 
 import trueup as tu
 from trueup.cli import app
@@ -19,7 +20,6 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash"),
 ]
 
-ROOT = Path(__file__).parents[2]
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 EXPRESSION = re.compile(r"\$\{\{ (inputs|steps\.gate\.outputs)\.([\w-]+) \}\}")
 HOSTILE = "x'; touch stolen; $(touch stolen) `touch stolen` ::add-mask::y"
@@ -45,7 +45,7 @@ class Runner:
         given = {name: str(about.get("default", "")) for name, about in ACTION["inputs"].items()}
         self.inputs = given | {name.replace("_", "-"): value for name, value in inputs.items()}
         for step in ACTION["runs"]["steps"]:
-            if step.get("name") in names and self._is_due(step, code):
+            if step.get("name") in names and "run" in step and self._is_due(step, code):
                 ran = self._run_step(step)
                 self.log += ran.stdout + ran.stderr
                 code = code or ran.returncode
@@ -116,6 +116,16 @@ def test_the_exit_code_is_that_of_the_verdict(runner, bound, undecided, code, ve
     assert runner.summary.read_text(encoding="utf-8").startswith(f"## trueup share: {verdict}")
     kept = {path.name for path in Path(runner.outputs["folder"]).iterdir()}
     assert kept == {"summary.md", "report.html"} | ({"ask.csv"} if verdict == "undecided" else set())
+
+
+def test_the_workflow_of_the_page_runs(tmp_path):
+    runner = Runner(tmp_path)
+    write_checked(runner.workspace, write_verdicts(runner.workspace))
+    (job,) = yaml.safe_load(block("GitHub", "yaml"))["jobs"].values()
+    inputs = {name.replace("-", "_"): str(value) for name, value in job["steps"][-1]["with"].items()}
+    assert runner.run(*STEPS, **inputs) == 0, runner.log
+    assert runner.outputs["verdict"] == "passed"
+    assert "votes and 60 checked items" in runner.summary.read_text(encoding="utf-8")
 
 
 def test_options_with_several_values_have_one_a_line(runner):

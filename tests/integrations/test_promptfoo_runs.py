@@ -3,20 +3,21 @@
 import csv
 import json
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from runner_page import ROOT, block, commands
 
 import trueup as tu
 from trueup.exceptions import InvalidLabels
 from trueup.integrations.promptfoo import get_assert, keep_checks
 
-ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "promptfoo"
-GATE = ("--of", "pass", "--by", "system", "--candidate", "new", "--not-worse-than", "old", "--margin", "0.05")
 
 
 def promptfoo() -> str:
@@ -45,7 +46,10 @@ def evaluate(program, folder, *options):
 
 
 def gate(folder, *more):
-    command = [sys.executable, "-m", "trueup", "share", "results.json", *GATE, "--json", *more]
+    """The gate of the page, without its own --ask."""
+    arguments = shlex.split(commands("promptfoo")[1])
+    assert arguments[-2:] == ["--ask", "ask.csv"]
+    command = [sys.executable, "-m", *arguments[:-2], "--json", *more]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert ran.returncode in (0, 1, 5), ran.stderr
@@ -113,6 +117,16 @@ def test_a_mistake_is_a_sentence_that_votes_nothing(tmp_path):
     export = tu.read_export(path)
     assert not export.gold
     assert "python" not in set(export.votes["labeler"])
+
+
+def test_the_page_and_the_example_say_the_same():
+    yaml = pytest.importorskip("yaml")
+    config = yaml.safe_load((EXAMPLE / "promptfooconfig.yaml").read_text(encoding="utf-8"))
+    assert yaml.safe_load(block("promptfoo", "yaml")) == config["defaultTest"]["assert"][-1]
+    readme = (EXAMPLE / "README.md").read_text(encoding="utf-8")
+    pinned = re.search(r"^PROMPTFOO := (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert commands("promptfoo")[0].replace("promptfoo", pinned[1], 1) in readme
+    assert commands("promptfoo")[1] in readme
 
 
 # Without the program ------------------------------------------------------------------------------------------------
