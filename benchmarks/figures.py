@@ -192,6 +192,13 @@ FIGURES: dict[str, Figure] = {
         _module("structure", "benchmarks.structure", _STRUCTURE, quick=None),
         _module("command-line", "benchmarks.command_line", _SPEED),
         _module("integrations-pytest", "benchmarks.integrations", _SPEED, "pytest"),
+        _module(
+            "integrations-mcp",
+            "benchmarks.integrations",
+            _SPEED,
+            "mcp",
+            why_not="It needs the package mcp: .venv-integrations/bin/python -m benchmarks.figures integrations-mcp.",
+        ),
         _module("lamstork2003", "experiments.lamstork2003", _PAPERS),
         _module("nguyen2018", "experiments.nguyen2018", _PAPERS, "figure5", "figure6"),
         _module("nguyen2018-tags", "experiments.nguyen2018", _PAPERS, "figure8-tags"),

@@ -1,12 +1,15 @@
 """What trueup costs where evaluations run.
 
 Run ``python -m benchmarks.integrations [section ...] [--quick] [--json out.json]``; without names all sections are run.
-Sections: pytest (a run of one empty test with the plugin and without it, in turns; the best of each).
-Times are of the clock on this machine.
+Sections: pytest (a run of one empty test with the plugin and without it, in turns; the best of each), and mcp (from the
+start of the server to the first answers, the best of several; needs the package mcp). Times are of the clock on this
+machine.
 """
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import subprocess
 import sys
 import tempfile
@@ -16,6 +19,8 @@ from pathlib import Path
 
 from benchmarks._coverage_tally import Section, as_text
 from benchmarks._sections import run_sections
+from trueup.data.reading import write_labels
+from trueup.simulate import dawid_skene
 
 __all__ = ["main"]
 
@@ -45,9 +50,48 @@ def pytest_runs(quick: bool) -> Section:
     return Section(table, dict(rows))
 
 
+def _server_seconds(folder: Path) -> list[float]:
+    """From the start of the server to each of its answers: the handshake, the list of tools, the first call."""
+    client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "benchmark", "version": "1"}}
+    call = {"name": "check", "arguments": {"votes": "votes.csv"}}
+    requests = [("initialize", client), ("tools/list", {}), ("tools/call", call)]
+    started, passed = time.perf_counter(), []
+    command = [sys.executable, "-m", "trueup", "mcp", "--root", str(folder)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        for number, (method, parameters) in enumerate(requests):
+            print(
+                json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": parameters}), file=server.stdin
+            )
+            if not number:
+                print(json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}), file=server.stdin)
+            server.stdin.flush()
+            answer = json.loads(server.stdout.readline())
+            if "result" not in answer or answer["result"].get("isError"):
+                raise RuntimeError(f"the server must answer {method}, got {answer}")
+            passed.append(time.perf_counter() - started)
+        server.stdin.close()
+    return passed
+
+
+def mcp_server(quick: bool) -> Section:
+    """Starts of the server of an assistant."""
+    if importlib.util.find_spec("mcp") is None:
+        raise FileNotFoundError("it needs the package mcp; run it with the Python of make test-integrations")
+    with tempfile.TemporaryDirectory() as name:
+        write_labels(dawid_skene(n_items=60, n_labelers=4, random_state=0).labels, Path(name) / "votes.csv")
+        runs = [_server_seconds(Path(name)) for _ in range(2 if quick else 20)]
+    handshake, tools, call = (min(column) for column in zip(*runs, strict=True))
+    rows = [("the handshake", handshake), ("the list of tools", tools), ("check on 240 votes", call)]
+    table = as_text(["from the start of the server to", "s"], [[what, f"{took:.2f}"] for what, took in rows])
+    return Section(table, dict(rows))
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the sections that are named, or all."""
-    sections = {"pytest": pytest_runs}
+    sections = {"pytest": pytest_runs, "mcp": mcp_server}
     run_sections("python -m benchmarks.integrations", "What trueup costs elsewhere.", sections, arguments)
 
 
