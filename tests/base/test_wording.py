@@ -9,6 +9,7 @@ def test_numbers_do_not_round_to_certainty():
     assert interval(0.99912, 0.99987) == "0.9991 to 0.9999"
     assert interval(0.00004, 0.3) == "0.00004 to 0.30000"
     assert interval(0.9, 1.0) == "0.900 to 1.000"
+    assert interval(1e-7, 0.3) == "0.000 to 0.300", "nobody needs seven decimals"
     assert (number(0.99996), number(1.0), number(0.0), number(1e-17)) == ("0.99996", "1.000", "0.000", "0.000")
     assert (percent(0.99999, 1), percent(1e-5, 1), percent(1.0, 1)) == ("over 99.9%", "under 0.1%", "100.0%")
     assert (chance(1.0), chance(0.0)) == ("over 99.9%", "under 0.1%")

@@ -26,6 +26,28 @@ def codes(predictions, labels, **options):
     return as_predictions(predictions, labels).align(labels, **options).codes.tolist()
 
 
+WIDE = {"id": ["a", "b", "c"], "text": ["A", "B", "C"], "bert": ["cat", "dog", "cat"], "t5": ["dog", "dog", "cat"]}
+
+
+class TestSideBySide:
+    def test_columns_of_the_known_classes_are_systems(self, labels):
+        predictions = tu.read_predictions(WIDE, item="id", labels=labels)
+        assert predictions.systems.tolist() == ["bert", "t5"]
+        assert predictions.align(labels).codes.tolist() == [[0, 1, 0], [1, 1, 0]]
+
+    @pytest.mark.parametrize("named", ["t5, bert", ["t5", "bert"]])
+    def test_several_columns_that_are_named_are_systems(self, named, labels):
+        predictions = Predictions.from_frame(WIDE, item="id", prediction=named)
+        assert predictions.systems.tolist() == ["t5", "bert"]
+        assert predictions["bert"].align(labels).codes.tolist() == [[0, 1, 0]]
+
+    def test_a_column_that_is_not_there_is_named(self, labels):
+        with pytest.raises(InvalidPredictions, match="no column 'gpt'"):
+            Predictions.from_frame(WIDE, item="id", prediction="bert,gpt")
+        with pytest.raises(InvalidPredictions, match="no column 'prediction'"):
+            tu.read_predictions({"id": ["a"], "bert": ["a new class"]}, item="id", labels=labels)
+
+
 class TestWhatUsersPass:
     @pytest.mark.parametrize(
         "predictions",

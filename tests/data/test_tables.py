@@ -65,6 +65,7 @@ def test_wide_tables(form, wide):
     assert (labels.labelers.tolist(), labels.classes.tolist()) == (["j1", "j2"], [0, 1])
     assert labels.item_column("topic").tolist() == ["law", "art"] * 2
     assert len(labels.reading_notes) == (wide is None)
+    assert not any("[" in note for note in labels.reading_notes), "names in a sentence"
 
 
 def test_what_is_no_wide_table():

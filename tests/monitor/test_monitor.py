@@ -13,6 +13,7 @@ from batches import day, draw, filled
 import trueup as tu
 from trueup.exceptions import TrueupError
 from trueup.monitor import Alarm
+from trueup.report.pages import over_time
 
 NAMES = ["ann", "bob", "cy"]
 
@@ -75,6 +76,27 @@ def test_the_fall_that_a_chart_shows_is_an_alarm_by_the_sixth_batch(rng):
         watch.add(tu.Labels.from_matrix(votes[:, None]), np.where(agrees, votes, 1 - votes), when=day(k))
     assert (watch.alarm.kind, watch.alarm.since) == ("something", day(4))
     assert watch.alarm.when in (day(4), day(5))
+
+
+def test_a_fall_that_is_not_yet_an_alarm_is_not_denied():
+    """Batches before it hardly differ, so that the newest alone makes nobody say that batches differ."""
+    watch, votes = tu.Monitor(), np.tile([0, 1], 75)
+    for k, n_agree in enumerate((124, 122, 123, 95)):
+        prediction = np.where(np.arange(150) < n_agree, votes, 1 - votes)
+        watch.add(tu.Labels.from_matrix(votes[:, None]), prediction, when=day(k))
+    (headline,) = watch.status
+    assert headline.startswith("No alarm yet: the system agreed with most judges on 63.3% of the newest 150 items")
+    assert not any("more than their items explain" in note for note in watch.notes)
+    watch.add(tu.Labels.from_matrix(votes[:, None]), np.roll(prediction, 2), when=day(4))
+    assert watch.alarm.since == day(3)
+
+
+def test_the_page_says_how_many_batches_judges_are_counted_on(fallen):
+    lead = over_time(fallen.report())["parts"][1]["lead"]
+    assert "of the last 10 batches" in lead
+    last = fallen.judges.iloc[-1]
+    n_checked = [row["n_gold"] for row in fallen.course_rows()]
+    assert last["n_gold"] == sum(n_checked[-10:])
 
 
 def test_a_share_is_followed_without_predictions(rng):

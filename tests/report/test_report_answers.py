@@ -9,6 +9,8 @@ import scipy
 
 import trueup as tu
 from trueup.report import render_html, render_markdown
+from trueup.report.agreement import agreement_report
+from trueup.report.pages import preferences
 
 
 def test_the_numbers_of_rates_are_those_of_the_answer(rates):
@@ -46,6 +48,21 @@ def test_the_leaderboard_is_in_shares_of_wins_beside_log_odds(contests):
         assert 0 < row["wins"]["low"] < row["wins"]["mean"] < row["wins"]["high"] < 1
         assert row["mean"] == answer.strength(row["system"]).mean
     assert render_html(data).count('class="bar"') == 3
+
+
+def test_judges_have_a_column_of_both_orders_where_contests_were_shown_in_both(contests):
+    """And not an empty one."""
+    data = contests.data
+    shown = {**data, "consistency": dict.fromkeys(data["position_bias"], 0.5)}
+    heads = [preferences(one)["parts"][-1]["tables"][0]["head"] for one in ({**data, "consistency": {}}, shown)]
+    assert [len(head) for head in heads] == [3, 4]
+
+
+def test_parameters_in_notes_are_code():
+    votes = np.random.default_rng(0).integers(0, 2, (40, 3))
+    page = render_html(agreement_report(tu.agreement(tu.Labels.from_matrix(votes))))
+    assert "<code>labelers=&#34;fixed&#34;</code>" in page
+    assert "`" not in page
 
 
 def test_so_many_checks_separate_in_about_half_of_the_cases():

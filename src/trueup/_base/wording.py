@@ -22,14 +22,16 @@ def some(n: int, what: str) -> str:
     return f"{n:,} {what}{'' if n == 1 else 'es' if what.endswith(('s', 'x')) else 's'}"
 
 
-def listed(names: Sequence[str]) -> str:
-    """Names in a sentence.
+def listed(names: Sequence[str], most: int | None = None) -> str:
+    """Names in a sentence, of which the first `most` stand there.
 
     Examples
     --------
-    >>> listed(["a", "b", "c"]), listed(["a"]), listed([])
-    ('a, b and c', 'a', '')
+    >>> listed(["a", "b", "c"]), listed(["a"]), listed([]), listed(["a", "b", "c"], most=1)
+    ('a, b and c', 'a', '', 'a and 2 more')
     """
+    if most is not None and len(names) > most:
+        names = [*names[:most], f"{len(names) - most:,} more"]
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
@@ -93,6 +95,8 @@ def interval(
     places = decimals(low, high, least=least) if places is None else places
     # An upper end that is shown as 1 claims nothing; a lower one would, and near 0 an end tells a difference from none.
     shown = _honest(places, low, *([high] if round(high, places) == 0 else []))
+    if shown > max(places, 3) + 2:  # so near to 0 or 1 nobody takes one for the other
+        shown = places
     return f"{_written(low, shown)}{joint}{_written(high, shown)}"
 
 

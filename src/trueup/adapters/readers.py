@@ -186,7 +186,7 @@ def read_predictions(
     path: Source,
     *,
     item: str | Sequence[str] | None = "item",
-    prediction: str = "prediction",
+    prediction: str | Sequence[str] = "prediction",
     score: str = "score",
     probabilities: Mapping[Hashable, str] | None = None,
     system: str | None = None,

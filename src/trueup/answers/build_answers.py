@@ -233,7 +233,7 @@ def weak_votes(model: TruthModel, task: Task) -> list[str]:
     who = "the classifier" if len(names) == 1 else repr(name)
     return [
         (
-            f"Votes leave most items open: they let expect that {who} is right on {expected:.0%}, but if its errors "
+            f"Votes leave most items open: going by them {who} is right on {expected:.0%}, but if its errors "
             f"have nothing to do with those of the labelers, it is right on about {alone:.0%}; {HOW_TO_CHECK}."
         )
     ]

@@ -243,7 +243,7 @@ class PairOptions:
 class PredictionOptions:
     """How to read the predictions."""
 
-    prediction: str = _column("prediction", "Column of the predicted classes.")
+    prediction: str = _column("prediction", "Column of the predicted classes; several with commas: a system each.")
     score: str = _column("score", "Column of the scores, if any.")
     class_probability: list[str] = opt([], "The column with the probability of a class; once for each.", "CLASS=COLUMN")
     system: str | None = opt(None, "Column of the systems, if any; 'system' is found by itself.", "COLUMN")

@@ -7,7 +7,7 @@ from typing import Any
 
 from trueup.cli import _options as options
 from trueup.cli._command import Answer, as_command
-from trueup.cli._console import interval_head, note, print_records, say
+from trueup.cli._console import as_json, interval_head, note, print_records, say
 from trueup.cli._files import by_name, class_named, read_votes
 from trueup.cli._gates import numbers_by_name
 
@@ -30,6 +30,8 @@ def agreement(
 ) -> Answer:
     """How far labelers agree: kappas, alpha and the like with intervals, pairs, and the items they disagree on."""
     from trueup.reliability import agreement as entry_point
+    from trueup.report import save_report
+    from trueup.report.agreement import agreement_report
 
     labels = read_votes(votes, how)
     numbers = numbers_by_name(values, "--values", "class")
@@ -46,7 +48,8 @@ def agreement(
         level=level,
     )
     if report is not None:
-        note(f"report written to {answer.save_html(report)}")
+        save_report(as_json(agreement_report(answer)), report)
+        note(f"report: {report}")
     return Answer(answer.to_dict, _show)
 
 

@@ -263,7 +263,7 @@ def _show_slices(slices: Mapping[str, Any], ends: str, target: Target) -> None:
         columns |= {ends: "interval", "worse than the rest": "prob_worse"}
         if metric == "accuracy":  # how many items to check is known of the accuracy alone
             half = number(slices["vetting_width"] / 2, 3)
-            columns[f"to check for ±{half} {on_which(target)}"] = lambda row: slices["vettings"][row["slice"]]
+            columns[f"checks in all for ±{half} {on_which(target)}"] = lambda row: slices["vettings"][row["slice"]]
         print_records(columns, [row for row in slices["slices"] if row["metric"] == metric])
         if worse:
             say(f"Worse than the rest by {metric}: {', '.join(map(shown, worse))}.")

@@ -105,6 +105,8 @@ def _show(answer: Preferences, body: Mapping[str, Any]) -> None:
         {"judge": name, **bias, "same": percent(body["consistency"][name]) if name in body["consistency"] else ""}
         for name, bias in body["position_bias"].items()
     ]
-    columns = {"judge": "judge", "position bias": with_sign, ends: "interval", "same winner in both orders": "same"}
+    columns = {"judge": "judge", "position bias": with_sign, ends: "interval"}
+    if body["consistency"]:
+        columns["same winner in both orders"] = "same"
     if judges:
         print_records(columns, judges)

@@ -147,7 +147,7 @@ def show_shares(shares: Shares, body: Mapping[str, Any]) -> None:
     columns: dict[Any, Any] = {body["by"]: "group", "items": "n_items"}
     columns |= {"mean" if shares.name == "mean score" else "rate": "mean", ends: "interval", "highest": "prob_best"}
     if shares.vettings:
-        columns[f"to check for ±{number(shares.vetting_width / 2, 3)} {on_which(body['target'])}"] = "vettings"
+        columns[f"checks in all for ±{number(shares.vetting_width / 2, 3)} {on_which(body['target'])}"] = "vettings"
     print_records(columns, body["groups"])
     beside = [
         {

@@ -21,7 +21,7 @@ from trueup.data.encoding import (
     is_null,
     vocabulary_from,
 )
-from trueup.data.frames import Table, check_column, parts_of, read_names, series_parts
+from trueup.data.frames import Table, check_column, has_key, key_columns, parts_of, read_names, series_parts
 from trueup.data.votes import Votes
 from trueup.exceptions import InvalidLabels, InvalidPredictions
 
@@ -336,7 +336,7 @@ def systems_of(
     table: Table,
     *,
     item: str | Sequence[str] | None,
-    prediction: str,
+    prediction: str | Sequence[str],
     score: str,
     probabilities: Mapping[Hashable, str] | None,
     system: str | None,
@@ -347,8 +347,14 @@ def systems_of(
     """The systems of a table; the parameters are those of `Predictions.from_frame`, and `known` is of `read_names`."""
     if system is None and _SYSTEM in table.columns and (item is None or _SYSTEM not in parts_of(item, table.columns)):
         system = _SYSTEM
+    if item is not None and system is None and score not in table.columns and not probabilities:
+        beside = _systems_side_by_side(table, item, prediction, known or {})
+        if beside:
+            return beside
     roles = {role: name for role, name in (("item", item), ("system", system)) if name is not None}
     is_scored = score in table.columns or score != "score"
+    if not isinstance(prediction, str):
+        (prediction,) = prediction
     if prediction in table.columns or prediction != "prediction" or not (is_scored or probabilities):
         roles["prediction"] = prediction
     score_in = _Numbers(score) if is_scored else None
@@ -387,6 +393,33 @@ def systems_of(
     codes, systems = names["system"]
     parts = (_rows(whole, np.flatnonzero(codes == k), name) for k, name in enumerate(systems.tolist()))
     return tuple(_distinct(part) for part in parts)
+
+
+def _systems_side_by_side(
+    table: Table, item: str | Sequence[str], prediction: str | Sequence[str], known: Mapping[str, Vocabulary]
+) -> tuple[System, ...]:
+    """Systems with a column each: those that are named, or that hold known classes alone where none is named."""
+    named = parts_of(prediction, table.columns)
+    is_named = len(named) > 1
+    classes = set(known["prediction"].tolist()) if "prediction" in known else set()
+    if not is_named and (named != ["prediction"] or named[0] in table.columns or not has_key(item, table.columns)):
+        return ()
+    try:
+        for name in named * is_named:
+            check_column(name, table.columns, role="prediction")
+        key = key_columns(item, table.columns, role="item")
+        columns = named if is_named else [name for name in table.columns if name not in key]
+        as_known = {name: known["prediction"] for name in columns if "prediction" in known}
+        found = read_names(table, {"item": key, **{name: [name] for name in columns}}, known={**known, **as_known})
+    except InvalidLabels as error:
+        raise InvalidPredictions(error.sentence) from error
+    codes, items = found["item"]
+    check_named(codes, "item", error=InvalidPredictions)
+    return tuple(
+        _distinct(System(name, len(codes), items[codes], codes=found[name][0], classes=found[name][1]))
+        for name in columns
+        if is_named or (len(found[name][1]) and set(found[name][1].tolist()) <= classes)
+    )
 
 
 def _as_block(values: Any) -> Block:

@@ -13,6 +13,7 @@ from scipy import sparse
 
 from trueup._base.types import Booleans, Codes
 from trueup._base.validation import check_choice, kind_hint, preview
+from trueup._base.wording import listed
 from trueup.data.encoding import (
     NULL_CODE,
     Distinct,
@@ -158,8 +159,8 @@ def _read_wide(
         label, names = named_as((label, names), known.get("label"))
     rest = {name: fact for name, fact in facts.items() if name not in columns}
     found = inferred_table(rest, key, code, items, from_text=table.from_text)
-    note = f"It is read as a wide table, with the labelers {preview(columns, most=10)}"
-    note += f" and the item columns {preview(list(rest), most=10)}." if rest else "."
+    note = f"It is read as a wide table, with the labelers {listed(columns, most=10)}"
+    note += f", and {listed(list(rest), most=10)} as what is known of the items." if rest else "."
     item_codes, labeler = np.tile(code, len(columns)), np.repeat(np.arange(len(columns), dtype=np.int32), len(code))
     rows = (item_codes, items, labeler, vocabulary_from(columns), label, names, missing, abstain)
     return Columns(*rows, None, found, reading_notes=() if surely else (note,), is_wide=True)

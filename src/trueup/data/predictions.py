@@ -137,7 +137,7 @@ class Predictions:
         frame: Any,
         *,
         item: str | Sequence[str] | None = "item",
-        prediction: str = "prediction",
+        prediction: str | Sequence[str] = "prediction",
         score: str = "score",
         probabilities: Mapping[Hashable, str] | None = None,
         system: str | None = None,
@@ -150,7 +150,8 @@ class Predictions:
         ----------
         item : str, list of str or None
             The column of items, or those that name one together; None to follow ``labels.items``.
-        prediction, score : str. The columns of hard classes and of scores; one of them is enough.
+        prediction, score : str. The columns of hard classes and of scores; one of them is enough. Several columns of
+            classes (a list, or with commas) are a system each.
         probabilities : mapping from class to column, optional. The columns of class probabilities.
         system : str, optional. The column that names the system of a row; by default "system", where there is one.
         positive, threshold

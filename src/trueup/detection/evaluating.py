@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from trueup._base.types import Floats, Positions
-from trueup._base.wording import interval, level_words, number, percent
+from trueup._base.wording import interval, level_words, listed, number, percent, some
 from trueup.answers.compare import compare as compare_predictions
 from trueup.answers.comparison import Comparison
 from trueup.answers.evaluate import evaluate as evaluate_predictions
@@ -204,8 +204,9 @@ def pool_sentences(pool: Pool, missed: MissedObjects | None) -> list[str]:
     """What a pool is made of, and whether objects that nobody drew are counted."""
     kind = "boxes" if pool.masks is None else "masks"
     said = [
-        f"{len(pool):,} candidate objects in {pool.images.n:,} images, from {kind} of {len(pool.annotators):,} "
-        f"annotators and {len(pool.found):,} systems; from an overlap of {pool.iou:g} on a detection is at a candidate."
+        f"{len(pool):,} candidate objects in {some(pool.images.n, 'image')}, from {kind} of "
+        f"{some(len(pool.annotators), 'annotator')} and {some(len(pool.found), 'system')}; from an overlap of "
+        f"{pool.iou:g} on a detection is at a candidate."
     ]
     if missed is None:
         return [*said, "Recall and what rests on it is of this pool: objects that nobody drew do not count."]
@@ -331,7 +332,7 @@ def _about_missed(metrics: Iterable[str], missed: MissedObjects | None) -> list[
         else "nobody knows how large those are that were missed, so that these come out too high"
     )
     be = "is" if len(moved) == 1 else "are"
-    return [f"{', '.join(moved)} {be} of the pool: objects that nobody drew do not count; {reason}"]
+    return [f"{listed(moved)} {be} of the pool: objects that nobody drew do not count; {reason}."]
 
 
 def candidates_of(pool: Pool, labels: Labels) -> Positions:

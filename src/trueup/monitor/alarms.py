@@ -166,6 +166,21 @@ def cannot_test_yet(watched: Mapping[Stream, History], n_batches: int, *, false_
     return f"{n_items:,} items in {_batches(n_so_far)} are too few for an alarm whatever the newest holds; add {what}"
 
 
+def nearly_an_alarm(watched: Mapping[Stream, History], *, false_alarms: float, baseline: int) -> str:
+    """That one more batch like the newest would be an alarm, as a part of a sentence; "" where it would not."""
+    stream, main = next(((s, h) for s, h in watched.items() if s.subject == "agreement"), (None, None))
+    if stream is None or main is None:
+        return ""
+    hits, sizes = np.append(main.hits, main.hits[-1]), np.append(main.sizes, main.sizes[-1])
+    if find_change(hits, sizes, false_alarms=false_alarms * main.part, baseline=baseline) is None:
+        return ""
+    newest, before = main.hits[-1] / main.sizes[-1], main.hits[:-1].sum() / main.sizes[:-1].sum()
+    return (
+        f"{what_is_counted(stream)} {percent(newest, 1)} of the newest {main.sizes[-1]:,} items, and on "
+        f"{percent(before, 1)} before; one more batch like it raises an alarm"
+    )
+
+
 def _agreement(watched: Mapping[Stream, History]) -> History | None:
     """What most judges and the system agree on."""
     return next((history for stream, history in watched.items() if stream.subject == "agreement"), None)
@@ -203,8 +218,9 @@ def notes_on(
             f"change, got {n_gold}."
         )
     main = _agreement(watched)
-    excess = 1.0 if main is None or has_alarm else dispersion(main.hits, main.sizes)
-    if len(batches) > baseline and excess >= _MARKED:  # after a change batches differ because of it
+    # After a change batches differ because of it, which the newest may show before there is an alarm.
+    excess = 1.0 if main is None or has_alarm else dispersion(main.hits[:-1], main.sizes[:-1])
+    if len(batches) > baseline and excess >= _MARKED:
         yield (
             f"Batches differ from one another more than their items explain, by {excess:.1f} times the variance; "
             "alarms allow for it and take longer."

@@ -16,7 +16,7 @@ from trueup.data.frames import make_frame
 from trueup.data.labels import Labels
 from trueup.exceptions import InvalidLabels, InvalidParameter, StorageError
 from trueup.metrics import get_metric
-from trueup.monitor.alarms import Alarm, cannot_test_yet, find_alarms, notes_on
+from trueup.monitor.alarms import Alarm, cannot_test_yet, find_alarms, nearly_an_alarm, notes_on
 from trueup.monitor.batch import (
     Batch,
     History,
@@ -453,6 +453,11 @@ class Monitor:
         )
         if missing:
             return (f"Cannot test yet: {missing}.",)
+        nearly = nearly_an_alarm(
+            self.watched, false_alarms=self.settings["false_alarms"], baseline=self.settings["baseline"]
+        )
+        if nearly:
+            return (f"No alarm yet: {nearly}.",)
         return ("No alarm: what is watched differs from before by no more than chance explains.",)
 
     @property
@@ -527,13 +532,18 @@ class Monitor:
         self.estimate()
         return _frame(self.course_rows())
 
+    @property
+    def _window(self) -> int:
+        """Batches that a judge's errors are counted on."""
+        return max(int(self.settings["baseline"]), _JUDGED_BATCHES)
+
     def judge_rows(self) -> list[Row]:
         """The rows of `judges`."""
         return judge_rows(
             self._batches,
             self._counted,
             self._panels,
-            window=max(self.settings["baseline"], _JUDGED_BATCHES),
+            window=self._window,
             level=self.settings["level"],
         )
 
@@ -559,6 +569,7 @@ class Monitor:
             status=self.status,
             notes=self.notes,
             settings=self.settings,
+            window=self._window,
             metric=self.metric,
             began=self._batches[self._first].when if self._first < len(self._batches) else None,
         )

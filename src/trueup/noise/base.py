@@ -390,8 +390,8 @@ def identifiability_problem(labels: Labels | LabelScan[Labels], *, extra_raters:
     votes = most - extra_raters
     beside = " beside the prediction" if extra_raters else ""
     return (
-        f"no item has more than {votes} vote{'' if votes == 1 else 's'}{beside}, and from fewer than three raters the "
-        "error rates cannot be known: what comes out is the prior's opinion; add gold for every class "
+        f"no item has more than {votes} vote{'' if votes == 1 else 's'}{beside}, and fewer than three do not show how "
+        "often a labeler errs: the answer rests on how labelers usually do; add gold for every class "
         "(`labels.with_gold`), pass known rates (`trueup.noise.Confusion`), or collect a third vote"
     )
 

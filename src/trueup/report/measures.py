@@ -51,6 +51,8 @@ def system_data(name: str, evaluation: Evaluation, *, with_pictures: bool) -> di
                 "density": _density(estimate) if with_pictures else None,
             }
         )
+    first, step = next(iter(evaluation.metrics), "accuracy"), evaluation.next_step()
+    named = first.replace("_", " ")
     return {
         "name": text(name),
         "n_items": evaluation.n_items,
@@ -66,7 +68,7 @@ def system_data(name: str, evaluation: Evaluation, *, with_pictures: bool) -> di
         "rests_on": evaluation.answer_in_words(),
         "metrics": metrics,
         "vettings": {str(n): finite(width) for n, width in evaluation.vettings.items()},
-        "next_step": evaluation.next_step(),
+        "next_step": step and step.replace(f"the {named} ", f"the {metric_label(first)} ", 1),
         "confusion": _confusion(evaluation) if with_pictures else None,
         "curves": _curves(evaluation) if with_pictures else [],
         "diagnostics": {key: finite(value) for key, value in evaluation.diagnostics.items()},

@@ -39,6 +39,7 @@ def course_report(
     status: Sequence[str],
     notes: Sequence[str],
     settings: Mapping[str, Any],
+    window: int,
     metric: str,
     began: str | None,
 ) -> dict[str, Any]:
@@ -53,7 +54,7 @@ def course_report(
         "metric": plain(metric),
         "level": settings["level"],
         "false_alarms": settings["false_alarms"],
-        "baseline": settings["baseline"],
+        "window": window,
         "began": began,
         "verdict": list(status),
         "alarms": [_plain(alarm) for alarm in alarms],
@@ -114,7 +115,7 @@ def over_time(report: Row) -> dict[str, Any]:
         "from votes rest on."
     )
     about_judges = (
-        f"A dot is the share of errors on the checked items of the last {report['baseline']} batches, with its {level} "
+        f"A dot is the share of errors on the checked items of the last {report['window']} batches, with its {level} "
         "band. The dashed line is how often the judge said something else than most in a batch."
     )
     shown = report["judges"][:_FIRST_WITH_PICTURES]
@@ -189,7 +190,7 @@ def rates(report: Row) -> dict[str, Any]:
         rows.append([*cells, "–" if row["vettings"] is None else f"{row['vettings']:,}"])
     goal = f"±{number(report['vetting_width'] / 2, 2)} {on_which(report['target'])}"
     column = "Group" if report["by"] is None else shorten(report["by"])
-    head = (column, "Items", "Mean", f"{level} interval", "Highest", f"To check in all for {goal}")
+    head = (column, "Items", "Mean", f"{level} interval", "Highest", f"Checks in all for {goal}")
     pairs = [
         (shorten(row["a"], 40), shorten(row["b"], 40), number(row["mean"]), interval(row["low"], row["high"]))
         for row in report["differences"][:_MOST_ROWS]
@@ -280,11 +281,11 @@ def preferences(report: Row) -> dict[str, Any]:
             shorten(name),
             signed(row["mean"]),
             interval(row["low"], row["high"]),
-            percent(consistency[name]) if name in consistency else "–",
+            *[percent(consistency[name]) if name in consistency else "–"] * bool(consistency),
         )
         for name, row in report["position_bias"].items()
     ]
-    head = ("Judge", "Position bias", f"{level} interval", "Same winner in both orders")
+    head = ("Judge", "Position bias", f"{level} interval", *["Same winner in both orders"] * bool(consistency))
     about = f"The bar holds the true share with a probability of {level}; half is an average system."
     picture = interval_figure(bars[:_FIRST_WITH_PICTURES], title="Wins against an average opponent")
     parts = [

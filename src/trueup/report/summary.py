@@ -171,13 +171,18 @@ def _quick_model(labels: Labels) -> DawidSkene | None:
     return DawidSkene().fit(labels)
 
 
+def _fact(value: Any) -> str:
+    """What is known of an item; of a measured number what a reader needs of it."""
+    return f"{value:.6g}" if isinstance(value, float | np.floating) else text(value)
+
+
 def _advice(labels: Labels, check: IndependenceCheck | None, model: NoiseModel | None) -> list[str]:
     """What to do about it, the most useful first."""
     if check is None:
         return ["The check was not made; leave `check_dependence` on to have it made."]
     if not check.dependent:
         more = "" if labels.gold else " The check misses weak dependence, so a few checked items are still worth it."
-        return [f"Nothing needs to be done.{more}"]
+        return [f"Nothing needs to be done about that.{more}"]
     return [
         f"{advice_on_dependence(labels, check, model)}",
         "More votes of the same kind of labelers help little; votes of labelers who err differently help more.",
@@ -219,7 +224,7 @@ def vet_next_data(
         "rows": [
             {
                 "item": text(labels.items[i]),
-                "known": {text(name): text(labels.item_column(name)[i]) for name in columns},
+                "known": {text(name): _fact(labels.item_column(name)[i]) for name in columns},
                 "moves": float(worth[i]),
                 "why": _why(labels, int(i), truth[i], {name: codes[i] for name, codes in said.items()}),
             }
