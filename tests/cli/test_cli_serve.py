@@ -131,6 +131,28 @@ def test_a_session_is_served_continued_and_ended(files, run_main, monkeypatch):
         assert [event["who"] for event in parsed if event["kind"] == "tell"] == ["ann"]
 
 
+def test_a_decision_is_served_from_options_and_from_a_file(files, run_main, monkeypatch):
+    monkeypatch.chdir(files)
+    how = ("votes.csv", "predictions.csv", "--fail-below", "accuracy=0.9", "--port", "0", "--expert", "ann")
+    with serving(files, *how) as (_, links):
+        first_card(browser(links["ann"]))
+        owner, until = browser(links["owner"]), time.monotonic() + HANGS_AFTER
+        while "the verdict is false with at most 5%" not in owner("owner").read().decode():
+            assert time.monotonic() < until
+            time.sleep(0.1)
+    (files / "q4.toml").write_text(
+        'votes = "votes.csv"\n[decision]\nof = "1"\nfail_below = ["1=0.2"]\n[server]\nport = 0\nexperts = ["ann"]\n'
+    )
+    with serving(files, "q4.toml") as (_, links):
+        assert first_card(browser(links["ann"]))["card"] is not None
+    for more in (
+        ("--half-width", "0.1", "--fail-below", "accuracy=0.9"),
+        ("--probability", "0.9"),
+        ("--not-worse-than", "old"),
+    ):
+        assert_one_sentence(run_main("serve", "votes.csv", "predictions.csv", *more, "--port", "0"))
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
 @pytest.mark.parametrize(
     ("number", "is_early"), [(signal.SIGKILL, True), (signal.SIGKILL, False), (signal.SIGTERM, False)]

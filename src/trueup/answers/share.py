@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations
 from os import PathLike
 from pathlib import Path
@@ -483,13 +483,19 @@ def share_name(of: Hashable) -> str:
 
 def mean_of(name: str, scores: Floats, description: str) -> Metric:
     """The mean of a score of the truth, from confusion counts, rows the truth."""
+    return Metric(
+        name,
+        partial(_mean_of_truth, scores=scores),
+        bounds=(float(scores.min()), float(scores.max())),
+        description=description,
+    )
 
-    def mean(counts: Floats) -> Floats:
-        of_truth = np.asarray(counts, dtype=float).sum(axis=-1)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(of_truth @ scores / of_truth.sum(axis=-1))
 
-    return Metric(name, mean, bounds=(float(scores.min()), float(scores.max())), description=description)
+def _mean_of_truth(counts: Floats, scores: Floats) -> Floats:
+    """Of the scores of the true classes; a function of the module, so that answers can be sent to other processes."""
+    of_truth = np.asarray(counts, dtype=float).sum(axis=-1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(of_truth @ scores / of_truth.sum(axis=-1))
 
 
 def _scores_of(labels: Labels, values: Mapping[Hashable, float] | None) -> Floats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from trueup._base.wording import some
@@ -46,8 +46,8 @@ class VerdictOptions:
 
 
 @dataclass(frozen=True)
-class GateOptions(VerdictOptions):
-    """Gates: exit with 0 if passed, 1 if failed, 5 if undecided."""
+class BoundOptions:
+    """Bounds of metrics."""
 
     fail_below: list[str] = opt([], "The metric must be at least this. May be given several times.", "METRIC=VALUE")
     fail_above: list[str] = opt([], "The metric must be at most this (log_loss and the like).", "METRIC=VALUE")
@@ -60,6 +60,11 @@ class GateOptions(VerdictOptions):
 
 
 @dataclass(frozen=True)
+class GateOptions(BoundOptions, VerdictOptions):
+    """Gates: exit with 0 if passed, 1 if failed, 5 if undecided."""
+
+
+@dataclass(frozen=True)
 class PairGateOptions:
     """Gates: exit with 0 if passed, 1 if failed, 5 if undecided."""
 
@@ -67,6 +72,22 @@ class PairGateOptions:
     margin: float = opt(0.0, "How much worse --not-worse-than allows, in the units of the metric.", min=0.0)
     better_than: str | None = opt(None, "The candidate must be better than this one.", "NAME")
     candidate: str | None = opt(None, "Whom the gates are about; by default all others.", "NAME")
+
+
+@dataclass(frozen=True)
+class DecisionOptions(BoundOptions, PairGateOptions):
+    """A decision in place of a test: it ends by itself."""
+
+    probability: float = opt(0.95, "How sure a verdict is to be, over all looks.")
+    of: str | None = opt(None, "The class whose share it is about; then no PREDICTIONS.", "CLASS")
+    by: str | None = opt(None, "The groups of --of: a column of the items, such as system.", "COLUMN")
+
+    @property
+    def gates(self) -> Gates:
+        """The conditions."""
+        pairs = PairGateOptions(**{part.name: getattr(self, part.name) for part in fields(PairGateOptions)})
+        bounds = GateOptions(fail_below=self.fail_below, fail_above=self.fail_above, probability=self.probability)
+        return Gates(bounds, pairs)
 
 
 class Gates:
@@ -87,7 +108,7 @@ class Gates:
             "--candidate": self.pairs.candidate,
         }
         first = next((option for option, value in alone.items() if value), None)
-        if first is not None and not (self.bounds or self.references):
+        if first is not None and self.is_empty:
             example = "--fail-below accuracy=0.9" if isinstance(how, GateOptions) else "--better-than NAME"
             raise InvalidParameter(f"{first} is about gates, got none; add one, e.g. {example}")
 
@@ -108,13 +129,13 @@ class Gates:
 
     def on(self, answer: Evaluation | Comparison | Shares | Preferences, **bounds: Any) -> GateReport | None:
         """The verdicts on an answer, in the terms of the command line; None without a gate."""
-        if not (self.bounds or self.references):
+        if self.is_empty:
             return None
         from trueup.answers.gates import gate
 
         how: dict[str, Any] = {"probability": self.how.probability, "require_gold": self.how.require_gold}
         with option_names(at_least="--fail-below", at_most="--fail-above"):
-            return self._in_cli_terms(gate(answer, **self._asked(**bounds), **how))
+            return self._in_cli_terms(gate(answer, **self.asked(**bounds), **how))
 
     def settle(
         self,
@@ -136,7 +157,7 @@ class Gates:
         if self.how.ask is None and not sheets:
             answer = answer_on(None)
             return answer, self.on(answer, **bounds)
-        if not (self.bounds or self.references):
+        if self.is_empty:
             raise InvalidParameter(
                 f"a table of --ask goes on with a gate, got {sheets[0]!r} without one; give the gate that it was "
                 "written for"
@@ -147,8 +168,7 @@ class Gates:
         items, label = columns
         answer = answer_on(None)
         with option_names(at_least="--fail-below", at_most="--fail-above"):
-            error = round(1 - self.how.probability, 9)
-            decision = decide(answer, **self._asked(**bounds), error=error, random_state=seed)
+            decision = decide(answer, **self.asked(**bounds), error=self.error, random_state=seed)
         rows = [row for path in sheets for row in read_sheet(source_of(path), item=items, label=label)]
         decision = decision.replay(events_of(rows, decision.labels.items.tolist(), decision.labels.classes.tolist()))
         if decision.n_strange:
@@ -172,7 +192,17 @@ class Gates:
             report = replace(report, next_steps=(*report.next_steps, step))
         return answer, self._in_cli_terms(report)
 
-    def _asked(self, **bounds: Any) -> dict[str, Any]:
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is none."""
+        return not (self.bounds or self.references)
+
+    @property
+    def error(self) -> float:
+        """The chance of a false verdict that is allowed."""
+        return round(1 - self.how.probability, 9)
+
+    def asked(self, **bounds: Any) -> dict[str, Any]:
         """The conditions, as `trueup.gate` and `trueup.decide` take them."""
         asked: dict[str, Any] = {**self.bounds, **bounds, **self.named}
         return {**asked, "margin": self.pairs.margin} if self.references else asked

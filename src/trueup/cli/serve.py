@@ -12,16 +12,19 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 from trueup._base.optional import require
 from trueup.cli._command import as_command
 from trueup.cli._console import note, say
-from trueup.cli._files import predicted_classes, read_both
+from trueup.cli._files import class_named, predicted_classes, read_both, read_votes
+from trueup.cli._gates import DecisionOptions, Gates
 from trueup.cli._options import PredictionOptions, VoteOptions, arg, given, opt
 from trueup.cli._vetting import SessionOptions, all_settings
 from trueup.exceptions import InvalidFile, InvalidParameter
 
 if TYPE_CHECKING:
+    from trueup.data.labels import Labels
     from trueup.serve.running import ServerSettings
     from trueup.serve.services import Look
 
 SUFFIX = ".vetting.db"
+_OF_DECISION = ("level", "budget", "seed")  # options of a test that are those of a decision, too
 TILES_SUFFIX = ".json"
 
 
@@ -53,6 +56,7 @@ class Served:
     how: VoteOptions = field(default_factory=VoteOptions)
     how_predicted: PredictionOptions = field(default_factory=PredictionOptions)
     test: SessionOptions = field(default_factory=SessionOptions)
+    decision: DecisionOptions = field(default_factory=DecisionOptions)
     server: ServeOptions = field(default_factory=ServeOptions)
     card: Mapping[str, Any] = field(default_factory=dict)
 
@@ -69,7 +73,7 @@ class Served:
     @property
     def is_about_tiles(self) -> bool:
         """Whether objects that nobody drew are searched."""
-        return not self.predictions
+        return self.votes.lower().endswith(TILES_SUFFIX) and not self.predictions
 
     def server_settings(self) -> ServerSettings:
         """As the server takes them; what was not given is left to it."""
@@ -114,25 +118,31 @@ def layout_of(card: Mapping[str, Any]) -> Any:
     return Layout(**lists, answers=answers, **keys)
 
 
+_TABLES = ("votes", "predictions", "reading", "test", "decision", "server", "card")
+
+
 def read_settings(path: Path) -> Served:
     """A session from a TOML file; paths in it are taken from its folder.
 
-    At the top ``votes`` and ``predictions``, which are paths. Tables: ``[reading]``, ``[test]`` and ``[server]``, whose
-    keys are the options of the command, with ``_`` for ``-``; ``[card]``, whose keys are those of `Layout`, and more.
+    At the top ``votes`` and ``predictions``, which are paths. Tables: ``[reading]``, ``[test]`` or ``[decision]``, and
+    ``[server]``, whose keys are the options of the command, with ``_`` for ``-``; ``[card]``, whose keys are those of
+    `Layout`, and more.
     """
     try:
         record = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InvalidFile(f"{str(path)!r} must be a TOML file, got {error!s:.100}; see the guide of the app") from error
-    _check_keys(record, dict.fromkeys(("votes", "predictions", "reading", "test", "server", "card")), "the file", path)
+    _check_keys(record, dict.fromkeys(_TABLES), "the file", path)
     folder = path.resolve().parent
 
     def place(name: Any) -> str:
         return str(folder / str(name))
 
-    if not isinstance(record.get("votes"), str) or "predictions" not in record:
+    decision: dict[str, Any] = record.get("decision", {})
+    _check_keys(decision, _hints(DecisionOptions), "[decision]", path)
+    if not isinstance(record.get("votes"), str) or ("predictions" not in record and "of" not in decision):
         raise InvalidFile(f"{str(path)!r} must name votes and predictions, got {sorted(record)}; add their paths")
-    paths = _checked(record["predictions"], str | list[str], "predictions", path)
+    paths = _checked(record.get("predictions", []), str | list[str], "predictions", path)
     reading, card = record.get("reading", {}), record.get("card", {})
     hints = _hints(VoteOptions)
     _check_keys(reading, hints | _hints(PredictionOptions), "[reading]", path)
@@ -154,6 +164,7 @@ def read_settings(path: Path) -> Served:
         VoteOptions(**{name: value for name, value in reading.items() if name in hints}),
         PredictionOptions(**{name: value for name, value in reading.items() if name not in hints}),
         SessionOptions(**test),
+        DecisionOptions(**decision),
         ServeOptions(**server),
         card,
     )
@@ -226,6 +237,7 @@ def serve(
     test: SessionOptions,
     how: VoteOptions,
     how_predicted: PredictionOptions,
+    decision: DecisionOptions,
     server: ServeOptions,
     files: list[str] = arg(
         [],
@@ -244,7 +256,7 @@ def serve(
     if demo:
         _serve_demo(server)
         return
-    served = _served(files, how, how_predicted, test, server)
+    served = _served(files, how, how_predicted, test, decision, server)
     if new_link is not None or new_token is not None:
         _make_access(served, server, new_link, new_token, role)
     elif served is None:
@@ -253,25 +265,32 @@ def serve(
         )
     elif served.is_about_tiles:
         _serve_tiles(served)
-    else:
+    elif served.decision == DecisionOptions():
         _serve_files(served)
+    else:
+        _serve_decision(served)
 
 
 def _served(
-    files: list[str], how: VoteOptions, how_predicted: PredictionOptions, test: SessionOptions, server: ServeOptions
+    files: list[str],
+    how: VoteOptions,
+    how_predicted: PredictionOptions,
+    test: SessionOptions,
+    decision: DecisionOptions,
+    server: ServeOptions,
 ) -> Served | None:
     """What the files and the options say: one file of settings, one of tiles, or votes and predictions."""
     if not files:
         return None
-    if len(files) > 1:
-        return Served(files[0], tuple(files[1:]), how, how_predicted, test, server)
+    if len(files) > 1 or decision.of is not None:
+        return Served(files[0], tuple(files[1:]), how, how_predicted, test, decision, server)
     (file,) = files
     if not file.lower().endswith((".toml", TILES_SUFFIX)):
         raise InvalidParameter(
             "'serve' takes VOTES and PREDICTIONS, one SESSION.toml, or the TILES.json of 'detect vet', got "
             f"{file!r} alone; name the other, too"
         )
-    for bundle in (how, how_predicted, test):
+    for bundle in (how, how_predicted, test, decision):
         if bundle != type(bundle)():
             raise InvalidParameter(
                 f"settings of a session stand in its file, got options beside {file!r}; write them there"
@@ -301,6 +320,46 @@ def _serve_files(served: Served) -> None:
     note("working out what the votes say …")
     make = functools.partial(ActiveTest, systems, labels, storage=served.url, name=served.name, **given)
     _run(make, served, labels, settings=settings, look=served.look(suggestions), seed=given.get("random_state", 0))
+
+
+def _serve_decision(served: Served) -> None:
+    """Serve a decision: cards end once it is safe."""
+    from trueup.decisions import decide
+
+    settings, gates, test = served.server_settings(), served.decision.gates, vars(served.test)
+    other = next((name for name, value in test.items() if value is not None and name not in _OF_DECISION), None)
+    if other is not None:
+        raise InvalidParameter(f"--{other.replace('_', '-')} is about a test, got a decision; leave it out")
+    if gates.is_empty:
+        raise InvalidParameter("a decision needs a condition, got none; add e.g. --fail-below or --not-worse-than")
+    answer, labels, asked = _answer_and_conditions(served, gates)
+    asked |= given(budget=served.test.budget, random_state=served.test.seed)
+    if not labels.item_table.given:
+        note("the cards show only the names of the items; add --items FILE with what experts are to look at")
+    make = functools.partial(decide, answer, **asked, error=gates.error, storage=served.url, name=served.name)
+    _run(make, served, labels, settings=settings, look=served.look(None), seed=served.test.seed or 0)
+
+
+def _answer_and_conditions(served: Served, gates: Gates) -> tuple[Any, Labels, dict[str, Any]]:
+    """The answer that a decision is about, its votes, and the conditions."""
+    from trueup.answers.compare import compare
+    from trueup.answers.evaluate import evaluate
+    from trueup.answers.share import share
+
+    how, of = given(level=served.test.level), served.decision.of
+    if of is not None:
+        labels, by = read_votes(served.votes, served.how), served.decision.by
+        answer: Any = share(labels, of=class_named(labels, of), **given(by=by), **how)
+        gates.find(answer)
+        return answer, labels, gates.asked(**{side: next(iter(bound.values())) for side, bound in gates.bounds.items()})
+    labels, systems, positive = read_both(served.votes, served.predictions, served.how, served.how_predicted)
+    names = systems.systems.tolist()
+    gates.find(names if len(names) > 1 else [])
+    if len(names) > 1:
+        how |= given(metric=next(iter(gates.metrics), None), positive=positive)
+        return compare(systems, labels, **how), labels, gates.asked()
+    how |= given(metrics=gates.metrics or None, positive=positive)
+    return evaluate(systems, labels, **how), labels, gates.asked()
 
 
 def _run(make: Any, served: Served, labels: Any, **how: Any) -> None:

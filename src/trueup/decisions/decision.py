@@ -248,10 +248,10 @@ class Decision(DrawnSession):
     # ------------------------------------------------------------------ asking
 
     def _choose(self, n: int) -> Batch:
-        """The next items to check, drawn with chances that serve the decision."""
+        """The next items to check, drawn with chances that serve the decision; none once it is decided."""
         free = self._available & self._open & (self.progress.draw == 0)
         pull = np.where(free, self._view(self.n_draws).pull, 0.0)
-        if not pull.any():
+        if not pull.any() or self.verdict != "undecided":
             return Batch([])
         chosen, chances = draw_in_turn(pull, n, np.random.default_rng([self.seed, len(self._events)]))
         reason = "It was drawn at random, with a chance that grows with how much its class matters to the decision."
@@ -542,8 +542,11 @@ class Decision(DrawnSession):
         }
 
     def history(self, *, every: int = 10) -> list[dict[str, float]]:
-        """The number of the first condition after each `every` answers: n, mean, low and high."""
-        return [then._row(then.estimates[0]) for then in self._after_answers(every, first=every)]
+        """The number of the first condition after each `every` answers, and P(all are met): n, mean, low, high, met."""
+        return [
+            {**then._row(then.estimates[0]), "met": then.probability}
+            for then in self._after_answers(every, first=every)
+        ]
 
     def _history(self, every: int) -> tuple[list[dict[str, float]], str]:
         return self.history(every=every), self.conditions[0].gate.what

@@ -6,7 +6,7 @@ import math
 import secrets
 import threading
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -169,6 +169,7 @@ class CardService:
         *,
         suggestions: Sequence[str] | None = None,
         lease: float = LEASE,
+        is_over: Callable[[], bool] = lambda: False,
     ) -> None:
         self._storage = storage
         self._session = session
@@ -177,6 +178,7 @@ class CardService:
         self._suggestions = suggestions
         self.names = Names(labels.items.tolist(), labels.classes.tolist())
         self.lease = lease
+        self._is_over = is_over
 
     @property
     def is_blind(self) -> bool:
@@ -184,7 +186,9 @@ class CardService:
         return self._suggestions is None
 
     def current(self, person: Person) -> AssignedCard | None:
-        """The card that a person is to answer now; the same until it is answered."""
+        """The card that a person is to answer now, the same until it is answered; none once it is decided."""
+        if self._is_over():
+            return None
         card = self._storage.claim(self._session, person.name, seconds=self.lease)
         return self._leased(card, person)
 

@@ -23,6 +23,7 @@ import numpy as np
 from trueup.active import ActiveTest
 from trueup.active.estimators import TooFewAnswers, UndecidedEstimate
 from trueup.cleaning import CleaningAdvisor
+from trueup.decisions import Decision
 from trueup.detection.tile_search import METRIC, TileSearch
 from trueup.exceptions import TrueupError
 from trueup.posteriors import DrawnEstimate, Estimate, PointEstimate
@@ -63,6 +64,20 @@ class Row:
     mean: float
     low: float
     high: float
+    met: float | None = None  # P(the conditions of a decision are met)
+
+
+@dataclass(frozen=True)
+class DecisionState:
+    """Where a decision stands."""
+
+    verdict: str
+    conditions: tuple[str, ...]  # the verdict on each and what it rests on, in words
+    met: float  # P(they are met), by votes and checks
+    passed: float  # how probable each verdict is in the end
+    failed: float
+    checks: int | None  # further ones with which it is decided with probability 80%; None where no number is sure
+    error: float  # the chance of a false verdict, over all looks
 
 
 @dataclass(frozen=True)
@@ -107,11 +122,17 @@ class Snapshot:
     half_width: float | None = None
     prob_better: float | None = None
     gain: Range | None = None  # For cleaning: what the next label is expected to bring
+    decision: DecisionState | None = None
 
     @property
     def first(self) -> Range | None:
         """The estimate of the first system."""
         return next(iter(self.ranges.values()), None)
+
+    @property
+    def gives_no_cards(self) -> bool:
+        """Whether it is decided, so that cards that still wait are not given to anybody."""
+        return self.decision is not None and self.decision.verdict != "undecided"
 
     @property
     def left_of_budget(self) -> float:
@@ -130,6 +151,8 @@ def take_snapshot(session: Session, history: tuple[Row, ...]) -> Snapshot:
     made = time.time()
     if isinstance(session, ActiveTest):
         return _of_test(session, history, made)
+    if isinstance(session, Decision):
+        return _of_decision(session, history, made)
     if isinstance(session, TileSearch):
         return _of_search(session, history, made)
     assert isinstance(session, CleaningAdvisor)
@@ -183,6 +206,42 @@ def _estimated(test: ActiveTest, history: tuple[Row, ...], status: SessionStatus
         "history": _extended(history, status.answered, next(iter(ranges.values()))),
         "with_all": Range.of(test.estimate(answers="all"), test.level) if is_swayed else None,
     }
+
+
+def _of_decision(decision: Decision, history: tuple[Row, ...], made: float) -> Snapshot:
+    status, gate, estimate = decision.status(), decision.conditions[0].gate, decision.estimates[0]
+    now, needed = Range.of(estimate, decision.level), decision.needed
+    state = DecisionState(
+        decision.verdict,
+        tuple(decision.sentences),
+        decision.probability,
+        needed.passed,
+        needed.failed,
+        needed.checks,
+        decision.error,
+    )
+    return Snapshot(
+        kind="decision",
+        made=made,
+        n_events=len(decision.log),
+        metric=gate.what,
+        bounds=decision.conditions[0].bounds,
+        higher_is_better=gate.side in ("at least", "above"),
+        level=decision.level,
+        n_items=decision.labels.n_items,
+        n_counted=decision.n_counted,
+        **_outcomes(status),
+        finished=decision.finished,
+        ranges={gate.what: now},
+        draws={gate.what: _draws(estimate)},
+        history=_extended(history, status.answered, now, state.met),
+        shares=_shares(decision),
+        expert_error=_range(status.errors),
+        expert_errors={str(one.who): _range(one.errors) for one in status.experts},
+        n_paid=decision.n_paid,
+        budget=decision.budget,
+        decision=state,
+    )
 
 
 def _of_advisor(advisor: CleaningAdvisor, history: tuple[Row, ...], made: float) -> Snapshot:
@@ -274,11 +333,11 @@ def _shares(session: Session) -> dict[str, float]:
     return {str(name): float(count / total) for name, count in zip(classes, counts.tolist(), strict=True)}
 
 
-def _extended(history: tuple[Row, ...], n: int, now: Range) -> tuple[Row, ...]:
+def _extended(history: tuple[Row, ...], n: int, now: Range, met: float | None = None) -> tuple[Row, ...]:
     """The history with the estimate of now, thinned where it grows long."""
     if n == 0 or math.isnan(now.mean):
         return history
-    rows = [*(row for row in history if row.n < n), Row(n, now.mean, now.low, now.high)]
+    rows = [*(row for row in history if row.n < n), Row(n, now.mean, now.low, now.high, met)]
     if len(rows) > 2 * _MOST_ROWS:
         rows = [*rows[:-1:2], rows[-1]]
     return tuple(rows)
@@ -287,13 +346,13 @@ def _extended(history: tuple[Row, ...], n: int, now: Range) -> tuple[Row, ...]:
 def first_history(session: Session) -> tuple[Row, ...]:
     """The estimates of a session that has answers already, at some points of its log."""
     n = session.progress.n_tells
-    if n < 2 or not isinstance(session, ActiveTest):
+    if n < 2 or not isinstance(session, ActiveTest | Decision):
         return ()
     try:
         rows = session.history(every=max(5, math.ceil(n / 15)))
     except TooFewAnswers:  # of the first rows: others were answered before the first draws were
         return ()
-    return tuple(Row(int(row["n"]), row["mean"], row["low"], row["high"]) for row in rows)
+    return tuple(Row(int(row["n"]), row["mean"], row["low"], row["high"], row.get("met")) for row in rows)
 
 
 def _without_nan(value: Any) -> Any:

@@ -24,7 +24,7 @@ from trueup.serve.expert_agreement import agreement_of_experts
 from trueup.serve.guard import LIFETIMES, Person
 from trueup.serve.rendering import Owner, SignedIn, Viewer, caller_of, pages_of, sees_estimate, services_of, who_asks
 from trueup.serve.services import Services
-from trueup.serve.status_words import chart, figures, recent_answers
+from trueup.serve.status_words import chart, chart_of_chance, figures, recent_answers
 from trueup.sessions.log import events_to_json
 from trueup.sessions.progress import fold
 
@@ -216,6 +216,7 @@ def page_context(services: Services, person: Person) -> dict[str, Any]:
     return {
         "session_status": facts,
         "chart": None if snapshot is None else chart(snapshot.history, snapshot.bounds),
+        "chart_of_chance": None if snapshot is None else chart_of_chance(snapshot.history),
         "recent": recent_answers(services.journal, services.cards.words, time.time()) if is_owner else [],
         "choices": services.cards.choices() if is_owner else [],
     }

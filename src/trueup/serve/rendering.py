@@ -157,7 +157,7 @@ class Pages:
             sentence = words["paused"]
         elif services.latest.problem is not None:
             sentence = words["broken"]
-        elif waiting.n_out:
+        elif waiting.n_out and not (snapshot is not None and snapshot.gives_no_cards):
             out = words["out_one"] if waiting.n_out == 1 else words["out"].format(n=waiting.n_out)
             back = waiting.next_back or 0.0
             sentence = f"{out}, {words['next_back'].format(time=duration(back))}."

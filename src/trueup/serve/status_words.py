@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from trueup._base.wording import decimals, interval, level_words, number, percent
+from trueup._base.wording import chance, decimals, interval, level_words, number, percent
 from trueup.serve.card_service import OUTCOMES, Entry, Journal
 from trueup.serve.cards import plain
-from trueup.serve.estimating import Range, Row, Snapshot
+from trueup.serve.estimating import DecisionState, Range, Row, Snapshot
 from trueup.serve.services import Texts
 from trueup.storage import Card
 
@@ -101,6 +101,7 @@ def figures(
         "with_all": None,
         "anytime_interval": None,
         "gain": None,
+        "decision": _decision_words(snapshot.decision, pace, words),
     }
     if has_estimate and first is not None:
         facts |= _estimate_words(first, now - snapshot.made)
@@ -120,6 +121,24 @@ def figures(
         facts["minutes_left"] = "?" if pace is None else f"{math.ceil(pace.minutes(left)):,}"
     facts["to_width"] = _to_width(snapshot, pace)
     return facts
+
+
+def _decision_words(state: DecisionState | None, pace: Pace | None, words: Mapping[str, str]) -> dict[str, Any] | None:
+    """The verdict, how probable each is, and how many answers it takes."""
+    if state is None:
+        return None
+    needed = words["needed_unknown"]
+    if state.checks is not None:
+        minutes = "?" if pace is None else f"{math.ceil(pace.minutes(state.checks)):,}"
+        needed = words["needed"].format(n=f"{state.checks:,}", minutes=minutes)
+    return {
+        "verdict": words[state.verdict],
+        "is_open": state.verdict == "undecided",
+        "chances": words["chances"].format(passed=chance(state.passed), failed=chance(state.failed)),
+        "needed": needed,
+        "error": words["error_of_looks"].format(error=percent(state.error)),
+        "conditions": [plain(sentence) for sentence in state.conditions],
+    }
 
 
 def answered_items(entries: Sequence[Entry]) -> int:
@@ -172,6 +191,9 @@ def goal(snapshot: Snapshot | None, words: Mapping[str, str], n_items: int) -> s
     left = f"{max(snapshot.n_items - snapshot.n_answers, 0):,}"
     if snapshot.finished is not None:
         return words["met"]
+    if snapshot.decision is not None:
+        checks = snapshot.decision.checks
+        return words["decision_begin"] if checks is None else words["decision"].format(left=f"{checks:,}")
     if snapshot.half_width is not None:
         more = _to_width(snapshot, None)
         half = f"{snapshot.half_width:g}"
@@ -338,7 +360,14 @@ def chart(rows: Sequence[Row], bounds: tuple[float, float]) -> dict[str, Any] | 
     }
 
 
+def chart_of_chance(rows: Sequence[Row]) -> dict[str, Any] | None:
+    """How probable it is that the conditions of a decision are met; None where there are none."""
+    return chart([Row(row.n, row.met, row.met, row.met) for row in rows if row.met is not None], (0.0, 1.0))
+
+
 def _row_words(row: Row) -> str:
+    if row.low == row.high:
+        return number(row.mean, 2)
     return f"{number(row.mean, _places(row))} ({interval(row.low, row.high, _places(row))})"
 
 
