@@ -10,9 +10,10 @@ TORCH := requirements/torch.txt
 # The programs in which evaluations run, of which each brings many packages.
 RUNNERS := .venv-integrations
 RUNNERS_LOCK := requirements/integrations.txt
-# promptfoo is a program of node: of the last version for node 20, and left out where there is no npm.
+# promptfoo is a program of node: the last version for node 20, and left out where there is none of 20.20 or later.
 PROMPTFOO := promptfoo@0.120.27
-NPM := $(shell command -v npm)
+NEW_ENOUGH := const [a, b] = process.versions.node.split('.'); process.exit(100 * a + Number(b) < 2020 ? 1 : 0)
+NPM := $(shell node -e "$(NEW_ENOUGH)" 2>/dev/null && command -v npm)
 comma := ,
 # What is not imported need not be compiled.
 INSTALL := -m pip install --disable-pip-version-check --no-compile

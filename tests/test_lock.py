@@ -1,4 +1,4 @@
-"""The lock of the tests pins what the project asks for, on every platform, and says nothing about where it is from."""
+"""The locks of the tests pin what the project asks for, on every platform, and says nothing about where it is from."""
 
 import re
 import tomllib
@@ -10,6 +10,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 LINES = (ROOT / "requirements" / "development.txt").read_text(encoding="utf-8").splitlines()
+RUNNERS = (ROOT / "requirements" / "integrations.txt").read_text(encoding="utf-8").splitlines()
 TORCH = (ROOT / "requirements" / "torch.txt").read_text(encoding="utf-8").splitlines()
 PLATFORMS = [
     {"sys_platform": system, "platform_system": name, "platform_machine": machine, "os_name": kind}
@@ -23,10 +24,11 @@ PLATFORMS = [
 PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 
 
-def declared() -> list[Requirement]:
-    """What the project asks for, with what the tests need; extras that name other extras are followed."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    waiting, requirements = [*project["dependencies"], "trueup[dev]"], []
+def declared(extras: str) -> list[Requirement]:
+    """What the project asks for, with what some tests need; extras that name other extras are followed."""
+    document = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    project, group = document["project"], document["dependency-groups"].get("integrations", [])
+    waiting, requirements = [*project["dependencies"], f"trueup[{extras}]", *(group if "mcp" in extras else [])], []
     while waiting:
         requirement = Requirement(waiting.pop())
         if requirement.name == project["name"]:
@@ -36,7 +38,7 @@ def declared() -> list[Requirement]:
     return requirements
 
 
-@pytest.mark.parametrize("line", [*LINES, *TORCH])
+@pytest.mark.parametrize("line", [*LINES, *TORCH, *RUNNERS])
 def test_a_line_is_a_name_a_version_and_perhaps_a_marker(line):
     requirement = Requirement(line)
     assert requirement.url is None
@@ -44,15 +46,20 @@ def test_a_line_is_a_name_a_version_and_perhaps_a_marker(line):
     assert re.fullmatch(r"==[\w.]+", str(requirement.specifier))
 
 
+@pytest.mark.parametrize(
+    ("lines", "extras"), [(LINES, "dev"), (RUNNERS, "inspect-ai,mlflow,mcp")], ids=["dev", "runners"]
+)
 @pytest.mark.parametrize("python", PYTHONS)
 @pytest.mark.parametrize("platform", PLATFORMS, ids=lambda p: f"{p['sys_platform']}-{p['platform_machine']}")
-def test_every_platform_has_one_version_of_what_is_declared(platform, python):
+def test_every_platform_has_one_version_of_what_is_declared(platform, python, lines, extras):
     environment = {**platform, "python_version": python, "python_full_version": f"{python}.7"}
-    pins = [Requirement(line) for line in LINES]
+    pins = [Requirement(line) for line in lines]
     pins = [pin for pin in pins if pin.marker is None or pin.marker.evaluate(environment)]
     versions = {canonicalize_name(pin.name): str(pin.specifier).removeprefix("==") for pin in pins}
     assert len(versions) == len(pins)
-    for requirement in declared():
+    for requirement in declared(extras):
+        if requirement.marker is not None and not requirement.marker.evaluate(environment):
+            continue
         assert requirement.specifier.contains(versions[canonicalize_name(requirement.name)]), requirement
 
 
