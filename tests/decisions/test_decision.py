@@ -145,3 +145,12 @@ def test_a_named_noise_model_is_refused(sim):
     named = tu.evaluate(sim.predictions, sim.labels, noise="dawid-skene", n_draws=20, n_warmup=10, n_chains=1)
     with pytest.raises(InvalidParameter, match="needs the plain answer"):
         tu.decide(named, at_least={"accuracy": 0.7})
+
+
+@pytest.mark.parametrize("suffix", [".html", ".md", ".json"])
+def test_a_page_says_the_verdict_and_how_it_came_about(sim, evaluation, tmp_path, suffix):
+    decision = go_on(tu.decide(evaluation, at_least={"accuracy": 0.4}), sim.truth)
+    page = decision.save_html(tmp_path / f"gate{suffix}").read_text(encoding="utf-8")
+    assert "passed" in page
+    assert str(decision.progress.n_tells) in page
+    assert ("<svg" in page) == (suffix == ".html")

@@ -6,6 +6,8 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from os import PathLike
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,6 +55,7 @@ _MOST_SYSTEMS = 4
 _N_DRAWS = 2048
 _N_POINTS = 64  # of the coefficients, where a look needs chances alone
 _FIRST_REFIT = 4
+_MOST_POINTS = 20  # of the course on a page
 _GROWTH = 1.2  # of the answers between two fits
 
 
@@ -76,6 +79,8 @@ class Needed:
     failed: float
 
     def __str__(self) -> str:
+        if self.checks == 0:
+            return "It is decided."
         ends = f"{chance_words(self.passed)} passed, {chance_words(self.failed)} failed"
         if self.checks is None:
             return f"No number of checks is sure to decide (in the end: {ends})."
@@ -540,6 +545,15 @@ class Decision(DrawnSession):
                 )
             ],
         }
+
+    def save_html(self, path: str | PathLike[str]) -> Path:
+        """Write a page with the verdict, the conditions and how it came about; by its suffix HTML, Markdown or JSON."""
+        from trueup.report import save_report
+        from trueup.report.pages import decision_report
+
+        every = max(1, math.ceil(self.progress.n_tells / _MOST_POINTS))
+        course = self.history(every=every) if self.progress.n_tells else []
+        return save_report(decision_report(self.to_dict(), course=course, level=self.level), path)
 
     def history(self, *, every: int = 10) -> list[dict[str, float]]:
         """The number of the first condition after each `every` answers, and P(all are met): n, mean, low, high, met."""

@@ -403,6 +403,11 @@ def course_figure(report: Row) -> str:
     return _course(rows, words, marks, ("mean", "low", "high"), dashed="agreement")
 
 
+def chance_figure(report: Row) -> str:
+    """How probable it is that the conditions of a decision are met, after each number of checks."""
+    return _course(report["course"], report["metric"], [], ("met", "met", "met"), dashed="met")
+
+
 def judge_figure(judge: Row, level: float) -> str:
     """A judge's errors on vetted items with their band, and how often they differ from most."""
     words = f"Errors of {shorten(judge['judge'], 40)} with their {level_words(level)} band"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from trueup._base.wording import chance, decimals, interval, level_words, listed, number, percent, signed, some
 from trueup.answers.next_checks import on_which
-from trueup.report.figures import course_figure, interval_figure, judge_figure
+from trueup.report.figures import chance_figure, course_figure, interval_figure, judge_figure
 from trueup.report.sentences import plain, quoted, shorten
 from trueup.report.summary import FORMAT, arguments, plain_data, reproduction_data
 from trueup.report.tables import table
@@ -373,4 +373,57 @@ def agreement(report: Row) -> dict[str, Any]:
     }
 
 
-PAGES = {"over_time": over_time, "rates": rates, "preferences": preferences, "agreement": agreement}
+# ------------------ A decision.
+
+
+def decision_report(found: Row, *, course: Sequence[Row], level: float) -> dict[str, Any]:
+    """All that the page of a decision says, from its `to_dict` and its history, as a dict that JSON can hold."""
+    title = f"Decision: {found['verdict']}"
+    return {"format": FORMAT, "page": "decision", "title": title, "level": level, **found, "course": list(course)}
+
+
+def decision(report: Row) -> dict[str, Any]:
+    """The page of a decision."""
+    level, conditions, needed = level_words(report["level"]), report["conditions"], report["needed"]
+    rows = [
+        (
+            plain(one["condition"]),
+            one["verdict"],
+            number(one["estimate"]["mean"]),
+            interval(one["estimate"]["low"], one["estimate"]["high"]),
+        )
+        for one in conditions
+    ]
+    head = ("Condition", "Verdict", "Mean", f"{level} interval")
+    bars = [{**one["estimate"], "label": one["condition"]} for one in conditions]
+    picture = interval_figure(bars[:_FIRST_WITH_PICTURES], title="What the conditions are about")
+    about = "The bar is what votes and checks say now. The verdict does not rest on it, but on bets on drawn checks."
+    parts = [_part("conditions", "Conditions", about, [(picture, "")], table("Conditions", head, rows, n_words=2))]
+    if report["course"]:
+        course = {
+            "course": [{**row, "when": f"{row['n']:.0f} checks"} for row in report["course"]],
+            "metric": "The chance that the conditions are met",
+        }
+        lead = "The chance that the conditions are met, by votes and checks, after each number of checks."
+        parts.append(_part("course", "How it came about", lead, [(chance_figure(course), "")]))
+    facts = [(f"{report['n_checks']:,}", "checks"), (chance(report["probability"]), "chance that it is met")]
+    step = f"Check {some(needed['checks'], 'more item')}: then it is decided with probability 80%."
+    return {
+        "title": report["title"],
+        "verdict": [one["sentence"] for one in conditions],
+        "next_steps": [step] if report["verdict"] == "undecided" and needed["checks"] else [],
+        "facts": facts,
+        "remarks": [f"A verdict is false with a chance of {percent(report['error'])} at most, at whatever look."],
+        "notes": [],
+        "parts": parts,
+        "how_to": None,
+    }
+
+
+PAGES = {
+    "agreement": agreement,
+    "decision": decision,
+    "over_time": over_time,
+    "preferences": preferences,
+    "rates": rates,
+}
