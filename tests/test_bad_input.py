@@ -33,9 +33,9 @@ CASES: dict[str, tuple[Callable[[Path], object], type[TrueupError], str]] = {
     "empty file": (lambda d: read_labels(file(d, "")), InvalidFile, "got no line at all"),
     "no rows": (lambda d: read_labels(file(d, "item,labeler,label\n")), InvalidLabels, "got 0 rows"),
     "missing column of a file": (
-        lambda d: read_labels(file(d, "item,worker,label\n1,2,3\n")),
+        lambda d: read_labels(file(d, "item,who,label\n1,2,3\n")),
         InvalidLabels,
-        "got columns 'item', 'worker', 'label'",
+        "got columns 'item', 'who', 'label'",
     ),
     "missing column of a frame": (
         lambda d: Labels.from_frame({"items": [1], "labeler": [1], "label": [1]}),

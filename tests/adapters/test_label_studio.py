@@ -56,7 +56,7 @@ def test_answers_given_again_are_runs_in_the_order_of_time(tmp_path):
     export = read(tmp_path, [task(1, late, early, annotation(2, choice("good")))])
     mine = [row for row in zip(*(export.votes[c] for c in ("labeler", "label", "run")), strict=True) if row[0] == 1]
     assert mine == [(1, "bad", 1), (1, "good", 2)]
-    with pytest.warns(tu.exceptions.DataWarning, match="repeated"):
+    with pytest.warns(tu.exceptions.DataWarning, match="repeat a labeler"):
         assert export.labels().has_repeats
     assert export.labels(duplicates="last", classes=["good", "bad"]).answer_counts.tolist() == [[2.0, 0.0]]
 

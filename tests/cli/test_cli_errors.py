@@ -152,7 +152,7 @@ BAD = {
 @pytest.fixture
 def folder(votes_csv, predictions_csv, systems_csv, items_csv, truth_csv, tmp_path, monkeypatch):
     """The files that the commands name, in the folder that they run in."""
-    write_csv(tmp_path / "verdicts.csv", ("item", "verdict"), [("i0", "yes")])
+    write_csv(tmp_path / "verdicts.csv", ("item", "opinion"), [("i0", "yes")])
     write_csv(tmp_path / "alone.csv", ("item", "labeler", "label"), [(1, "a", "x"), (2, "a", "y"), (3, "b", "x")])
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -182,7 +182,7 @@ def test_bad_votes_are_one_sentence(run_main, folder, name):
 BAD_PREDICTIONS = {
     "empty": (b"", "is empty"),
     "header only": (b"item,prediction\n", "no predictions"),
-    "wrong columns": (b"item,guess\ni0,yes\n", "'prediction'"),
+    "wrong columns": (b"item,guess\ni0,maybe\n", "'prediction'"),
     "binary": (bytes(range(128, 256)) * 8, "not UTF-8"),
     "latin-1": ("item,prediction\ni0,caf\xe9\n".encode("latin-1"), "save it as UTF-8"),
     "twice": (b"item,prediction\ni0,yes\ni0,no\n", "once"),

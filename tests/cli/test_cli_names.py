@@ -49,6 +49,9 @@ OF_THE_PROGRAM = {
     "only_system",
     "n",
     "judged_on",
+    "ask",
+    "n_ask",
+    "summary",
 }
 OF_THE_PROGRAM |= {"fail_if_dependent", "fail_if_spam", "fail_on_alarm"}
 # Objects, and what a program does in its own way: progress, many machines, a check that is always made.

@@ -81,7 +81,7 @@ def test_some_columns_of_a_table_of_votes(labels):
         ({"item": ["a"], "x": [1, 2]}, {}, InvalidLabels),
         ({"item": ["a"]}, {}, InvalidLabels),
         ({"item": ["a"], "label": [1]}, {}, InvalidLabels),
-        ({"id": ["a"], "x": [1]}, {}, InvalidLabels),
+        ({"name": ["a"], "x": [1]}, {}, InvalidLabels),
         ({"item": ["a"], "topic": [1]}, {"columns": ["topik"]}, InvalidLabels),
         ({"item": ["a"], "x": [1]}, {"unknown": "drop"}, InvalidParameter),
         ([["a", 1]], {}, InvalidLabels),

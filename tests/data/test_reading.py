@@ -267,7 +267,7 @@ class TestGold:
             "item,label,chance\n1,cat,0.5\n1,cat,0.25\n",
             "item,label,chance\n1,cat,0.5\n2,,0.5\n3,,0.5\n",
             "item,label\n,cat\n",
-            "item,truth\n1,cat\n",
+            "item,opinion\n1,cat\n",
         ],
     )
     def test_bad_gold(self, tmp_path, text):

@@ -81,6 +81,32 @@ def test_what_is_no_wide_table():
     assert other.value.parameter == "wide"
 
 
+def test_columns_by_other_usual_names():
+    votes = {"output_id": list("aabb"), "judge": list("xyxy"), "verdict": [1, 1, 0, 1], "system": list("ssrr")}
+    labels = tu.read_labels(votes, gold={"id": ["a"], "truth": [1]}, items={"id": ["a", "b"], "topic": ["law", "art"]})
+    usual = tu.read_labels({"item": votes["output_id"], "labeler": votes["judge"], "label": votes["verdict"]})
+    assert (labels.votes != usual.votes).nnz == 0
+    assert (labels.gold, labels.item_columns) == ({"a": 1}, ("system", "topic"))
+    (note,) = labels.reading_notes
+    assert all(name in note for name in ("'output_id'", "'judge'", "'verdict'"))
+    predictions = tu.read_predictions({"id": ["a", "b"], "prediction": [1, 0]}, labels=labels)
+    assert predictions.align(labels).codes.tolist() == [[1, 0]]
+
+
+@pytest.mark.parametrize("item", ["id", "question_id"])
+def test_what_may_number_votes_or_name_a_question_is_no_item_by_itself(item):
+    votes = {item: [1, 2, 3, 4], "labeler": list("xyxy"), "label": [1, 1, 0, 1]}
+    with pytest.raises(InvalidLabels, match="no column 'item'") as caught:
+        tu.read_labels(votes)
+    assert "did you mean" not in str(caught.value)
+
+
+def test_two_columns_that_may_be_meant_are_not_chosen_from():
+    votes = {"item": list("aabb"), "judge": list("xyxy"), "rater": list("xyxy"), "label": [1, 1, 0, 1]}
+    with pytest.raises(InvalidLabels, match="no column 'labeler'"):
+        tu.read_labels(votes, wide=False)
+
+
 def test_frames_wherever_files_are_read():
     frame = pd.DataFrame(LONG).assign(item=[f"{p}{s}" for p, s in zip(LONG["prompt"], LONG["system"], strict=True)])
     labels = tu.Labels(frame, **NAMES)

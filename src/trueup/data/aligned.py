@@ -21,7 +21,7 @@ from trueup.data.encoding import (
     is_null,
     vocabulary_from,
 )
-from trueup.data.frames import Table, check_column, has_key, key_columns, parts_of, read_names, series_parts
+from trueup.data.frames import Table, check_column, column_of, has_key, key_columns, parts_of, read_names, series_parts
 from trueup.data.votes import Votes
 from trueup.exceptions import InvalidLabels, InvalidPredictions
 
@@ -347,6 +347,7 @@ def systems_of(
     """The systems of a table; the parameters are those of `Predictions.from_frame`, and `known` is of `read_names`."""
     if system is None and _SYSTEM in table.columns and (item is None or _SYSTEM not in parts_of(item, table.columns)):
         system = _SYSTEM
+    item = column_of("item", item, table.columns)
     if item is not None and system is None and score not in table.columns and not probabilities:
         beside = _systems_side_by_side(table, item, prediction, known or {})
         if beside:

@@ -25,7 +25,17 @@ from trueup.data.encoding import (
     is_null,
     vocabulary_from,
 )
-from trueup.data.frames import Sink, Table, check_column, has_key, key_columns, matrix_parts, named_as, read_names
+from trueup.data.frames import (
+    Sink,
+    Table,
+    check_column,
+    column_of,
+    has_key,
+    key_columns,
+    matrix_parts,
+    named_as,
+    read_names,
+)
 from trueup.data.items import ItemTable, inferred_table, text_as_values
 from trueup.data.votes import AbstainPolicy, Duplicates, nothing_vetted, vote_matrix
 from trueup.exceptions import InvalidLabels, InvalidParameter
@@ -87,6 +97,9 @@ def read_votes(
 ) -> Columns:
     """The columns of votes of a table, long or wide."""
     special = declared(missing, abstain, from_text=table.from_text)
+    asked, columns = (item, labeler, label), table.columns
+    item, labeler = column_of("item", item, columns), column_of("labeler", labeler, columns)
+    label = column_of("label", label, columns) if labeler in columns else label
     known = {**(known or {}), **({} if classes is None else {"label": check_names("classes", classes)})}
     roles = {"labeler": labeler, "label": label, **({} if run is None else {"run": run})}
     if wide and (roles != {"labeler": "labeler", "label": "label"}):
@@ -116,7 +129,10 @@ def read_votes(
     crowds = _crowds(facts.pop(CROWD_MARK), *names["labeler"]) if CROWD_MARK in facts else frozenset()
     found = inferred_table(facts, key, *names["item"], from_text=table.from_text)
     runs = None if run is None else names["run"][0]
-    return Columns(*names["item"], *names["labeler"], *names["label"], *special, runs, found, crowds)
+    other = zip((item, labeler, label), asked, ("item", "labeler", "label"), strict=True)
+    guessed = listed([f"{column!r} as the {role}" for column, was, role in other if column != was])
+    notes = (f"It is read with {guessed}.",) if guessed else ()
+    return Columns(*names["item"], *names["labeler"], *names["label"], *special, runs, found, crowds, notes)
 
 
 def _crowds(marks: Distinct, labeler: Codes, labelers: Vocabulary) -> frozenset[Hashable]:

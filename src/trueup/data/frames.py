@@ -219,6 +219,26 @@ def key_columns(name: str | Sequence[str], columns: list[str], *, role: str) -> 
     return key
 
 
+# Other names of the columns, for tables that lack the usual one; none that may name a question, which several systems
+# answer.
+_OTHER_NAMES = {
+    "item": ("item_id", "output_id", "response_id", "document_id", "doc_id", "id"),
+    "labeler": ("judge", "annotator", "rater", "worker", "labeler_id", "judge_id", "annotator_id", "rater_id"),
+    "label": ("verdict", "rating", "vote", "annotation", "score", "grade"),
+    "truth": ("gold", "true_label", "true_class", "gold_label"),
+}
+
+
+def column_of(role: str, name: Any, columns: list[str]) -> Any:
+    """The column of a role: the one that is named, or where a table lacks the usual one, its only one of the others."""
+    if name != role or name in columns:
+        return name
+    found = [column for column in columns if column.casefold() in _OTHER_NAMES[role]]
+    if found == ["id"] and column_of("labeler", "labeler", columns) in columns:
+        return name  # it may number the votes
+    return found[0] if len(found) == 1 else name
+
+
 def has_key(name: str | Sequence[str], columns: list[str]) -> bool:
     """Whether all columns that together name something are there."""
     return set(parts_of(name, columns)) <= set(columns)
@@ -259,10 +279,8 @@ def check_column(name: str, columns: list[str], *, role: str, error: type[Trueup
     """Raise where a table has no column of this name."""
     if name not in columns:
         listed = ", ".join(map(repr, columns)) or "none"
-        raise error(
-            f"there is no column {name!r} for the {role}, got columns {listed}; "
-            f"name it with `{role}=…`{did_you_mean(name, columns)}"
-        )
+        hint = "" if name == role else did_you_mean(name, columns)  # nobody meant what stands there by default
+        raise error(f"there is no column {name!r} for the {role}, got columns {listed}; name it with `{role}=…`{hint}")
 
 
 def make_frame(columns: Mapping[str, Any], *, backend: str | None = None) -> Any:

@@ -18,7 +18,7 @@ from trueup.data import describing as _describe
 from trueup.data.building import declared
 from trueup.data.encoding import NULL_CODE, Encoded, Vocabulary, check_named, is_null
 from trueup.data.files import Format, Source, open_table
-from trueup.data.frames import Cells, read_names
+from trueup.data.frames import Cells, column_of, read_names
 from trueup.data.votes import Votes
 from trueup.exceptions import InvalidLabels
 
@@ -199,6 +199,10 @@ def read_gold(
         check_choice(drawn, DRAWS, name="drawn")
     with open_table(path, file_format=file_format) as table:
         special, _ = declared(missing, (), from_text=table.from_text)
+        item, label = column_of("item", item, table.columns), column_of("label", label, table.columns)
+        if label == "label" not in table.columns:
+            truth = column_of("truth", "truth", table.columns)
+            label = truth if truth in table.columns else label
         words, numbers = Cells(), Cells()
         present = [name for name in table.columns if drawn is None and name not in (item, label)]
         sinks = [(name, words) for name in present if name == _WORDS]

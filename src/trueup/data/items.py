@@ -14,7 +14,7 @@ import numpy.typing as npt
 from trueup._base.types import Codes, Positions
 from trueup._base.validation import did_you_mean, preview
 from trueup.data.encoding import Distinct, Vocabulary, is_null, is_plain_integer
-from trueup.data.frames import Cells, Table, check_column, key_columns, read_names
+from trueup.data.frames import Cells, Table, check_column, column_of, key_columns, read_names
 from trueup.exceptions import InvalidLabels
 
 _VOTE_COLUMNS = ("item", "labeler", "label")
@@ -100,6 +100,7 @@ def read_rows(
     known: Mapping[str, Vocabulary] | None = None,
 ) -> tuple[list[Any], dict[str, list[Any]]]:
     """The names in the columns of a key, None for a null, and the values of other columns, by default of all."""
+    key = column_of("item", key, table.columns)
     names = key_columns(key, table.columns, role=role)
     chosen = [columns] if isinstance(columns, str) else list(columns or ())
     if columns is None:
