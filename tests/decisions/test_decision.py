@@ -75,6 +75,17 @@ def test_a_log_gives_the_same_standing_and_a_corrected_answer_counts(sim, evalua
     assert not np.allclose(back._standing.known, decision._standing.known)
 
 
+def test_items_that_were_checked_before_count_as_in_the_answer(sim):
+    sample = tu.labelers.draw_sample(sim.labels, 40, random_state=0)
+    checked = sim.labels.with_gold({item: int(sim.truth[item]) for item in sample.items.tolist()}, drawn=sample.drawn)
+    evaluation = tu.evaluate(sim.predictions, checked)
+    decision = tu.decide(evaluation, at_least={"accuracy": 0.7})
+    assert decision.estimates[0].mean == pytest.approx(evaluation["accuracy"].mean, abs=0.01)
+    item = decision.ask(1)[0]
+    decision.tell({item: int(sim.truth[item])})
+    assert decision.estimates[0].mean == pytest.approx(evaluation["accuracy"].mean, abs=0.03)
+
+
 def test_what_nobody_can_tell_helps_neither_side(evaluation):
     decision = tu.decide(evaluation, at_least={"accuracy": 0.5})
     decision.skip(decision.ask(40))

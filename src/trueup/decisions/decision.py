@@ -22,7 +22,7 @@ from trueup.answers.evaluation import Evaluation
 from trueup.answers.gates import GateReport, GateResult, Subject, Verdict
 from trueup.answers.preferences import Preferences
 from trueup.answers.share import Shares
-from trueup.core.truth import TruthModel, basis_in_words, chosen_gold
+from trueup.core.truth import TruthModel, basis_in_words
 from trueup.data.encoding import vocabulary_from
 from trueup.data.labels import Labels
 from trueup.decisions.conditions import Condition, conditions_of
@@ -649,10 +649,12 @@ def _core_about(evaluation: Evaluation | Comparison, conditions: Sequence[Condit
 def _with_checks(core: TruthModel, codes: Codes, chances: Floats | None = None) -> TruthModel:
     """The model that knows the class of some items, with the chance of each to be drawn; by default all have one."""
     labels = core.labels
-    fresh = (codes >= 0) & (chosen_gold(labels) < 0)
+    fresh = (codes >= 0) & (core.known < 0)
     if not fresh.any():
         return core
-    chance = np.where(fresh, max(fresh.mean(), 1e-9) if chances is None else chances, labels.gold_chance)
+    drawn_before = (core.drawn >= 0).mean()
+    now = max(fresh.mean(), 1e-9) if chances is None else chances
+    chance = np.where(fresh, 1 - (1 - drawn_before) * (1 - now), labels.gold_chance)
     gold = np.where(fresh, codes, labels.gold_codes).astype(labels.gold_codes.dtype)
     return core.with_labels(replace(labels, gold_codes=gold, gold_chance=chance))
 
