@@ -191,6 +191,28 @@ def test_a_call_has_so_much_memory_and_no_more(root, monkeypatch):
         integration.answer_of("check", code, printed, complaints)
 
 
+def test_halves_of_characters_in_a_file_are_no_part_of_an_answer():
+    agreed = {"sentence": "\ud800 agrees", "items": ["\udfff"], "alpha": float("nan")}
+    answer = integration.answer_of("agreement", 0, json.dumps(agreed), "")
+    assert answer == {"sentence": "? agrees", "items": ["?"], "alpha": None}
+    with pytest.raises(TrueupError) as refused:
+        integration.answer_of("agreement", 2, "", "error: got \ud800\n")
+    assert str(refused.value) == "got ?"
+
+
+@real
+def test_halves_of_characters_do_not_end_the_server(root):
+    rows = [{"item": f"{k}\ud800", "labeler": f"{judge}\ud83d", "label": k % 2} for k in range(9) for judge in "ab"]
+    (root / "halves.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    try:
+        calls = [(tool, {"votes": "halves.jsonl"}) for tool in ("agreement", "check")]
+        _, answers = answers_to(root, *calls)
+        assert "\ud83d" not in str(answers)
+        assert len(answers) == 2
+    finally:
+        (root / "halves.jsonl").unlink()
+
+
 @pytest.mark.parametrize(("code", "printed"), [(2, ""), (3, "{}"), (-9, "")])
 def test_a_command_that_failed_is_an_error_in_the_words_of_the_tools(code, printed):
     with pytest.raises(TrueupError, match=r"gold_drawn is about a gold file|ended with exit code"):
@@ -298,6 +320,18 @@ def test_files_are_written_only_where_the_user_allows_it(root):
     (root / "folder" / "draw.csv").unlink()
 
 
+UNREADABLE_CALLS = [  # which the package leaves without an answer
+    {"name": "check", "arguments": {"votes": "\ud800.csv"}},
+    {"name": "\ud800", "arguments": {}},
+    {"name": "check", "arguments": {"votes": json.loads("[" * 500 + "]" * 500)}},
+]
+HOSTILE_CALLS = [  # as no client writes them
+    {"name": "check", "arguments": {"votes": "x" * 10_000_000}},
+    {"name": "check", "arguments": {"x" * 1_000_000: 1}},
+    {"name": "check", "arguments": {"votes": "votes.csv", **{f"a{k}": k for k in range(100_000)}}},
+]
+
+
 @real
 def test_lines_that_are_no_requests_do_not_end_the_server(root):
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
@@ -316,6 +350,10 @@ def test_lines_that_are_no_requests_do_not_end_the_server(root):
         ),
         json.dumps({"jsonrpc": "2.0", "id": 2, "method": "no/such", "params": {}}),
         json.dumps({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": 5, "arguments": [1]}}),
+        *(
+            json.dumps({"jsonrpc": "2.0", "id": 10 + k, "method": "tools/call", "params": hostile})
+            for k, hostile in enumerate([*HOSTILE_CALLS, *UNREADABLE_CALLS])
+        ),
         json.dumps({"jsonrpc": "2.0", "id": 4, "method": "tools/call", "params": {"name": "check", "arguments": {}}}),
     ]
     server = subprocess.Popen(
@@ -330,13 +368,16 @@ def test_lines_that_are_no_requests_do_not_end_the_server(root):
         server.stdin.write("\n".join(lines) + "\n")
         server.stdin.flush()
         said = {}
-        while 4 not in said:
+        while not {4, *(10 + k for k in range(len(HOSTILE_CALLS)))} <= said.keys():
             answer = json.loads(server.stdout.readline())
             said[answer.get("id")] = answer
         assert "error" in said[2]
         assert "error" in said[3]
         assert said[4]["result"]["isError"]
         assert "check needs votes" in said[4]["result"]["content"][0]["text"]
+        for k in range(len(HOSTILE_CALLS)):
+            assert said[10 + k]["result"]["isError"]
+            assert len(said[10 + k]["result"]["content"][0]["text"]) < 700
     finally:
         server.stdin.close()
         server.wait(timeout=60)

@@ -259,7 +259,9 @@ class Folder:
                 raise InvalidFile(f"the files of a call must have at most {MOST_BYTES >> 20} MB together; name fewer")
             (private / name).parent.mkdir(parents=True, exist_ok=True)
             with open(handle, "rb", closefd=False) as source, (private / name).open("wb") as copy:
-                copy.write(source.read(about.st_size))  # no more, should it grow
+                left = about.st_size  # no more, should it grow
+                while part := source.read(min(left, 2**20)):
+                    left -= copy.write(part)
             return about.st_size
 
     def take_from(self, private: Path, name: str) -> None:
@@ -324,7 +326,8 @@ def command_line(name: str, arguments: Any, folder: Folder) -> Call:
         if key not in tool.arguments:
             from trueup._base.validation import did_you_mean  # with numpy, which the server does without
 
-            hint = did_you_mean(key, list(tool.arguments)) or f"; it has {listed(list(tool.arguments))}"
+            near = did_you_mean(key[:40], list(tool.arguments))  # to look for more may take for ever
+            hint = near or f"; it has {listed(list(tool.arguments))}"
             raise InvalidParameter(f"{name} has no argument {_short(key)}{hint}")
     for key, argument in tool.arguments.items():
         if argument.required and key not in given:
@@ -405,11 +408,16 @@ def answer_of(name: str, code: int, printed: str, complaints: str) -> dict[str, 
     """The answer of a command with its sentence first; what ended it is an error in the words of the tools."""
     if not printed.strip() or code not in _VERDICTS:
         lines = [line for line in complaints.splitlines() if line.startswith("error: ")]
-        sentence = lines[-1].removeprefix("error: ") if lines else f"{name} ended with exit code {code}"
+        sentence = _plain(lines[-1].removeprefix("error: ")) if lines else f"{name} ended with exit code {code}"
         raise TrueupError(re.sub(r"--([a-z]+(?:-[a-z]+)*)", lambda match: match[1].replace("-", "_"), sentence))
-    body = json.loads(printed)
+    body = json.loads(_plain(json.dumps(json.loads(printed), ensure_ascii=False)), parse_constant=lambda _: None)
     answer: dict[str, Any] = _shortened({"sentence": sentence_of(name, body), **body})
     return answer
+
+
+def _plain(text: str) -> str:
+    """Text without halves of characters, which no answer can carry: one in a file would end the server."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def sentence_of(name: str, body: Mapping[str, Any]) -> str:
