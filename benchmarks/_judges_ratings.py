@@ -14,7 +14,7 @@ from benchmarks._data import load_crowd
 from benchmarks._runs import Case, Figure, Row
 from trueup.metrics import confusion_counts, get_metric
 from trueup.noise import DawidSkene, NoiseModel, Ordinal
-from trueup.noise.heldout import split_votes
+from trueup.noise.registry import split_votes
 
 __all__ = ["RATINGS_FIGURE", "run_ratings", "summarise_ratings"]
 

@@ -138,7 +138,7 @@ def pass_seconds(labels: tu.Labels, device: str) -> float:
     import torch
 
     from trueup._base.engines import using_engine
-    from trueup.noise.torch.em import DevicePasses
+    from trueup.noise.torch import DevicePasses
 
     with using_engine(f"torch:{device}"):
         passes = DevicePasses(labels.votes, labels.gold_codes, 2, 2)

@@ -65,7 +65,7 @@ ALLOWED_IN = {
     "data/frames.py": {"narwhals"},
     "noise/kernels/compiled": {"numba", "llvmlite"},
     "noise/kernels/loops": {"numba"},
-    "noise/torch/": {"torch"},
+    "noise/torch.py": {"torch"},
     "metrics/compiled": {"numba", "llvmlite"},
     "detection/loops": {"numba"},
     "estimators/published/tars2018/noise_removal.py": {"sklearn"},
@@ -91,7 +91,7 @@ LAZY = {"sklearn", "numba", "pandas", "polars", "pyarrow", "matplotlib", "torch"
 }
 NOTHING_WITHOUT = (
     "noise/kernels/compiled",
-    "noise/torch/",
+    "noise/torch.py",
     "metrics/compiled",
     "storage/database/",
     "training/torch",

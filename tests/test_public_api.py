@@ -29,7 +29,7 @@ def test_everything_public_has_types():
 
 
 SAMPLE = """
-        from dataclasses import dataclass, field
+    from dataclasses import dataclass, field
     from functools import cached_property
 
     __all__ = ["COUNT", "Thing", "Twin", "work"]

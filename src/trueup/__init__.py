@@ -50,9 +50,8 @@ if TYPE_CHECKING:
     from trueup._base.engines import engines
     from trueup.active import ActiveTest
     from trueup.adapters.readers import read_export, read_gold, read_labels, read_pairs, read_predictions
-    from trueup.answers.auc import auc
     from trueup.answers.calibrate import calibrate
-    from trueup.answers.compare import compare
+    from trueup.answers.compare import auc, compare
     from trueup.answers.comparison import Comparison
     from trueup.answers.evaluate import evaluate
     from trueup.answers.evaluation import Evaluation
@@ -142,7 +141,7 @@ _HOME_OF = {
     "Pairs": "trueup.data.pairs",
     "Predictions": "trueup.data.predictions",
     "Preferences": "trueup.answers.preferences",
-    "auc": "trueup.answers.auc",
+    "auc": "trueup.answers.compare",
     "calibrate": "trueup.answers.calibrate",
     "compare": "trueup.answers.compare",
     "connect": "trueup.serve.client",

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import trueup as tu
-from trueup.answers.slices import Slices
+from trueup.answers.evaluation import Slices
 from trueup.exceptions import InvalidLabels, InvalidParameter
 
 QUICK = {"check_dependence": False, "random_state": 2}

@@ -7,7 +7,7 @@ from cli_helpers import assert_one_sentence
 
 import trueup as tu
 from trueup.adapters import read_gold, read_labels, read_predictions
-from trueup.cli.simulate import SIMULATORS
+from trueup.cli.demo import SIMULATORS
 
 
 def test_files_through_the_installed_program(tmp_path, run_trueup):

@@ -5,8 +5,7 @@ import pytest
 
 from trueup import Labels, noise, simulate
 from trueup.exceptions import DataWarning, InvalidLabels, InvalidParameter, NotFitted
-from trueup.noise.heldout import best_of, split_votes
-from trueup.noise.registry import stacking_weights
+from trueup.noise.registry import best_of, split_votes, stacking_weights
 
 # ---------------------------------------------------------------------- held-out votes
 

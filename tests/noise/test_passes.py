@@ -8,7 +8,7 @@ import pytest
 import trueup as tu
 from trueup._base import clusters
 from trueup.exceptions import ClusterLost, InvalidParameter, MissingExtra
-from trueup.noise import passes
+from trueup.noise import em as passes
 
 pl = pytest.importorskip("polars")
 MODELS = ["majority", "one-coin", "dawid-skene"]

@@ -7,9 +7,9 @@ from vote_problems import CLASSES, PROBLEMS, make_problem
 
 from trueup._base.engines import using_engine
 from trueup.noise import kernels
+from trueup.noise import torch as fused
+from trueup.noise.torch import DevicePasses
 from trueup.noise.torch import em as module
-from trueup.noise.torch import fused
-from trueup.noise.torch.em import DevicePasses
 
 
 def on(device, array):

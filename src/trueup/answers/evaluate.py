@@ -13,8 +13,15 @@ from trueup._base.validation import RandomState, check_choice, check_options, re
 from trueup.answers.build_answers import N_DRAWS, build_evaluation, unused_gold
 from trueup.answers.evaluation import Evaluation
 from trueup.answers.notes import notes_on
-from trueup.answers.prepare import DEFAULT_TARGET, Settings, Task, check_asked_of_all, prepare, settle_target
-from trueup.answers.scan import prepare_scan
+from trueup.answers.prepare import (
+    DEFAULT_TARGET,
+    Settings,
+    Task,
+    check_asked_of_all,
+    prepare,
+    prepare_scan,
+    settle_target,
+)
 from trueup.core.prior import CrowdPrior
 from trueup.data.labels import Labels
 from trueup.data.scanning import LabelScan

@@ -19,10 +19,9 @@ from trueup._base.validation import RandomState, check_choice, check_number, num
 from trueup._base.wording import listed, number, some
 from trueup.answers.build_answers import build_evaluation, build_named_evaluation
 from trueup.answers.comparison import Comparison
-from trueup.answers.evaluation import Evaluation
+from trueup.answers.evaluation import Evaluation, Slices
 from trueup.answers.next_checks import ASKED, Goal, on_which
 from trueup.answers.prepare import Settings, prepare, settle_target
-from trueup.answers.slices import Slices
 from trueup.core.prior import CrowdPrior
 from trueup.data.encoding import vocabulary_from
 from trueup.data.labels import Labels

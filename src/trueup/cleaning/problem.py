@@ -24,7 +24,7 @@ from trueup.estimators.truth import settle_noise
 from trueup.exceptions import InvalidLabels, InvalidParameter, silenced_warnings
 from trueup.metrics import Metric
 from trueup.noise import NoiseModel, fit, resolve
-from trueup.noise.passes import partitions_over
+from trueup.noise.em import partitions_over
 from trueup.training.copies import aligned_columns, take
 
 # ------------------ The labels that are most likely wrong, from votes alone: in memory, in files, or on a cluster.

@@ -61,11 +61,11 @@ _JUDGE, _LABELERS, _TOOLS, _TRY, _OTHERS = _PANELS = (
     "Of other packages",
 )
 _MODULES = {
-    _JUDGE: "auc=judge check=judge compare=judge detect evaluate=judge mean-score=share metrics=lists monitor "
-    "preferences share",
-    _LABELERS: "agreement labelers plan rates serve storage vet",
-    _TOOLS: "convert formats=lists inspect mcp",
-    _TRY: "demo simulate",
+    _JUDGE: "auc=judge check=judge compare=judge detect evaluate=judge mean-score=share metrics=convert monitor "
+    "preferences=share share",
+    _LABELERS: "agreement=labelers labelers plan rates serve storage vet",
+    _TOOLS: "convert formats=convert inspect=share mcp=convert",
+    _TRY: "demo simulate=demo",
 }
 COMMANDS: Registry[Any] = Registry(
     "command",

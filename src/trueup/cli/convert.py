@@ -1,16 +1,16 @@
-"""trueup convert: from the export of a tool to plain tables, and from votes to what a tool takes."""
+"""trueup convert, formats, metrics and mcp: tables and exports, what can be read and measured, tools for assistants."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from trueup._base.cells import csv_text, safe_cell
 from trueup._base.writing import write_text_safely
 from trueup.cli import _options as options
-from trueup.cli._command import as_command
-from trueup.cli._console import note, say, silenced
+from trueup.cli._command import Answer, as_command
+from trueup.cli._console import note, print_records, say, silenced
 from trueup.cli._files import read_votes, votes_export
 from trueup.exceptions import InvalidLabels, InvalidParameter
 
@@ -140,3 +140,74 @@ def _left_out(labels: Labels, columns: Sequence[str], *, with_text: bool) -> str
     """What of the items is not written, for the end of a sentence."""
     hidden = [name for name in labels.text_columns if name in columns]
     return f"; {', '.join(hidden)} left out, --with-text writes it" if hidden and not with_text else ""
+
+
+_CLASSES = ("no", "yes")  # of the descriptions; the second is the positive one
+_NEEDS = {"counts": "classes", "labels": "classes", "scores": "scores", "probabilities": "probabilities"}
+
+
+@as_command
+def metrics() -> Answer:
+    """List the metrics, what they mean, and what of the predictions they need."""
+    from trueup.metrics import get_metric, list_metrics
+
+    records = []
+    for name in list_metrics():
+        metric = get_metric(name, _CLASSES)
+        about = {"name": name, "description": metric.description, "needs": _NEEDS[metric.needs]}
+        better = {True: "higher", False: "lower", None: "neither"}[metric.higher_is_better]
+        records.append({**about, "bounds": list(metric.bounds), "better": better})
+
+    def show(_: Any) -> None:
+        columns: dict[Any, Any] = {"metric": "name", ("what it is", "left"): "description", ("needs", "left"): "needs"}
+        columns |= {"from": lambda row: _end(row["bounds"][0]), "to": lambda row: _end(row["bounds"][1])}
+        print_records({**columns, ("better", "left"): "better"}, records)
+        say(
+            "Also: METRIC:CLASS for one class (recall:yes), macro_, micro_ and weighted_ averages over classes, fN "
+            "with any weight of recall (f2), and other numbers after an @ (precision@10)."
+        )
+
+    return Answer({"metrics": records}, show, is_bare=True)
+
+
+@as_command
+def formats() -> Answer:
+    """List the tools whose exports are read, what becomes of them, and what can be written for them."""
+    from trueup.adapters import ADAPTERS
+
+    records = [
+        {
+            "name": name,
+            "title": adapter.title,
+            "becomes": adapter.becomes,
+            "writes": adapter.writes or None,
+            "basis": f"from {adapter.basis}",
+        }
+        for name, adapter in ((name, ADAPTERS[name]) for name in ADAPTERS)
+    ]
+
+    def show(_: Any) -> None:
+        columns: dict[Any, Any] = {"format": "name", ("files", "left"): "title"}
+        columns |= {("what becomes of them", "left"): "becomes", ("writes", "left"): lambda row: row["writes"] or ""}
+        print_records({**columns, ("written from", "left"): "basis"}, records)
+        say(
+            "Files are recognised by their structure; --format names the tool where that does not tell. Plain tables "
+            "(csv, tsv, jsonl, parquet) are read as they are, and written by 'trueup convert'."
+        )
+
+    return Answer({"formats": records}, show, is_bare=True)
+
+
+def _end(bound: float) -> str:
+    return "∞" if bound == float("inf") else "−∞" if bound == -float("inf") else f"{bound:g}"
+
+
+@as_command
+def mcp(
+    root: str = options.opt(".", "The folder below which files may be read.", "FOLDER", show=True),
+    write: bool = options.opt(False, "Let tools write new files below the root, too."),
+) -> None:
+    """Serve check, evaluate, compare, share, agreement, plan_checks and gate to an assistant (MCP over stdio)."""
+    from trueup.integrations.mcp import serve
+
+    serve(root, write=write)

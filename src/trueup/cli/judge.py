@@ -441,7 +441,7 @@ def auc(
 ) -> Answer:
     """The area under the ROC curve of a system's scores (columns item, score), from noisy votes alone."""
     from trueup._base.validation import check_choice, check_level
-    from trueup.answers.auc import auc as area
+    from trueup.answers.compare import auc as area
     from trueup.answers.prepare import DEFAULT_TARGET
 
     known = options.lists["VIEWS"]()

@@ -1,22 +1,23 @@
-"""trueup share and mean-score: how often is the truth of some class, how high is the true rating, by group of items?"""
+"""trueup share, mean-score, preferences and inspect: true rates, ratings and rankings, without predictions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from trueup._base.wording import interval, level_words, number
+from trueup._base.wording import interval, level_words, number, percent, signed, some
 from trueup.cli import _options as options
 from trueup.cli._command import Answer, as_command
-from trueup.cli._console import interval_head, print_records, progress_bar, say, shown
-from trueup.cli._files import class_named, read_votes, sheet_columns, sheets_among
-from trueup.cli._gates import GateOptions, Gates, PairGateOptions, numbers_by_name
+from trueup.cli._console import interval_head, note, print_records, progress_bar, say, shown
+from trueup.cli._files import class_named, read_votes, sheet_columns, sheets_among, source_of
+from trueup.cli._gates import GateOptions, Gates, PairGateOptions, VerdictOptions, numbers_by_name
 from trueup.cli.judge import write_answer_report
 from trueup.exceptions import InvalidParameter
 
 if TYPE_CHECKING:
+    from trueup.answers.preferences import Preferences
     from trueup.answers.share import Shares
     from trueup.data.labels import Labels
     from trueup.decisions import Decision
@@ -168,3 +169,133 @@ def _show_next(shares: Shares) -> None:
         say(shown(sentence))
     if shares.evaluation.settings.arguments["by"] is None and "system" in shares.evaluation.labels.item_columns:
         say("For each system by itself: --by system.")
+
+
+@as_command
+def preferences(
+    pairs: options.PairsFile,
+    columns: options.PairOptions,
+    sampler: options.SamplerOptions,
+    gates: VerdictOptions,
+    pair_gates: PairGateOptions,
+    gold: list[str] = options.opt(
+        [],
+        "Verdicts taken to be right, as those of people; columns as of the pairs; or a table of --ask. Repeatable.",
+        "FILE",
+        reads=True,
+    ),
+    gold_drawn: str | None = options.opt(None, "How the contests in --gold were drawn: random or chosen.", "HOW"),
+    ties: str = options.opt("half", "A true tie is half a win for both, or neither's: half or class."),
+    noise: str | None = options.opt(None, "How judges err, by this model alone, e.g. mirrored.", "MODEL"),
+    target: str = options.opt("population", "Items like these, or exactly these contests: population or sample."),
+    level: options.Level = 0.95,
+    report: options.Report = None,
+    seed: options.Seed = 0,
+) -> Answer:
+    """Which system is preferred in truth? Win rates, a ranking and the judges' position bias, with intervals."""
+    from trueup.adapters import read_pairs
+    from trueup.answers.preferences import preferences as entry_point
+    from trueup.decisions.sheets import is_sheet
+
+    gate = Gates(gates, pair_gates)
+    sheets = [path for path in gold if is_sheet(source_of(path))]
+    people = [path for path in gold if path not in sheets]
+    if len(people) > 1:
+        raise InvalidParameter(f"--gold takes one file that --ask did not write, got {len(people)}; join them")
+    verdicts = read_pairs(
+        source_of(pairs),
+        **vars(columns),
+        gold=source_of(people[0]) if people else None,
+        gold_drawn=gold_drawn,  # type: ignore[arg-type]  # checked by the callee, with a sentence
+    )
+    for sentence in verdicts.notes:
+        note(sentence)
+    gate.find(verdicts.systems.tolist())
+
+    def answer_on(decision: Decision | None) -> Preferences:
+        with progress_bar("reading the verdicts") as progress:
+            return entry_point(
+                verdicts if decision is None else verdicts.with_gold(decision.checked, drawn="random"),
+                ties=ties,  # type: ignore[arg-type]  # checked by the callee, with a sentence
+                target=target,  # type: ignore[arg-type]
+                level=level,
+                random_state=seed,
+                progress=progress,
+                **options.given(noise=noise, **sampler.named),
+            )
+
+    named = [columns.item, columns.first, columns.second], columns.winner
+    answer, decided = gate.settle(answer_on, sheets=sheets, columns=named, seed=seed)
+    write_answer_report(report, answer)
+    return Answer(answer.to_dict, lambda body: _show(answer, body), warnings=answer.warnings, verdicts=decided)
+
+
+def _show(answer: Preferences, body: Mapping[str, Any]) -> None:
+    """The ranking, the win rates and the judges for people."""
+    pairs, ends = answer.pairs, interval_head(answer.level)
+    say(
+        f"{some(pairs.n_contests, 'contest')} of {some(len(pairs.systems), 'system')}, "
+        f"{some(pairs.n_verdicts, 'verdict')} of {some(len(pairs.judges), 'judge')}. "
+        f"This rests on {answer.evaluation.answer_in_words()}."
+    )
+
+    def with_sign(row: Mapping[str, Any]) -> str:
+        return signed(row["mean"])
+
+    columns: dict[Any, Any] = {"system": "system", "wins against an average opponent": lambda row: row["wins"]["mean"]}
+    columns |= {ends: lambda row: (row["wins"]["low"], row["wins"]["high"])}
+    columns |= {"log-odds": with_sign, "log-odds interval": "interval", "best": "prob_best"}
+    print_records(columns, body["systems"])
+    together = "; ".join(", ".join(map(shown, group)) for group in body["groups"] if len(group) > 1)
+    if together:
+        say(f"Too close to rank: {together}.")
+    for sentence in answer.next_steps():
+        say(shown(sentence))
+    columns = {"stronger": "a", "weaker": "b", "contests": "n_contests", "win rate": "mean", ends: "interval"}
+    print_records(columns, body["win_rates"])
+    judges = [
+        {"judge": name, **bias, "same": percent(body["consistency"][name]) if name in body["consistency"] else ""}
+        for name, bias in body["position_bias"].items()
+    ]
+    columns = {"judge": "judge", "position bias": with_sign, ends: "interval"}
+    if body["consistency"]:
+        columns["same winner in both orders"] = "same"
+    if judges:
+        print_records(columns, judges)
+
+
+@as_command
+def inspect(
+    logs: Annotated[list[str], options.Option("Logs, .eval or .json.", "LOGS", reads=True, is_argument=True)],
+    of: str = options.opt("C", "The grade whose share is asked for.", "GRADE", show=True),
+    question: str | None = options.opt(None, "Of several kinds of scores, this one.", "NAME"),
+    gold_key: str | None = options.opt(None, "The key of the metadata that holds the right grade.", "KEY"),
+    gold_drawn: str | None = options.opt(None, "How the checked samples were drawn: random or chosen.", "HOW"),
+    by: str = options.opt("system", "The groups: a column of the answers, such as a key of the metadata.", "COLUMN"),
+    scores: str | None = options.opt(
+        None, "Also write a copy of the log, with what its graders say together as a score more.", "LOG", writes=True
+    ),
+    level: options.Level = 0.95,
+    seed: options.Seed = 0,
+) -> Answer:
+    """How often is each model right, and do its graders agree? From finished logs of Inspect."""
+    from trueup.answers.share import share
+    from trueup.exceptions import InvalidParameter
+    from trueup.integrations.inspect import read_logs, write_scores
+    from trueup.reliability import agreement
+
+    if scores is not None and len(logs) != 1:
+        raise InvalidParameter(f"--scores writes a copy of one log, got {len(logs)}; name one")
+    labels = read_logs(*logs, question=question, gold=gold_key, drawn=gold_drawn)  # type: ignore[arg-type]
+    grade = class_named(labels, of)
+    shares = share(labels, of=grade, by=by, cluster="sample", level=level, random_state=seed)
+    agreed = agreement(labels, level=level).to_dict() if labels.n_labelers > 1 else None
+    if scores is not None:
+        note(f"log: {write_scores(logs[0], scores, question=question)}")
+
+    def show(body: Mapping[str, Any]) -> None:
+        show_shares(shares, body)
+        if agreed is not None:
+            say(agreed["sentence"])
+
+    return Answer(lambda: {**shares.to_dict(), "agreement": agreed}, show, warnings=shares.warnings)

@@ -17,7 +17,7 @@ from trueup.data.labels import Labels
 from trueup.data.votes import one_vote_each, shared_votes
 from trueup.exceptions import silenced_warnings
 from trueup.noise import DawidSkene, NoiseModel, OneCoin, SoftTruth
-from trueup.noise.heldout import best_of, is_splittable
+from trueup.noise.registry import best_of, is_splittable
 
 Clip = Callable[[Floats], Floats]
 SURE = 0.98  # the largest probability of the base: votes alone prove nothing

@@ -24,7 +24,7 @@ from trueup.data.scanning import LabelScan
 from trueup.data.votes import nothing_vetted, shares_of_witness
 from trueup.noise import DawidSkene, NoiseModel, OneCoin, SoftTruth, kernels
 from trueup.noise.base import as_table, class_states
-from trueup.noise.passes import scan_over
+from trueup.noise.em import scan_over
 from trueup.noise.soft_truth import corners
 
 _KEY_SEED = 45  # so that memory, files and clusters take the same items

@@ -16,8 +16,7 @@ from scipy.special import gammaln
 from trueup._base.types import Codes, Floats, Target
 from trueup._base.validation import RandomState, as_generator, check_choice, check_integer
 from trueup.estimators.counts import DrawnCounts, DrawnRates, LatticeCounts
-from trueup.estimators.drawing import truth_sampler
-from trueup.estimators.problem import TINY, Problem, Solution, class_posterior
+from trueup.estimators.problem import TINY, Problem, Solution, class_posterior, truth_sampler
 from trueup.noise.kernels import FLOOR
 from trueup.noise.sampling import rhat
 

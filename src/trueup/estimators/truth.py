@@ -21,8 +21,7 @@ from trueup._base.validation import RandomState, as_generator, check_integer
 from trueup.data.aligned import AlignedPredictions, OutputKind
 from trueup.data.labels import Labels
 from trueup.estimators.counts import CountsPosterior, DrawnCounts, DrawnRates
-from trueup.estimators.drawing import draw_categories
-from trueup.estimators.problem import Solution
+from trueup.estimators.problem import Solution, draw_categories
 from trueup.estimators.system_features import LogLinearPrior, system_prior
 from trueup.estimators.system_values import Population, counts_by_cell, system_counts, unseen_counts
 from trueup.exceptions import InvalidParameter

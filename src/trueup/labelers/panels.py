@@ -35,7 +35,7 @@ from trueup.core.truth import TruthModel, drawn_gold, labels_of_base
 from trueup.data.frames import make_frame
 from trueup.data.labels import Labels
 from trueup.data.votes import one_vote_each
-from trueup.estimators.drawing import draw_categories
+from trueup.estimators.problem import draw_categories
 from trueup.exceptions import InvalidLabels, InvalidParameter, silenced_warnings
 from trueup.noise import DawidSkene, OneCoin
 from trueup.noise.independence import draw_independently

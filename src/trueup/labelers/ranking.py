@@ -29,7 +29,7 @@ from trueup.data.labels import Labels
 from trueup.data.scanning import LabelScan
 from trueup.data.slices import slices_of
 from trueup.data.votes import shared_votes
-from trueup.estimators.drawing import draw_categories
+from trueup.estimators.problem import draw_categories
 from trueup.exceptions import InvalidLabels, InvalidParameter, silenced_warnings
 from trueup.labelers.skill_draws import draw_truths, labeler_draws
 from trueup.labelers.tables import LabelerTable, Levels, labeler_levels, read_labelers

@@ -13,7 +13,7 @@ from scipy.special import gammaln, logsumexp
 from trueup._base.types import Booleans, Codes, Floats
 from trueup.data.labels import Labels
 from trueup.data.votes import shared_votes
-from trueup.estimators.drawing import draw_categories
+from trueup.estimators.problem import draw_categories
 from trueup.estimators.truth import not_mixed
 from trueup.labelers.channel import entropy
 from trueup.noise import kernels

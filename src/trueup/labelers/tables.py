@@ -35,7 +35,7 @@ from trueup.exceptions import InvalidParameter, silenced_warnings
 from trueup.labelers.skill_draws import LabelerDraws, Tally, draws_of_tallies, log_spam_factor
 from trueup.noise import DawidSkene, NoiseModel, OneCoin, SoftTruth, kernels
 from trueup.noise.base import check_matrices_fit
-from trueup.noise.passes import scan_over
+from trueup.noise.em import scan_over
 from trueup.posteriors import Estimate, beta_estimate
 
 _CELLS = 2_000_000  # of matrices that are drawn at once

@@ -7,7 +7,6 @@ from trueup.noise.confusion import Confusion
 from trueup.noise.dawid_skene import DawidSkene
 from trueup.noise.difficulty import Difficulty
 from trueup.noise.glad import GLAD
-from trueup.noise.heldout import heldout_scores
 from trueup.noise.independence import EffectiveLabelers, IndependenceCheck, check_independence, effective_labelers
 from trueup.noise.majority import Majority
 from trueup.noise.one_coin import OneCoin
@@ -19,6 +18,7 @@ from trueup.noise.registry import (
     choose,
     fit,
     get_model,
+    heldout_scores,
     list_models,
     register_model,
     removal_of,

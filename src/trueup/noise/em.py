@@ -1,23 +1,34 @@
-"""Expectation–maximisation, for models with a table of answer probabilities and for models with parameters of items."""
+"""Expectation–maximisation, for models with a table of answer probabilities and for models with parameters of items.
+
+The votes are in memory, in files, or on a Dask cluster, and a fit sees counts alone: an iteration is one map over
+blocks of items and one sum of tables of counts, labelers × answers × states. In memory there is one block, of a scan
+one for each file, and on a cluster blocks stay on the workers and tables are summed in a tree. On a GPU the votes are
+placed once (`trueup.noise.torch`).
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from itertools import pairwise
+from typing import Any, Protocol
 
 import numpy as np
+from scipy import sparse
 
 from trueup._base.arrays import contiguous, like, namespace, to_numpy
-from trueup._base.engines import OF_ONE_PROCESSOR, EngineName
+from trueup._base.clusters import grouped_by_place, map_at, open_client, places_for, reduce_over, same_value
+from trueup._base.engines import OF_ONE_MACHINE, OF_ONE_PROCESSOR, EngineName, choose_engine, n_cores
 from trueup._base.types import Codes, Floats
 from trueup.data.labels import Labels
+from trueup.data.partitions import PartitionReader, VoteBlock
 from trueup.data.scanning import LabelScan
 from trueup.exceptions import ConvergenceWarning
 from trueup.noise import kernels
 from trueup.noise.base import NoiseModel, TableModel, check_matrices_fit, class_states, normalise, vote_shares
 from trueup.noise.kernels import run_where_memory_suffices
-from trueup.noise.passes import counts_under, passes_over
 
 Maximise = Callable[[Floats, Floats], tuple[Floats, Floats, float]]
 MaximiseItems = Callable[[Floats], tuple[Floats, float]]
@@ -145,3 +156,188 @@ def _warn_unsettled(name: str, losses: list[float], max_iter: int, tol: float, *
             f"tol {tol:g}); raise `max_iter` or `tol`"
         )
     warnings.warn((sentence), ConvergenceWarning, stacklevel=stacklevel)
+
+
+Counts = tuple[Floats, Floats]  # of votes (labelers·answers, states), and of items (states,)
+_FEWEST_ROWS = 20_000  # items of a block that is worth sending to a worker
+_OFFERS: tuple[EngineName, ...] = (*OF_ONE_MACHINE, "dask")
+
+
+class Passes(Protocol):
+    """What a fit asks of its votes; on a device, tables and counts are tensors there."""
+
+    def first_counts(self, smoothing: float = 0.0) -> Counts:
+        """Counts if the truth is the shares of an item's votes."""
+        ...
+
+    def expect(self, table: Floats, weights: Floats, state_class: Codes) -> kernels.Expectation:
+        """The E-step."""
+        ...
+
+
+def passes_over(
+    labels: Labels | LabelScan[Labels], n_passes: int, *, offers: tuple[EngineName, ...] = _OFFERS
+) -> Passes:
+    """The passes of a fit by the engine that is named, or that suits the votes, among those that the fit offers."""
+    sizes = labels.n_classes, labels.n_answers
+    if isinstance(labels, LabelScan):
+        encoded = labels.encoded
+        if encoded.client is None:
+            return BlockPasses(encoded.blocks, *sizes, choose_engine(work=labels.n_votes * n_passes))
+        return ClusterPasses(encoded.client, list(encoded.blocks), *sizes)
+    engine = choose_engine(offers=offers, work=labels.votes.nnz * n_passes)
+    if engine == "dask":
+        client = open_client()
+        blocks = list(blocks_in_memory(labels, 2 * sum(client.ncores().values())))
+        places = places_for(client, [block.n_items for block in blocks])
+        return ClusterPasses(client, map_at(client, places, same_value, blocks), *sizes)
+    if engine == "torch":
+        from trueup.noise.torch import DevicePasses
+
+        return DevicePasses(labels.votes, labels.gold_codes, *sizes)
+    return MemoryPasses(labels, engine)
+
+
+def sum_over_blocks(labels: Labels | LabelScan[Labels], work: Callable[..., Any], *arguments: Any) -> tuple[Any, ...]:
+    """The sums over all blocks of items of the arrays that ``work(block, *arguments)`` gives."""
+    if isinstance(labels, LabelScan):
+        return scan_over(labels, _add_arrays, _without_threads, work, arguments)  # type: ignore[no-any-return]
+    return work(VoteBlock.of(labels), *arguments)  # type: ignore[no-any-return]
+
+
+def _without_threads(block: VoteBlock, work: Callable[..., Any], arguments: tuple[Any, ...], n_threads: int) -> Any:
+    return work(block, *arguments)
+
+
+def _add_arrays(first: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(a + b for a, b in zip(first, other, strict=True))
+
+
+def scan_over(scan: LabelScan[Labels], join: Callable[..., Any], work: Callable[..., Any], *arguments: Any) -> Any:
+    """The results of ``work(block, *arguments, n_threads)`` of all blocks, joined in pairs where the blocks are."""
+    encoded = scan.encoded
+    if encoded.client is None:
+        return reduce(join, (work(block, *arguments, n_cores()) for block in encoded.blocks))
+    groups = grouped_by_place(encoded.client, list(encoded.blocks))
+    return reduce_over(encoded.client, groups, join, work, *arguments, 1)
+
+
+def partitions_over(
+    scan: LabelScan[Labels], join: Callable[..., Any], work: Callable[..., Any], *arguments: Any
+) -> Any:
+    """What ``work(labels, *arguments)`` makes of the votes of every file, joined in pairs; here, or on a cluster."""
+    encoded = scan.encoded
+    if encoded.client is None:
+        return reduce(join, (work(part, *arguments) for part in scan.partitions()))
+    shared = encoded.client.submit(same_value, (scan.reader, arguments), pure=False)
+    return reduce_over(encoded.client, [[path] for path in encoded.files], join, _work_on_file, work, shared)
+
+
+def _work_on_file(path: str, work: Callable[..., Any], shared: tuple[PartitionReader[Any], tuple[Any, ...]]) -> Any:
+    reader, arguments = shared
+    return work(reader.read(path), *arguments)
+
+
+def counts_under(votes: sparse.csr_array, guess: Floats) -> Counts:
+    """Counts under a guess of P(state | votes), shape (n_items, n_states)."""
+    return np.asarray(votes.T @ guess), guess.sum(axis=0)
+
+
+class MemoryPasses:
+    """Votes in memory."""
+
+    def __init__(self, labels: Labels, engine: EngineName) -> None:
+        self._labels, self._engine = labels, engine
+        self._votes = kernels.prepare(labels.votes)
+
+    def first_counts(self, smoothing: float = 0.0) -> Counts:
+        """Counts if the truth is the shares of an item's votes."""
+        return counts_under(self._labels.votes, vote_shares(self._labels, smoothing))
+
+    def expect(self, table: Floats, weights: Floats, state_class: Codes) -> kernels.Expectation:
+        """The E-step."""
+        gold = self._labels.gold_codes
+        return kernels.em_step(self._votes, table, weights, gold=gold, state_class=state_class, engine=self._engine)
+
+
+class BlockPasses:
+    """Votes of a scan, one file after another."""
+
+    def __init__(self, blocks: Iterable[VoteBlock], n_classes: int, n_answers: int, engine: EngineName) -> None:
+        self._blocks, self._sizes, self._engine = blocks, (n_classes, n_answers), engine
+
+    def first_counts(self, smoothing: float = 0.0) -> Counts:
+        """Counts if the truth is the shares of an item's votes."""
+        return reduce(_add_counts, (first_counts_of(block, *self._sizes, smoothing) for block in self._blocks))
+
+    def expect(self, table: Floats, weights: Floats, state_class: Codes) -> kernels.Expectation:
+        """The E-step."""
+        arguments = (table, weights, state_class)
+        return reduce(_add, (expectation_of(block, *arguments, self._engine, n_cores()) for block in self._blocks))
+
+
+class ClusterPasses:
+    """Votes in blocks on the workers of a client, which are summed there in a tree."""
+
+    def __init__(self, client: Any, blocks: Sequence[Any], n_classes: int, n_answers: int) -> None:
+        self._client, self._groups, self._sizes = client, grouped_by_place(client, blocks), (n_classes, n_answers)
+
+    def first_counts(self, smoothing: float = 0.0) -> Counts:
+        """Counts if the truth is the shares of an item's votes."""
+        arguments = (*self._sizes, smoothing)
+        return reduce_over(self._client, self._groups, _add_counts, first_counts_of, *arguments)  # type: ignore[no-any-return]
+
+    def expect(self, table: Floats, weights: Floats, state_class: Codes) -> kernels.Expectation:
+        """The E-step: one map over blocks and one sum in a tree."""
+        arguments = (table, weights, state_class)
+        return reduce_over(self._client, self._groups, _add, _expect_there, *arguments)  # type: ignore[no-any-return]
+
+
+def _expect_there(block: VoteBlock, table: Floats, weights: Floats, state_class: Codes) -> kernels.Expectation:
+    """The E-step on a worker, on one thread: the workers are the threads."""
+    return expectation_of(block, table, weights, state_class, choose_engine(work=len(block.indices)), 1)
+
+
+def first_counts_of(block: VoteBlock, n_classes: int, n_answers: int, smoothing: float) -> Counts:
+    """Of a block, the counts if the truth is the shares of an item's votes."""
+    item = np.repeat(np.arange(block.n_items), np.diff(block.indptr))
+    cell = item * n_answers + block.indices % n_answers
+    weights = block.data if len(block.data) else None
+    votes = np.bincount(cell, weights, block.n_items * n_answers).reshape(-1, n_answers)[:, :n_classes]
+    shares = normalise(votes.astype(float) + smoothing)
+    given = np.flatnonzero(block.gold >= 0)
+    shares[given] = np.eye(n_classes)[block.gold[given]]
+    return np.asarray(block.matrix.T @ shares), shares.sum(axis=0)
+
+
+def expectation_of(
+    block: VoteBlock, table: Floats, weights: Floats, state_class: Codes, engine: EngineName, n_threads: int
+) -> kernels.Expectation:
+    """Of a block, the E-step."""
+    if engine == "numba":
+        arrays = (block.indptr, block.indices, block.data)
+        votes: Any = kernels.prepare_rows(*arrays, block.n_columns, n_threads=n_threads)
+    else:
+        votes = block.matrix
+    return kernels.em_step(votes, table, weights, gold=block.gold_codes, state_class=state_class, engine=engine)
+
+
+def _add_counts(first: Counts, other: Counts) -> Counts:
+    return first[0] + other[0], first[1] + other[1]
+
+
+def _add(first: kernels.Expectation, other: kernels.Expectation) -> kernels.Expectation:
+    return kernels.Expectation(
+        first.counts + other.counts,
+        first.state_counts + other.state_counts,
+        first.log_likelihood + other.log_likelihood,
+        None,
+    )
+
+
+def blocks_in_memory(labels: Labels, n_blocks: int) -> Iterator[VoteBlock]:
+    """The votes of labels in memory, cut into blocks of about equal numbers of items."""
+    whole = VoteBlock.of(labels)
+    n_blocks = max(1, min(n_blocks, labels.n_items // _FEWEST_ROWS))
+    edges = np.linspace(0, labels.n_items, n_blocks + 1).astype(np.int64).tolist()
+    return (whole.rows(low, high) for low, high in pairwise(edges))

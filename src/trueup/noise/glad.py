@@ -84,7 +84,7 @@ class GLAD(NoiseModel):
         """EM by the same formulas for arrays of numpy and for those on a device."""
         votes, start = DecidedVotes(labels), vote_shares(labels)
         if choose_engine(offers=self.engines) == "torch":
-            from trueup.noise.torch.em import place_all
+            from trueup.noise.torch import place_all
 
             votes, start = place_all(votes, start)
         xp = namespace(start)

@@ -14,7 +14,7 @@ from trueup._base.validation import check_choice, check_number
 from trueup.data.labels import Labels
 from trueup.data.scanning import LabelScan
 from trueup.noise.base import TableModel, from_table, normalise, vote_shares, with_gold
-from trueup.noise.passes import passes_over
+from trueup.noise.em import passes_over
 
 
 def share_evenly(scores: Floats, slack: float = 0.0) -> Floats:

@@ -20,8 +20,7 @@ from trueup.data.scanning import LabelScan
 from trueup.noise import kernels
 from trueup.noise.base import NoiseModel, as_table, normalise, rows_for, warn_if_unidentifiable
 from trueup.noise.dawid_skene import Pooling, check_pooling
-from trueup.noise.em import EMResult, expectation_maximisation
-from trueup.noise.passes import sum_over_blocks
+from trueup.noise.em import EMResult, expectation_maximisation, sum_over_blocks
 
 _EVEN = 1.4  # on twelve points, the ends among them, this spreads as much as the uniform distribution on [0, 1]
 _PRIOR_ITEMS = 5.0  # of the even shape; they decide where votes cannot tell

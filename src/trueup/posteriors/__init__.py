@@ -1,9 +1,10 @@
 """The shapes an answer comes in: every answer is an `Estimate`."""
 
-from trueup.posteriors.atoms import DiscreteEstimate, DrawnEstimate, poisson_binomial_estimate, poisson_binomial_pmf
 from trueup.posteriors.continuous import (
     ContinuousEstimate,
     GridEstimate,
+    HighestDensityRegion,
+    JointEstimate,
     beta_estimate,
     normal_estimate,
     normal_ratio,
@@ -12,8 +13,15 @@ from trueup.posteriors.continuous import (
     wald,
     wilson,
 )
-from trueup.posteriors.estimate import Estimate, IntervalKind, PointEstimate
-from trueup.posteriors.regions import HighestDensityRegion, JointEstimate
+from trueup.posteriors.estimate import (
+    DiscreteEstimate,
+    DrawnEstimate,
+    Estimate,
+    IntervalKind,
+    PointEstimate,
+    poisson_binomial_estimate,
+    poisson_binomial_pmf,
+)
 
 __all__ = [
     "ContinuousEstimate",

@@ -1,4 +1,7 @@
-"""The shape every answer comes in: a distribution of a metric, with a mean, an interval, a density and draws."""
+"""The shape every answer comes in: a distribution of a metric, with a mean, an interval, a density and draws.
+
+Exact discrete distributions and draws put their mass on finitely many points; `continuous` has the others.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,26 @@ import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, Literal, NoReturn, Self, overload
 
 import numpy as np
 import numpy.typing as npt
 import scipy
+from scipy import fft
 
 from trueup._base.html import html_table
 from trueup._base.optional import require
 from trueup._base.types import Floats
-from trueup._base.validation import RandomState, as_generator, check_choice, check_integer, check_level
+from trueup._base.validation import (
+    RandomState,
+    as_generator,
+    check_choice,
+    check_integer,
+    check_level,
+    check_number,
+    preview,
+)
 from trueup.exceptions import InvalidParameter
 
 Many = Sequence[float] | npt.NDArray[Any]
@@ -394,3 +407,347 @@ class PointEstimate(Estimate):
         label = f"{self.name}: " if self.name else ""
         value = "undefined" if math.isnan(self.value) else f"{self.value:.4g}"
         return f"Estimate({label}{value}, no interval)"
+
+
+_SLACK = 1e-12  # sums of probabilities are right to about this much
+_ALMOST_ALL = 0.9  # of the mass, that one value has
+_OUTSIDE = 1e-9  # rounding may carry a value this far over a bound
+
+
+def merge_atoms(values: Floats, mass: Floats, slack: float) -> tuple[Floats, Floats]:
+    """Sorted distinct values with their summed mass; neighbours that differ by no more than `slack` are one."""
+    order = np.argsort(values, kind="stable")
+    x, p = values[order], mass[order]
+    if not len(x):
+        return x, p
+    new = np.diff(x) > slack * np.maximum(1.0, np.abs(x[1:]))
+    starts = np.concatenate([[0], np.flatnonzero(new) + 1])
+    return x[starts], np.add.reduceat(p, starts)
+
+
+def shortest_window(x: Floats, p: Floats, level: float) -> tuple[float, float]:
+    """The shortest interval [x_i, x_j] with mass of at least `level`; of equally short ones the heaviest."""
+    upto = np.concatenate([[0.0], np.cumsum(p)])
+    target = level * upto[-1] - _SLACK
+    last = np.searchsorted(upto, upto[:-1] + target, side="left")
+    starts = np.flatnonzero(last <= len(x))
+    ends = np.maximum(last[starts] - 1, starts)
+    width = x[ends] - x[starts]
+    shortest = np.flatnonzero(width <= width.min() + 1e-12 * max(x[-1] - x[0], 1e-300))
+    heaviest = shortest[np.argmax(upto[ends[shortest] + 1] - upto[starts[shortest]])]
+    return float(x[starts[heaviest]]), float(x[ends[heaviest]])
+
+
+class AtomicEstimate(Estimate):
+    """Mass `_p` (summing to 1) on the sorted distinct points `_x`; both empty if the metric is never defined."""
+
+    _x: Floats
+    _p: Floats
+
+    def _set_atoms(self, values: npt.ArrayLike, mass: npt.ArrayLike, *, what: str, slack: float) -> None:
+        x = np.asarray(values, dtype=float).ravel()
+        p = np.asarray(mass, dtype=float).ravel()
+        if x.shape != p.shape:
+            raise InvalidParameter(f"{what} must have one weight for each value, got {len(x)} values, {len(p)} weights")
+        if not np.isfinite(p).all() or (p < 0).any():
+            raise InvalidParameter(f"{what} must have weights that are finite and not negative, got {preview(p)}")
+        total = float(p.sum())
+        if not total > 0:
+            raise InvalidParameter(f"{what} must have some positive weight, got {len(p)} values of weight {total:g}")
+        defined = ~np.isnan(x)
+        lost = float(p[~defined].sum()) / total
+        x, p = x[defined], p[defined]
+        if len(x) == 0 or not p.sum() > 0:
+            x, p, lost = x[:0], p[:0], 1.0
+        if not np.isfinite(x).all():
+            raise InvalidParameter(f"{what} must be finite, or nan where the metric is undefined, got an infinity")
+        low, high = self.bounds
+        outside = (x < low - _OUTSIDE) | (x > high + _OUTSIDE)
+        if outside.any():
+            raise InvalidParameter(
+                f"{what} must lie within the bounds ({low:g}, {high:g}), got {preview(x[outside])}; "
+                "pass bounds=(low, high)"
+            )
+        x, p = merge_atoms(np.clip(x, low, high), p, slack)
+        self._set(_x=x, _p=p / p.sum() if len(p) else p)
+        self._set(undefined=self.undefined + (1 - self.undefined) * lost)
+
+    @property
+    def mean(self) -> float:
+        if not len(self._x):
+            return math.nan
+        return float(np.clip(self._x @ self._p, self._x[0], self._x[-1]))
+
+    @property
+    def std(self) -> float:
+        return math.sqrt(float(self._p @ (self._x - self.mean) ** 2)) if len(self._x) else math.nan
+
+    def _cdf_at(self, x: Floats, side: str) -> Floats:
+        if not len(self._x):
+            return np.full(np.shape(x), math.nan)
+        upto = np.concatenate([[0.0], np.cumsum(self._p)])
+        upto[-1] = 1.0
+        # 3 · 0.1 is not 0.3: a value asked for is an atom if it is one up to rounding.
+        slack = _SLACK * np.maximum(1.0, np.abs(x))
+        found = np.searchsorted(self._x, x + slack if side == "right" else x - slack)
+        return np.where(np.isnan(x), math.nan, np.minimum(upto[found], 1.0))
+
+    def _cdf(self, x: Floats) -> Floats:
+        return self._cdf_at(x, "right")
+
+    def _cdf_left(self, x: Floats) -> Floats:
+        return self._cdf_at(x, "left")
+
+    def _ppf(self, q: Floats) -> Floats:
+        if not len(self._x):
+            return np.full(np.shape(q), math.nan)
+        found = np.searchsorted(np.cumsum(self._p), q - _SLACK, side="left")
+        return self._x[np.minimum(found, len(self._x) - 1)]
+
+    def _hdi(self, level: float) -> tuple[float, float]:
+        if not len(self._x):
+            return math.nan, math.nan
+        low, high = shortest_window(self._x, self._p, level)
+        is_mean = abs(self.mean - low) <= _SLACK * max(1.0, abs(low))
+        if low < high or is_mean or self._p.max() <= _ALMOST_ALL or level <= 1 - _ALMOST_ALL:
+            return low, high
+        # One value has almost all of the mass. It alone would be an interval that leaves out the mean, and says that
+        # nothing else is possible: it goes on to the value beyond the mean.
+        index = int(np.searchsorted(self._x, self.mean))
+        return min(low, float(self._x[max(index - 1, 0)])), max(high, float(self._x[min(index, len(self._x) - 1)]))
+
+
+_SMOOTHING_DRAWS = 1e4  # sets how little the mode of unevenly spaced values is smoothed
+
+
+class DiscreteEstimate(AtomicEstimate):
+    """An exact distribution on finitely many values.
+
+    Both kinds of interval hold *at least* the level asked for. `pdf` gives the probability of the value itself: it
+    is zero between the points of the support.
+
+    Parameters
+    ----------
+    support : array of shape (n,)
+        The values; nan marks where the metric is undefined. Need not be sorted; equal values are merged.
+    pmf : array of shape (n,). Their probabilities, summing to 1.
+    bounds, name, undefined
+        As for `Estimate`.
+
+    Examples
+    --------
+    >>> e = DiscreteEstimate([0.0, 0.5, 1.0], [0.25, 0.5, 0.25], name="accuracy")
+    >>> e.mean, e.prob_above(0.5), e.interval(0.6)
+    (0.5, 0.25, (0.0, 0.5))
+    """
+
+    support: Floats
+    pmf: Floats
+
+    def __init__(
+        self,
+        support: npt.ArrayLike,
+        pmf: npt.ArrayLike,
+        *,
+        bounds: tuple[float, float] = (0.0, 1.0),
+        name: str | None = None,
+        undefined: float = 0.0,
+    ) -> None:
+        super().__init__(bounds=bounds, name=name, undefined=undefined)
+        total = float(np.sum(np.asarray(pmf, dtype=float)))
+        if not abs(total - 1) < 1e-6:
+            raise InvalidParameter(f"pmf must sum to 1, got a sum of {total:.6g}; divide by the sum if that is meant")
+        self._set_atoms(support, pmf, what="support", slack=1e-13)
+        self._set(support=self._x, pmf=self._p)
+
+    @property
+    def mode(self) -> float:
+        """The most probable value.
+
+        Where values are unevenly spaced, as fractions are, probability clumps on those with small denominators; then
+        the mode is that of the smoothed distribution, unless one value has most of the probability.
+        """
+        if not len(self._x):
+            return math.nan
+        heaviest = int(np.argmax(self._p))
+        gaps = np.diff(self._x)
+        if len(gaps) < 2 or self._p[heaviest] > 0.5 or gaps.max() <= 1.01 * gaps.min():
+            return float(self._x[heaviest])
+        grid, density = self.smoothed()
+        return float(grid[np.argmax(density)])
+
+    def smoothed(self) -> tuple[Floats, Floats]:
+        """A grid and a density on it: the distribution with its atoms smeared out a little, for plots and the mode."""
+        return bounded_kde(self._x, self._p, _SMOOTHING_DRAWS, self.bounds)
+
+    def _pdf(self, x: Floats) -> Floats:
+        if not len(self._x):
+            return np.full(np.shape(x), math.nan)
+        # Support points are sums and ratios; a caller's k / n may differ from them in the last bit.
+        right = np.minimum(np.searchsorted(self._x, x), len(self._x) - 1)
+        left = np.maximum(right - 1, 0)
+        nearest = np.where(np.abs(self._x[left] - x) < np.abs(self._x[right] - x), left, right)
+        hit = np.abs(self._x[nearest] - x) <= 1e-12 * np.maximum(1.0, np.abs(x))
+        return np.where(hit, self._p[nearest], 0.0)
+
+
+class DrawnEstimate(AtomicEstimate):
+    """A distribution known through (weighted) draws.
+
+    Draws that are nan, where the metric is undefined, are conditioned away and counted in `undefined`. Mean,
+    interval and probabilities are those of the draws themselves; only `pdf` and `mode` smooth them, with a Gaussian
+    kernel reflected at the bounds. The method `draws` draws anew from the stored draws, with replacement.
+
+    Parameters
+    ----------
+    draws : array of shape (n_draws,). The draws, kept as `values` with the nan left out, in their order.
+    weights : array of shape (n_draws,), optional. Weights that are not negative; need not sum to 1.
+    bounds, name, undefined
+        As for `Estimate`; `undefined` is what was conditioned away before the draws were made.
+    """
+
+    values: Floats
+    weights: Floats | None
+
+    def __init__(
+        self,
+        draws: npt.ArrayLike,
+        weights: npt.ArrayLike | None = None,
+        *,
+        bounds: tuple[float, float] = (0.0, 1.0),
+        name: str | None = None,
+        undefined: float = 0.0,
+    ) -> None:
+        super().__init__(bounds=bounds, name=name, undefined=undefined)
+        values = np.array(draws, dtype=float).ravel()
+        mass = np.ones(len(values)) if weights is None else np.array(weights, dtype=float).ravel()
+        self._set_atoms(values, mass, what="draws", slack=0.0)
+        defined = ~np.isnan(values)
+        self._set(values=values[defined], weights=None if weights is None else mass[defined])
+
+    @property
+    def n_effective(self) -> float:
+        """The number of equally weighted draws that would be worth as much (Kish)."""
+        if self.weights is None:
+            return float(len(self.values))
+        return float(self.weights.sum() ** 2 / (self.weights**2).sum()) if len(self.weights) else 0.0
+
+    @cached_property
+    def _kde(self) -> tuple[Floats, Floats]:
+        return bounded_kde(self._x, self._p, max(self.n_effective, 1.0), self.bounds)
+
+    @property
+    def mode(self) -> float:
+        """The value where the smoothed density is highest."""
+        if len(self._x) <= 1:
+            return self.mean
+        grid, density = self._kde
+        peak = float(grid[np.argmax(density)])
+        # The grid of the density need not hold the values; on a lattice the mode should be one of them.
+        nearest = float(self._x[np.argmin(np.abs(self._x - peak))])
+        return nearest if abs(nearest - peak) <= grid[1] - grid[0] else peak
+
+    def _pdf(self, x: Floats) -> Floats:
+        if not len(self._x):
+            return np.full(np.shape(x), math.nan)
+        if len(self._x) == 1:
+            return np.where(x == self._x[0], math.inf, 0.0)
+        grid, density = self._kde
+        return np.interp(x, grid, density, left=0.0, right=0.0)
+
+
+_DIRECT = 32  # polynomials shorter than this multiply faster, and more exactly, term by term
+
+
+def _chances(p: npt.ArrayLike, name: str) -> Floats:
+    chances = np.asarray(p, dtype=float).ravel()
+    if not ((chances >= 0) & (chances <= 1)).all():
+        bad = chances[~((chances >= 0) & (chances <= 1))]
+        raise InvalidParameter(f"{name} must hold probabilities in [0, 1], got {preview(bad)}")
+    return chances
+
+
+def poisson_binomial_pmf(p: npt.ArrayLike) -> Floats:
+    """Probabilities of 0, 1, …, n successes in n independent trials.
+
+    U and V, the counts of true positives and of misses under unknown truth, are of this kind (Su 2024, eqs. 8 and 9,
+    where they are taken as normal).
+    The generating polynomials ∏(1 − pᵢ + pᵢ z) are multiplied two by two, all pairs of one length at once, by FFT
+    where they are long: O(n log² n). Exact to about 1e-15 absolute; never negative; sums to 1.
+
+    Returns an array of shape (n + 1,).
+
+    Parameters
+    ----------
+    p : array of shape (n,). The chance of success of each trial.
+
+    Examples
+    --------
+    >>> poisson_binomial_pmf([0.5, 0.5]).tolist()
+    [0.25, 0.5, 0.25]
+    """
+    chances = _chances(p, "p")
+    uncertain = chances[(chances > 0) & (chances < 1)]
+    sure = int((chances == 1).sum())
+    pmf = np.zeros(len(chances) + 1)
+    pmf[sure : sure + len(uncertain) + 1] = _multiply_out(uncertain)
+    return pmf
+
+
+def _multiply_out(p: Floats) -> Floats:
+    if not len(p):
+        return np.ones(1)
+    # Trials that cannot succeed fill up to a power of two; they add only zeros, which are cut off at the end.
+    padded = np.zeros(1 << (len(p) - 1).bit_length())
+    padded[: len(p)] = p
+    rows = np.stack([1 - padded, padded], axis=1)
+    while len(rows) > 1:
+        rows = _multiply_pairs(rows[0::2], rows[1::2])
+    pmf = np.maximum(rows[0, : len(p) + 1], 0.0)
+    return np.asarray(pmf / pmf.sum())
+
+
+def _multiply_pairs(a: Floats, b: Floats) -> Floats:
+    """Row by row products of polynomials of shape (n, k), of shape (n, 2k − 1)."""
+    size = a.shape[1]
+    if size <= _DIRECT:
+        product = np.zeros((len(a), 2 * size - 1))
+        for j in range(size):
+            product[:, j : j + size] += a[:, j, None] * b
+        return product
+    length = fft.next_fast_len(2 * size - 1, real=True)
+    transformed = fft.rfft(a, length, axis=1) * fft.rfft(b, length, axis=1)
+    return np.asarray(fft.irfft(transformed, length, axis=1)[:, : 2 * size - 1])
+
+
+def poisson_binomial_estimate(
+    p: npt.ArrayLike,
+    scale: float = 1.0,
+    offset: float = 0.0,
+    *,
+    bounds: tuple[float, float] | None = None,
+    name: str | None = None,
+) -> DiscreteEstimate:
+    """The distribution of ``offset + scale · K`` for the number K of successes.
+
+    Parameters
+    ----------
+    p : array of shape (n,). The chance of success of each trial.
+    scale, offset : float. E.g. ``scale=1/n`` for a share.
+    bounds : (float, float), optional
+        The bounds of the metric; by default the smallest and largest possible value (and at least 0 to 1).
+    name : str, optional. The name of the metric.
+
+    Examples
+    --------
+    >>> poisson_binomial_estimate([0.9] * 200, scale=1 / 200, name="accuracy")
+    Estimate(accuracy: 0.900, 95% interval 0.860 to 0.940)
+    """
+    chances = _chances(p, "p")
+    scale = check_number(scale, name="scale")
+    offset = check_number(offset, name="offset")
+    if bounds is None:
+        ends = sorted((offset, offset + scale * len(chances)))
+        bounds = (min(ends[0], 0.0), max(ends[1], 1.0))
+    values = offset + scale * np.arange(len(chances) + 1)
+    return DiscreteEstimate(values, poisson_binomial_pmf(chances), bounds=bounds, name=name)

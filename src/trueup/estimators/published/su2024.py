@@ -30,8 +30,15 @@ from trueup.estimators.counts import (
     normal_counts,
     two_class_counts,
 )
-from trueup.estimators.drawing import draw_categories, draw_confusion, draw_successes, truth_sampler
-from trueup.estimators.problem import Problem, Solution, class_posterior
+from trueup.estimators.problem import (
+    Problem,
+    Solution,
+    class_posterior,
+    draw_categories,
+    draw_confusion,
+    draw_successes,
+    truth_sampler,
+)
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import confusion_counts
 from trueup.posteriors import normal_ratio_mean, poisson_binomial_pmf

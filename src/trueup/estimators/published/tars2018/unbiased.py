@@ -13,8 +13,7 @@ from trueup._base.validation import RandomState, as_generator, check_choice, che
 from trueup.data.labels import Labels
 from trueup.estimators.confidence import BootstrapEstimate, ScoreEstimate
 from trueup.estimators.counts import JOINT_DRAWS, CountsPosterior, frozen, linear_ratio, point_estimate
-from trueup.estimators.drawing import covariance_root
-from trueup.estimators.problem import Solution
+from trueup.estimators.problem import Solution, covariance_root
 from trueup.estimators.published.tars2018.consolidation import (
     MAX_NUMBERS,
     N_DRAWS,
