@@ -6,7 +6,7 @@ from torch_devices import DEVICES, NEEDS_GPU
 
 import trueup as tu
 from trueup.exceptions import InvalidParameter, TrueupWarning, silenced_warnings
-from trueup.noise.torch import em as device_module
+from trueup.noise import torch as device_module
 
 MODELS = {
     "one-coin": {},

@@ -7,9 +7,8 @@ from vote_problems import CLASSES, PROBLEMS, make_problem
 
 from trueup._base.engines import using_engine
 from trueup.noise import kernels
-from trueup.noise import torch as fused
+from trueup.noise import torch as module
 from trueup.noise.torch import DevicePasses
-from trueup.noise.torch import em as module
 
 
 def on(device, array):
@@ -48,7 +47,7 @@ def test_a_step_is_that_of_the_reference(name, n_classes, device, monkeypatch):
 @pytest.mark.parametrize("n_classes", CLASSES)
 @pytest.mark.parametrize("name", [name for name in PROBLEMS if "repeated" not in name])
 def test_the_fused_pass_is_the_reference_too(name, n_classes, monkeypatch):
-    monkeypatch.setattr(fused, "_FEWEST_VOTES", 0)
+    monkeypatch.setattr(module, "_FEWEST_VOTES", 0)
     problem = make_problem(n_classes=n_classes, **PROBLEMS[name])
     expected, passes, step = expected_and_stepped(problem, "cuda")
     assert (set(passes._fused_for.values()) != {None}) == (len(problem["weights"]) <= 16)

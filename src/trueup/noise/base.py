@@ -231,11 +231,15 @@ class TableModel(NoiseModel):
         """The matrices of the labelers of `labels`, in their order."""
         return rows_for(labels.labelers, self.labelers_, self.confusion_, self.pooled_)
 
+    def _table_for(self, labels: Labels) -> Floats:
+        """What the votes of the labelers of `labels` count by, as the kernels take it."""
+        return as_table(self.confusion_for(labels))
+
     def posterior(self, labels: Labels) -> Floats:
         self._check(labels)
         return kernels.posterior(
             labels.votes,
-            as_table(self.confusion_for(labels)),
+            self._table_for(labels),
             self.prior_,
             gold=labels.gold_codes,
             state_class=class_states(labels.n_classes),
@@ -245,7 +249,7 @@ class TableModel(NoiseModel):
         return np.asarray(np.einsum("nc,nca->na", self.posterior(labels)[item], self.confusion_for(labels)[labeler]))
 
     def _log_likelihood(self, labels: Labels) -> Floats:
-        return kernels.log_likelihood(labels.votes, as_table(self.confusion_for(labels)))
+        return kernels.log_likelihood(labels.votes, self._table_for(labels))
 
 
 def rows_for(names: Vocabulary, given: Vocabulary, values: Floats, default: Floats | float) -> Floats:

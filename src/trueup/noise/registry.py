@@ -282,24 +282,11 @@ class UncertainMatrices(TableModel):
         self.prior_ = normalise(class_counts + 1.0)
         return self
 
-    def posterior(self, labels: Labels) -> Floats:
-        self._check(labels)
-        return kernels.posterior(
-            labels.votes,
-            self._table_for(labels),
-            self.prior_,
-            gold=labels.gold_codes,
-            state_class=class_states(labels.n_classes),
-        )
-
     def __repr__(self) -> str:
         return _SHAPES[self.shape]
 
-    def _log_likelihood(self, labels: Labels) -> Floats:
-        return kernels.log_likelihood(labels.votes, self._table_for(labels))
-
     def _table_for(self, labels: Labels) -> Floats:
-        """What votes count by, for the labelers of `labels`: exp of the mean log-probability."""
+        """Exp of the mean log-probability."""
         stranger = np.log(np.maximum(self.pooled_, 1e-300))
         return as_table(np.exp(rows_for(labels.labelers, self.labelers_, self._log_confusion, stranger)))
 

@@ -31,6 +31,7 @@ from trueup.posteriors import DiscreteEstimate, Estimate, JointEstimate, PointEs
 Center = Literal["mean", "median"]
 _BOOTSTRAP = 4000
 _MEDIAN_STEPS = 1000
+_CLOSE = 1e-8  # of the spread of points: nearer is as good as there
 
 
 def labeler_counts(labels: Labels, predictions: npt.ArrayLike) -> Floats:
@@ -111,45 +112,26 @@ class LabelerCounts(CountsPosterior):
 
 
 def geometric_median(points: Floats) -> Floats:
-    """The point with the least sum of distances to points of shape (n, d): the Vardi–Zhang iteration [1]_.
+    """The point with the least sum of distances to points of shape (n, d), by Weiszfeld's iteration.
 
-    Weiszfeld's iteration stops dead when it lands on one of the points; the Vardi–Zhang step moves on from there
-    unless that point is the median.
-
-    .. [1] Y. Vardi, C.-H. Zhang, "The multivariate L1-median and associated data depth", PNAS 97 (2000).
+    Distances are √(d² + ε²) with a tiny ε, so that the iteration moves on where it lands on one of the points. Towards
+    a median that is itself one of the points it only creeps, so the nearest of them is tried at the end.
     """
     if points.shape[1] == 1:
         return np.asarray(np.median(points, axis=0))
+
+    def distances(center: Floats) -> Floats:
+        return np.asarray(np.linalg.norm(points - center, axis=1))
+
     center = points.mean(axis=0)
-    scale = float(np.abs(points - center).max())
+    scale = float(distances(center).max())
     for _ in range(_MEDIAN_STEPS):
-        new = _vardi_zhang_step(points, center, 1e-14 * scale)
-        moved = float(np.linalg.norm(new - center))
-        center = new
-        if moved <= 1e-10 * scale:
+        pull = 1 / np.maximum(np.hypot(distances(center), _CLOSE * scale), np.finfo(float).tiny)
+        before, center = center, pull @ points / pull.sum()
+        if np.linalg.norm(center - before) <= 1e-10 * scale:
             break
-    # Towards a median that is itself one of the points the iteration only creeps; a step from that point tells.
-    nearest = points[np.argmin(np.linalg.norm(points - center, axis=1))]
-    stays = np.array_equal(_vardi_zhang_step(points, nearest, 1e-14 * scale), nearest)
-    return np.array(nearest if stays else center)
-
-
-def _vardi_zhang_step(points: Floats, center: Floats, same: float) -> Floats:
-    difference = points - center
-    distance = np.linalg.norm(difference, axis=1)
-    away = distance > same
-    if not away.any():
-        return center
-    pull = 1 / distance[away]
-    weiszfeld = pull @ points[away] / pull.sum()
-    here = float((~away).sum())
-    if here == 0:
-        return np.asarray(weiszfeld)
-    # The points under the centre hold it back against the pull of the others.
-    strength = float(np.linalg.norm(pull @ difference[away]))
-    if here >= strength:
-        return center
-    return np.asarray(weiszfeld + here / strength * (center - weiszfeld))
+    nearest = points[np.argmin(distances(center))]
+    return np.array(nearest if distances(nearest).sum() <= distances(center).sum() else center)
 
 
 def labeler_mean(labels: Labels, predictions: npt.ArrayLike, *, random_state: RandomState = None) -> Solution:

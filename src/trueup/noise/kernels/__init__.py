@@ -12,7 +12,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -89,25 +89,22 @@ def prepare(votes: sparse.csr_array | PreparedVotes) -> PreparedVotes:
     """Do once what every step needs. All steps take a plain matrix too, and then do this each time."""
     if isinstance(votes, PreparedVotes):
         return votes
-    # Blocks do not depend on the machine's cores, so sums are rounded alike everywhere. Each has counts of its own,
-    # which must not need more memory than the votes.
-    n_blocks = max(1, min(_MOST_BLOCKS, votes.nnz // _BLOCK, votes.nnz // votes.shape[1]))
-    cuts = [votes.nnz * k // n_blocks for k in range(1, n_blocks)]
-    inner = np.searchsorted(votes.indptr, cuts).tolist() if cuts else []
-    data = votes.data
-    return PreparedVotes(
-        votes,
-        votes.indptr.astype(np.int64, copy=False),
-        votes.indices.astype(np.int32, copy=False).view(np.uint32),
-        _NO_FLOATS if (data == 1).all() else data.astype(np.float64, copy=False),
-        (0, *inner, votes.shape[0]),
-    )
+    data = _NO_FLOATS if (votes.data == 1).all() else votes.data.astype(np.float64, copy=False)
+    indptr, indices = votes.indptr.astype(np.int64, copy=False), votes.indices.astype(np.int32, copy=False)
+    return replace(prepare_rows(indptr, indices, data, votes.shape[1]), matrix=votes)
 
 
 def prepare_rows(
-    indptr: npt.NDArray[np.int64], indices: npt.NDArray[np.int32], data: Floats, n_columns: int, *, n_threads: int
+    indptr: npt.NDArray[np.int64],
+    indices: npt.NDArray[np.int32],
+    data: Floats,
+    n_columns: int,
+    *,
+    n_threads: int = _MOST_BLOCKS,
 ) -> PreparedVotes:
     """The same from bare arrays, of which empty `data` say that every vote was given once; no copy is made."""
+    # Blocks do not depend on the machine's cores, so sums are rounded alike everywhere. Each has counts of its own,
+    # which must not need more memory than the votes.
     n_blocks = max(1, min(_MOST_BLOCKS if n_threads > 1 else 1, len(indices) // _BLOCK, len(indices) // n_columns))
     cuts = [len(indices) * k // n_blocks for k in range(1, n_blocks)]
     inner = np.searchsorted(indptr, cuts).tolist() if cuts else []

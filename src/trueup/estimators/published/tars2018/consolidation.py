@@ -7,7 +7,6 @@ wherever that can be had. `consolidate` has one label and one such matrix for ea
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any, Literal
@@ -35,8 +34,6 @@ SINGULAR = 1e-6  # the smallest singular value from which a matrix can be invert
 _TIE = 1e-9  # log-probabilities that differ by less are equal up to rounding
 _FEW = 1 << 12  # numbers for all outcomes of the votes of a set that is taken together with others
 _HELD = 1 << 21  # numbers held at once for many small sets
-_LATTICE = 1 << 17  # points of the lattice for very many labelers
-_DECISIVE = 40.0  # log-odds beyond which a vote overrules all others
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +43,8 @@ class ConsolidatedConfusion:
     Attributes
     ----------
     matrix : array of shape (n_classes, n_classes). P(consolidated label | truth), rows the truth.
-    error : float. 0 if exact; a bound on the error of each entry ("lattice"), or the largest standard error ("draws").
-    how : str. "exact", "lattice" or "draws".
+    error : float. 0 if exact, or the largest standard error of an entry.
+    how : str. "exact" or "draws".
     """
 
     matrix: Floats
@@ -89,8 +86,8 @@ def consolidated_confusion(
     Labelers with equal matrices are counted together. For two classes the label depends on a sum of log-odds, so the
     outcomes of two halves of the labelers are listed, one half is sorted, and for each outcome of the other half the
     mass on either side of the threshold is looked up: 25 different labelers take 2¹² + 2¹³ outcomes in place of 2²⁵.
-    Beyond about 40 different labelers log-odds are rounded to a lattice, with a bound on the error. For more classes
-    all outcomes are listed, or drawn where they are too many.
+    For more classes all outcomes are listed. Where they are too many, beyond about 40 different labelers of two
+    classes, votes are drawn.
 
     .. [1] M. Dolatshah, M. Teoh, J. Wang, J. Pei, "Cleaning Crowdsourced Labels Using Oracles for Statistical
        Classification", PVLDB 12(4) (2018), Section 3.
@@ -127,8 +124,10 @@ def consolidated_confusion(
     base = _log(pi)
     groups = _alike(tables, votes)
     if len(base) == 2:
-        return _two_classes(groups, float(base[1] - base[0]), max_numbers)
-    if _n_outcomes(groups) * len(base) <= max_numbers:
+        halves = _halves(groups)
+        if 2 * max(map(_n_outcomes, halves)) <= max_numbers:
+            return _two_classes(halves, float(base[1] - base[0]))
+    elif _n_outcomes(groups) * len(base) <= max_numbers:
         everything = reduce(_Outcomes.times, [_outcomes(table, n) for table, n in groups])
         label = _first_likeliest(everything.scores + base)
         rows = [np.bincount(label, everything.chances[:, y], len(base)) for y in range(len(base))]
@@ -195,45 +194,24 @@ def _outcomes(table: Floats, n: int) -> _Outcomes:
     return _Outcomes(scores, np.exp(scores + ways[:, None]))
 
 
-def _two_classes(groups: Alike, base: float, max_numbers: int) -> ConsolidatedConfusion:
-    """Class 1 wins where base + Σ log-odds > 0 (up to rounding: a tie goes to class 0)."""
+def _halves(groups: Alike) -> tuple[Alike, Alike]:
+    """The labelers in two parts with about as many outcomes: the larger groups first, each to the smaller part."""
     halves: tuple[Alike, Alike] = ([], [])
-    for group in sorted(groups, key=lambda each: -_n_outcomes([each])):  # the larger first, each to the smaller half
+    for group in sorted(groups, key=lambda each: -_n_outcomes([each])):
         min(halves, key=_n_outcomes).append(group)
-    listed = [[_log_odds(_outcomes(table, n)) for table, n in half] for half in halves]
-    if 2 * max(map(_n_outcomes, halves)) > max_numbers:
-        return _lattice([part for half in listed for part in half], base)
-    nothing = _Outcomes(np.zeros((1, 1)), np.ones((1, 2)))
-    each, other = (reduce(_Outcomes.times, half, nothing) for half in listed)
-    by_odds = np.argsort(each.scores[:, 0], kind="stable")
-    upto = np.vstack([np.zeros(2), np.cumsum(each.chances[by_odds], axis=0)])
-    cut = np.searchsorted(each.scores[by_odds, 0], _TIE - base - other.scores[:, 0], side="right")
-    to_each = [(other.chances * mass).sum(axis=0) for mass in (upto[cut], upto[-1] - upto[cut])]
-    return ConsolidatedConfusion(normalise(np.column_stack(to_each)), 0.0, "exact")
+    return halves
 
 
-def _log_odds(outcomes: _Outcomes) -> _Outcomes:
-    return _Outcomes(outcomes.scores[:, 1:] - outcomes.scores[:, :1], outcomes.chances)
-
-
-def _lattice(parts: Sequence[_Outcomes], base: float) -> ConsolidatedConfusion:
-    """Log-odds rounded to a lattice and added up labeler by labeler; what rounding could move bounds the error."""
-    odds = [np.clip(part.scores[:, 0], -_DECISIVE, _DECISIVE) for part in parts]
-    lowest = np.array([o.min() for o in odds])
-    step = max(float(sum(o.max() for o in odds) - lowest.sum()), _TIE) / _LATTICE
-    mass = np.ones((2, 1))
-    for part, value, low in zip(parts, odds, lowest, strict=True):
-        shift = np.rint((value - low) / step).astype(int)
-        grown = np.zeros((2, mass.shape[1] + int(shift.max())))
-        for k, by in enumerate(shift.tolist()):
-            grown[:, by : by + mass.shape[1]] += part.chances[k][:, None] * mass
-        mass = grown
-    cut = base + float(lowest.sum()) + step * np.arange(mass.shape[1])
-    moved = step * len(parts) / 2
-    ones = mass[:, cut > _TIE].sum(axis=1)
-    matrix = normalise(np.column_stack([mass.sum(axis=1) - ones, ones]))
-    unsure = mass[:, np.abs(cut - _TIE) <= moved].sum(axis=1)
-    return ConsolidatedConfusion(matrix, float(unsure.max()), "lattice")
+def _two_classes(halves: tuple[Alike, Alike], base: float) -> ConsolidatedConfusion:
+    """Class 1 wins where base + Σ log-odds > 0 (up to rounding: a tie goes to class 0)."""
+    nothing = _Outcomes(np.zeros((1, 2)), np.ones((1, 2)))
+    parts = [reduce(_Outcomes.times, [_outcomes(table, n) for table, n in half], nothing) for half in halves]
+    odds, other_odds = (part.scores[:, 1] - part.scores[:, 0] for part in parts)
+    by_odds = np.argsort(odds, kind="stable")
+    upto = np.vstack([np.zeros(2), np.cumsum(parts[0].chances[by_odds], axis=0)])
+    cut = np.searchsorted(odds[by_odds], _TIE - base - other_odds, side="right")
+    columns = [(parts[1].chances * mass).sum(axis=0) for mass in (upto[cut], upto[-1] - upto[cut])]
+    return ConsolidatedConfusion(normalise(np.column_stack(columns)), 0.0, "exact")
 
 
 def _drawn(groups: Alike, base: Floats, n_draws: int, rng: np.random.Generator) -> ConsolidatedConfusion:
