@@ -29,6 +29,8 @@ def test_everything_public_has_types():
 
 
 SAMPLE = """
+    from __future__ import annotations
+
     from dataclasses import dataclass, field
     from functools import cached_property
 

@@ -166,10 +166,8 @@ def unused_gold(labels: Labels) -> list[str]:
     if n_drawn < _WORTH_USING:
         return []
     return [
-        (
-            f"{n_drawn:,} checked items were drawn at random, and correct nothing here but themselves; leave out "
-            "`noise` and `method` for an answer that they correct."
-        )
+        f"{n_drawn:,} checked items were drawn at random, and correct nothing here but themselves; leave out "
+        "`noise` and `method` for an answer that they correct."
     ]
 
 
@@ -232,10 +230,8 @@ def weak_votes(model: TruthModel, task: Task) -> list[str]:
         return []
     who = "the classifier" if len(names) == 1 else repr(name)
     return [
-        (
-            f"Votes leave most items open: going by them {who} is right on {expected:.0%}, but if its errors "
-            f"have nothing to do with those of the labelers, it is right on about {alone:.0%}; {HOW_TO_CHECK}."
-        )
+        f"Votes leave most items open: going by them {who} is right on {expected:.0%}, but if its errors "
+        f"have nothing to do with those of the labelers, it is right on about {alone:.0%}; {HOW_TO_CHECK}."
     ]
 
 
@@ -251,9 +247,7 @@ def whole_clusters(model: TruthModel) -> list[str]:
     if n_seen >= _FEW_CLUSTERS * expected:
         return []
     return [
-        (
-            f"The {len(checked):,} checked items come from {n_seen:,} clusters, where items drawn one by one would "
-            f"come from about {expected:.0f}: they count for fewer, as far as those of one cluster are alike; check "
-            "items of more clusters (`trueup.labelers.draw_sample`)."
-        )
+        f"The {len(checked):,} checked items come from {n_seen:,} clusters, where items drawn one by one would "
+        f"come from about {expected:.0f}: they count for fewer, as far as those of one cluster are alike; check "
+        "items of more clusters (`trueup.labelers.draw_sample`)."
     ]

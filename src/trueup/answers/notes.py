@@ -123,11 +123,9 @@ def _many_numbers(task: Task) -> list[str]:
     if not is_ordered and not _are_close(labels, np.asarray(numbers, dtype=float)):
         return []
     return [
-        (
-            f"The {labels.n_classes} classes are all numbers, so these look like ratings, of which few are equal; put "
-            "them into bins by `labels.binned()`, and ask for `trueup.mean_score` or the metrics mae and "
-            "quadratic_kappa."
-        )
+        f"The {labels.n_classes} classes are all numbers, so these look like ratings, of which few are equal; put "
+        "them into bins by `labels.binned()`, and ask for `trueup.mean_score` or the metrics mae and "
+        "quadratic_kappa."
     ]
 
 
@@ -161,11 +159,9 @@ def _ratings_apart(task: Task) -> list[str]:
     if not strange:
         return []
     return [
-        (
-            f"Hardly anybody rated {' or '.join(strange)}, which stands apart from the other ratings and is taken as "
-            "one of them; if it is off the scale or means no answer, read the votes again with it as no "
-            f"vote (`missing=[{strange[0]}]`)."
-        )
+        f"Hardly anybody rated {' or '.join(strange)}, which stands apart from the other ratings and is taken as "
+        "one of them; if it is off the scale or means no answer, read the votes again with it as no "
+        f"vote (`missing=[{strange[0]}]`)."
     ]
 
 
@@ -182,10 +178,8 @@ def unanimous_votes(labels: Labels) -> list[str]:
         return []
     advice = "" if labels.drawn_gold else f"; {HOW_TO_CHECK}"
     return [
-        (
-            f"All votes agree on each of the {int(several.sum()):,} items that several labelers judged: they say "
-            f"nothing of how often labelers err, and copies of one another would look the same{advice}."
-        )
+        f"All votes agree on each of the {int(several.sum()):,} items that several labelers judged: they say "
+        f"nothing of how often labelers err, and copies of one another would look the same{advice}."
     ]
 
 
@@ -196,10 +190,8 @@ def _classes_of_gold_alone(labels: Labels) -> list[str]:
     several = labels.n_classes > 2 and labels.n_classes - len(names) == 2
     averaged = ", and metrics of two classes are now averages over all" if several else ""
     return [
-        (
-            f"Only gold names {preview(names)}: whoever voted on such items was wrong{averaged}; correct the gold if "
-            "that is a typing error."
-        )
+        f"Only gold names {preview(names)}: whoever voted on such items was wrong{averaged}; correct the gold if "
+        "that is a typing error."
     ]
 
 
@@ -216,10 +208,8 @@ def _thin_votes(labels: Labels, *, extra_raters: int) -> list[str]:
         return [(problem[0].upper() + problem[1:] + ".")]
     if labels.n_votes < 2 * labels.n_items:
         return [
-            (
-                f"There are {labels.n_votes / labels.n_items:.1f} votes an item on average: error rates are learned "
-                "from few overlaps, and intervals are wide for a reason."
-            )
+            f"There are {labels.n_votes / labels.n_items:.1f} votes an item on average: error rates are learned "
+            "from few overlaps, and intervals are wide for a reason."
         ]
     return []
 
@@ -264,10 +254,8 @@ def _copied_labelers(labels: Labels, codes: Codes, name: str) -> list[str]:
         return []
     labelers = ", ".join(repr(one) for one in labels.labelers[suspects[:3]].tolist())
     return [
-        (
-            f"{name} looks like a copy of labeler {labelers}: they agree on {agreement[suspects[0]]:.1%} of the items "
-            "both judged; leave that labeler out with labels.without_labeler, or the classifier grades itself."
-        )
+        f"{name} looks like a copy of labeler {labelers}: they agree on {agreement[suspects[0]]:.1%} of the items "
+        "both judged; leave that labeler out with labels.without_labeler, or the classifier grades itself."
     ]
 
 
@@ -314,11 +302,9 @@ def _doubt_of_classes(labels: Labels, drawn: Booleans) -> list[str]:
         return []
     name = repr(labels.classes[[most]].tolist()[0])
     return [
-        (
-            f"The gold is said to be drawn at random, but most votes are for {name} on {in_gold[most]:,} of its "
-            f"{n_gold:,} items and on {percent(counts[most] / n_items)} of all: chance gives that in less than one of "
-            f"1,000 samples; {_REMEDY}."
-        )
+        f"The gold is said to be drawn at random, but most votes are for {name} on {in_gold[most]:,} of its "
+        f"{n_gold:,} items and on {percent(counts[most] / n_items)} of all: chance gives that in less than one of "
+        f"1,000 samples; {_REMEDY}."
     ]
 
 
@@ -337,11 +323,9 @@ def _doubt_of_one_class(labels: Labels, drawn: Booleans) -> list[str]:
         return []
     name = repr(labels.classes[[truths[0]]].tolist()[0])
     return [
-        (
-            f"The gold is said to be drawn at random, but all {len(truths):,} items have the class {name}, which "
-            f"{percent(gold.mean())} of the votes name there and {percent(others.mean())} elsewhere: chance gives such "
-            f"votes in less than one of 100 samples; {_REMEDY}."
-        )
+        f"The gold is said to be drawn at random, but all {len(truths):,} items have the class {name}, which "
+        f"{percent(gold.mean())} of the votes name there and {percent(others.mean())} elsewhere: chance gives such "
+        f"votes in less than one of 100 samples; {_REMEDY}."
     ]
 
 
@@ -355,11 +339,9 @@ def _doubt_of_agreement(labels: Labels, drawn: Booleans) -> list[str]:
         return []
     what = "contested items" if gold.mean() < others.mean() else "items that labelers agree on"
     return [
-        (
-            f"The gold is said to be drawn at random, but it has too many {what}: two votes on an item agree in "
-            f"{percent(gold.mean())} of its items and in {percent(others.mean())} of the others, which chance gives in "
-            f"less than one of 1,000 samples; {_REMEDY}."
-        )
+        f"The gold is said to be drawn at random, but it has too many {what}: two votes on an item agree in "
+        f"{percent(gold.mean())} of its items and in {percent(others.mean())} of the others, which chance gives in "
+        f"less than one of 1,000 samples; {_REMEDY}."
     ]
 
 
@@ -380,8 +362,6 @@ def sampling_unknown(labels: Labels) -> list[str]:
     some = f"{n_chosen:,} of {int(known.sum()):,} checked items are" if n_chosen > 1 else "A checked item is"
     one_or_more = ("they stand for themselves", "they were") if n_chosen > 1 else ("it stands for itself", "it was")
     return [
-        (
-            f"{some} taken as chosen, so that {one_or_more[0]} only; if {one_or_more[1]} drawn at random, say so: "
-            '`labels.with_gold` with `drawn="random"`.'
-        )
+        f"{some} taken as chosen, so that {one_or_more[0]} only; if {one_or_more[1]} drawn at random, say so: "
+        '`labels.with_gold` with `drawn="random"`.'
     ]

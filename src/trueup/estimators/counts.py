@@ -207,7 +207,8 @@ class PointCounts(CountsPosterior):
 
     def cell(self, truth: int, prediction: int) -> Estimate:
         y, yhat = self._check_cell(truth, prediction)
-        return PointEstimate(self.counts[y, yhat], bounds=(0.0, max(float(self.counts.sum()), 1.0)), name="count")
+        mean = self.mean_counts
+        return PointEstimate(mean[y, yhat], bounds=(0.0, max(float(mean.sum()), 1.0)), name="count")
 
     def draw_counts(self, n: int, random_state: RandomState = None) -> Floats:
         """Not there: the spread is unknown."""

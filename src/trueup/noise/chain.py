@@ -139,6 +139,7 @@ class Chain:
         self.accuracy = np.zeros((n_draws, labels.n_labelers))
         self.chances = np.zeros((labels.n_items, labels.n_classes))
         self.log_likelihood = np.empty(n_draws)
+        self.mean_table = np.zeros((problem.votes.shape[1], sampler.n_states))
 
     def _first_states(self, rng: np.random.Generator) -> npt.NDArray[np.int64]:
         """A dispersed first guess of the state of each item."""
@@ -149,9 +150,12 @@ class Chain:
         truth = (flat.cumsum(axis=1) < rng.random(labels.n_items)[:, None]).sum(axis=1).clip(0, n_classes - 1)
         return np.where(labels.gold_codes >= 0, labels.gold_codes, truth).astype(np.int64)
 
-    def run(self, n_warmup: int, rng: np.random.Generator, report: Callable[[float], None]) -> None:
+    def run(
+        self, n_warmup: int, rng: np.random.Generator, report: Callable[[float], None], *, each: int | None = None
+    ) -> None:
         """Run from a start of its own; a second thread looks at a counter, and `report` gets the share done."""
-        each = self.sampler.sweeps_a_draw
+        sampler, labels, problem = self.sampler, self.problem.labels, self.problem.arrays(self.sampler)
+        each = sampler.sweeps_a_draw if each is None else each
         total = n_warmup + each * self.n_draws
         done = np.zeros(2)  # sweeps, and the log-likelihood of the last
         finished = threading.Event()
@@ -160,79 +164,32 @@ class Chain:
             while not finished.wait(0.2):
                 report(float(done[0] / total))
 
+        from trueup.noise.kernels import loops
+
+        model = sampler.state(problem)
+        is_compiled = kernels.engine_for_chains() == "numba" and not isinstance(model, loops.OwnSampler)
+        run = loops.run_chain if is_compiled else loops.in_python(loops.run_chain)
+        states, kept = self._first_states(rng), self.truth_draws
+        drawn = (self.prior, self.accuracy, self.log_likelihood, self.mean_table)
+        out = (self.chances, self.truths)
         watcher = threading.Thread(target=watch, daemon=True)
         watcher.start()
         try:
-            run_loops(
-                self.problem.arrays(self.sampler),
-                self.sampler,
-                self._first_states(rng),
-                self.problem.labels.n_labelers,
-                n_warmup,
-                each,
-                self.truth_draws,
-                rng,
-                (
-                    self.prior,
-                    self.accuracy,
-                    self.log_likelihood,
-                    np.zeros((self.problem.votes.shape[1], self.sampler.n_states)),
-                ),
-                (self.chances, self.truths),
-                done,
-            )
+            run(model, problem, labels.n_labelers, states, n_warmup, each, kept, rng, drawn, out, done)
         finally:
             finished.set()
             watcher.join()
+        sampler.state_class = model.labels.astype(np.int32)
         self.chances = self.chances[self.problem.first_alike]  # chances of like items are recorded at the first
         report(1.0)
 
 
-def run_loops(
-    problem: Any,
-    sampler: Sampler,
-    states: npt.NDArray[np.int64],
-    n_labelers: int,
-    n_warmup: int,
-    each: int,
-    kept: Positions,
-    rng: np.random.Generator,
-    parameters: tuple[Floats, ...],
-    out: tuple[Floats, npt.NDArray[np.int16]],
-    done: Floats,
-) -> None:
-    """`kernels.loops.run_chain`, compiled where the engine is numba and the sampler has loops of its own."""
-    from trueup.noise.kernels import loops
-
-    model = sampler.state(problem)
-    is_compiled = kernels.engine_for_chains() == "numba" and not isinstance(model, loops.OwnSampler)
-    run = loops.run_chain if is_compiled else loops.in_python(loops.run_chain)
-    run(model, problem, n_labelers, states, n_warmup, each, kept, rng, parameters, out, done)
-    sampler.state_class = model.labels.astype(np.int32)
-
-
 def fit_by_draws(model: TableModel, labels: Labels, sampler: Sampler, n_warmup: int, n_draws: int) -> None:
     """The mean of the matrices over the draws of one chain; sets what the contract promises."""
-    problem = SamplingProblem(labels, labels.votes, SystemOutputs.none(labels.n_items))
-    first = np.where(labels.gold_codes >= 0, labels.gold_codes, vote_shares(labels).argmax(axis=1)).astype(np.int64)
-    table = np.zeros((labels.n_labelers * labels.n_answers, labels.n_classes))
-    prior, log_likelihood = np.zeros((n_draws, labels.n_classes)), np.empty(n_draws)
-    parameters = (prior, np.zeros((n_draws, labels.n_labelers)), log_likelihood, table)
-    out = (np.zeros((labels.n_items, labels.n_classes)), np.empty((1, labels.n_items), np.int16))
-    run_loops(
-        problem.arrays(sampler),
-        sampler,
-        first,
-        labels.n_labelers,
-        n_warmup,
-        1,
-        np.empty(0, np.int64),
-        as_generator(model.random_state),  # type: ignore[attr-defined]
-        parameters,
-        out,
-        np.zeros(2),
-    )
-    model.prior_, model.confusion_ = prior.mean(axis=0), from_table(table, labels.n_answers)
+    chain = Chain(SamplingProblem(labels, labels.votes, SystemOutputs.none(labels.n_items)), sampler, 0, n_draws, 1)
+    rng = as_generator(model.random_state)  # type: ignore[attr-defined]
+    chain.run(n_warmup, rng, lambda _: None, each=1)
+    model.prior_, model.confusion_ = chain.prior.mean(axis=0), from_table(chain.mean_table, labels.n_answers)
     model.pooled_ = model.confusion_.mean(axis=0)
     model.n_iter_, model.converged_ = n_draws, True
-    model.loss_history_ = (-log_likelihood / max(labels.n_votes, 1)).tolist()
+    model.loss_history_ = (-chain.log_likelihood / max(labels.n_votes, 1)).tolist()

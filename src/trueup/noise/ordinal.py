@@ -18,12 +18,8 @@ from trueup.noise.chain import fit_by_draws
 
 _GAP = (np.log(1.5), 0.7)  # mean and scale of the normal law of the logarithm of a gap, in units of the errors
 _LAPSE = (-3.0, 1.0)  # mean and scale of the normal law of the mean log-odds of a lapse
-_SPREADS = (
-    1.0,
-    0.5,
-    0.5,
-    1.0,
-)  # scales of the half-normal laws of how much raters differ: in bias, discrimination, stretch and lapse
+# Scales of the half-normal laws of how much raters differ: in bias, discrimination, stretch and lapse.
+_SPREADS = (1.0, 0.5, 0.5, 1.0)
 _FLOOR = 1e-12  # of a probability
 _FIT_SWEEPS = (300, 400)
 _FALL = 1.0  # how fast a system is expected to say a class less the further it is from the truth, in log for each step

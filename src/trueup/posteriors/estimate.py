@@ -15,7 +15,6 @@ from typing import Any, Literal, NoReturn, Self, overload
 import numpy as np
 import numpy.typing as npt
 import scipy
-from scipy import fft
 
 from trueup._base.html import html_table
 from trueup._base.optional import require
@@ -656,9 +655,6 @@ class DrawnEstimate(AtomicEstimate):
         return np.interp(x, grid, density, left=0.0, right=0.0)
 
 
-_DIRECT = 32  # polynomials shorter than this multiply faster, and more exactly, term by term
-
-
 def _chances(p: npt.ArrayLike, name: str) -> Floats:
     chances = np.asarray(p, dtype=float).ravel()
     if not ((chances >= 0) & (chances <= 1)).all():
@@ -672,8 +668,8 @@ def poisson_binomial_pmf(p: npt.ArrayLike) -> Floats:
 
     U and V, the counts of true positives and of misses under unknown truth, are of this kind (Su 2024, eqs. 8 and 9,
     where they are taken as normal).
-    The generating polynomials ∏(1 − pᵢ + pᵢ z) are multiplied two by two, all pairs of one length at once, by FFT
-    where they are long: O(n log² n). Exact to about 1e-15 absolute; never negative; sums to 1.
+    The generating polynomials ∏(1 − pᵢ + pᵢ z) are multiplied two by two by FFT, all pairs of one length at once:
+    O(n log² n). Exact to about 1e-15 absolute; never negative; sums to 1.
 
     Returns an array of shape (n + 1,).
 
@@ -702,22 +698,9 @@ def _multiply_out(p: Floats) -> Floats:
     padded[: len(p)] = p
     rows = np.stack([1 - padded, padded], axis=1)
     while len(rows) > 1:
-        rows = _multiply_pairs(rows[0::2], rows[1::2])
+        rows = scipy.signal.fftconvolve(rows[0::2], rows[1::2], axes=1)
     pmf = np.maximum(rows[0, : len(p) + 1], 0.0)
     return np.asarray(pmf / pmf.sum())
-
-
-def _multiply_pairs(a: Floats, b: Floats) -> Floats:
-    """Row by row products of polynomials of shape (n, k), of shape (n, 2k − 1)."""
-    size = a.shape[1]
-    if size <= _DIRECT:
-        product = np.zeros((len(a), 2 * size - 1))
-        for j in range(size):
-            product[:, j : j + size] += a[:, j, None] * b
-        return product
-    length = fft.next_fast_len(2 * size - 1, real=True)
-    transformed = fft.rfft(a, length, axis=1) * fft.rfft(b, length, axis=1)
-    return np.asarray(fft.irfft(transformed, length, axis=1)[:, : 2 * size - 1])
 
 
 def poisson_binomial_estimate(

@@ -14,19 +14,18 @@ from trueup._base.validation import RandomState, as_generator
 from trueup.data.labels import Labels
 from trueup.estimators.confidence import BootstrapEstimate, ScoreEstimate
 from trueup.estimators.counts import (
-    CountsPosterior,
     DrawnCounts,
     JointPoint,
+    PointCounts,
     frozen,
     linear_ratio,
-    no_spread,
     point_estimate,
 )
 from trueup.estimators.problem import Solution
 from trueup.exceptions import InvalidLabels, InvalidPredictions
 from trueup.metrics import Metric
 from trueup.noise.majority import majority_shares
-from trueup.posteriors import DiscreteEstimate, Estimate, JointEstimate, PointEstimate
+from trueup.posteriors import DiscreteEstimate, Estimate, JointEstimate
 
 Center = Literal["mean", "median"]
 _BOOTSTRAP = 4000
@@ -60,7 +59,7 @@ def _checked(labels: Labels, predictions: npt.ArrayLike) -> Codes:
     return codes
 
 
-class LabelerCounts(CountsPosterior):
+class LabelerCounts(PointCounts):
     """A metric is computed for each labeler, and the mean or the median of these is taken (Su 2024, Section 2.6.1).
 
     Scalars have a median; pairs of metrics and confusion matrices the geometric one (Vardi and Zhang). Matrices are
@@ -74,7 +73,7 @@ class LabelerCounts(CountsPosterior):
     """
 
     def __init__(self, counts: npt.ArrayLike, *, n_items: int, center: Center) -> None:
-        self.counts = frozen(counts)
+        super().__init__(counts)
         self.n_items = n_items
         self.center = center
         if not len(self.counts):
@@ -97,18 +96,6 @@ class LabelerCounts(CountsPosterior):
     def joint(self, a: Metric, b: Metric) -> JointPoint:
         x, y = self._middle(np.stack([a(self.counts), b(self.counts)], axis=1))
         return JointPoint((float(x), float(y)), (a.name, b.name))
-
-    def cell(self, truth: int, prediction: int) -> Estimate:
-        y, yhat = self._check_cell(truth, prediction)
-        return PointEstimate(self.mean_counts[y, yhat], bounds=(0.0, float(max(self.n_items, 1))), name="count")
-
-    def draw_counts(self, n: int, random_state: RandomState = None) -> Floats:
-        """Not there: the spread is unknown."""
-        raise no_spread("draws of the counts")
-
-    def draw_truths(self, n: int, random_state: RandomState = None) -> Codes:
-        """Not there: there is no one truth."""
-        raise no_spread("truth of each item")
 
 
 def geometric_median(points: Floats) -> Floats:

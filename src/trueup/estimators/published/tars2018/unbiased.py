@@ -97,7 +97,10 @@ def unbiased(
     consolidated = consolidate(labels, noise, rule=rule, max_numbers=max_numbers, n_draws=n_draws, random_state=rng)
     used = np.flatnonzero(consolidated.usable & (codes >= 0))
     if not len(used):
-        raise _nothing_usable(labels, consolidated, codes)
+        lost = _lost(consolidated, codes)
+        if len(lost):
+            raise InvalidParameter(f"{_why_singular(labels, consolidated, lost)}; {_REMEDY}")
+        raise InvalidLabels("no item has both votes and a prediction, got nothing to compare; check the items' names")
     weights, counts, cells = _cells(consolidated, codes, used, labels.n_classes)
     shares, moments = _sums(weights, counts, cells, labels.n_classes)
     draws = _resample(weights, counts, cells, shares, moments, n_bootstrap, rng) if how == "bootstrap" else None
@@ -180,29 +183,14 @@ def _resample(
     rng: np.random.Generator,
 ) -> Floats:
     """Shares of `n` resamples of the items; from the normal limit where there are very many different items."""
-    total = int(counts.sum())
-    c = weights.shape[1]
+    total, c = int(counts.sum()), weights.shape[1]
     if n * len(counts) > _MOST_RESAMPLED:
         return UnbiasedCounts(shares, moments, n_items=total).draw_counts(n, rng)
-    draws = np.empty((n, c, c))
+    added = (weights[:, :, None] * np.eye(c)[predictions][:, None, :]).reshape(len(counts), -1)  # by one such item
     rows = max(_HELD // len(counts), 1)
-    # In the order of predictions, so that each is a block of columns.
-    order = np.argsort(predictions, kind="stable")
-    edges = np.searchsorted(predictions[order], np.arange(c + 1))
-    for start in range(0, n, rows):
-        some = min(rows, n - start)
-        drawn = rng.multinomial(total, counts[order] / total, size=some) / total
-        for t in range(c):
-            part = slice(edges[t], edges[t + 1])
-            draws[start : start + some, :, t] = drawn[:, part] @ weights[order[part]]
-    return draws
-
-
-def _nothing_usable(labels: Labels, consolidated: Consolidation, codes: Codes) -> InvalidLabels | InvalidParameter:
-    lost = _lost(consolidated, codes)
-    if len(lost):
-        return InvalidParameter(f"{_why_singular(labels, consolidated, lost)}; {_REMEDY}")
-    return InvalidLabels("no item has both votes and a prediction, got nothing to compare; check the items' names")
+    sizes = [min(rows, n - start) for start in range(0, n, rows)]
+    sums = np.concatenate([rng.multinomial(total, counts / total, size=size) @ added for size in sizes])
+    return np.asarray(sums.reshape(n, c, c) / total)
 
 
 def _lost(consolidated: Consolidation, codes: Codes) -> Positions:
@@ -392,16 +380,12 @@ class UnbiasedCounts(CountsPosterior):
 
     def gradient(self, metric: Metric) -> Floats:
         """The derivative of a metric by each share, numerically; shape (n_classes, n_classes)."""
-        c = self.n_classes
-        slope = np.empty(c * c)
-        rows = max(_HELD // (c * c), 1)
-        for start in range(0, c * c, rows):
-            cells = np.arange(start, min(start + rows, c * c))
-            flat = np.zeros((len(cells), c * c))
-            flat[np.arange(len(cells)), cells] = _STEP
-            steps = flat.reshape(-1, c, c)
-            slope[cells] = (metric(self.shares + steps) - metric(self.shares - steps)) / (2 * _STEP)
-        return slope.reshape(c, c)
+        c, slope = self.n_classes, np.empty((self.n_classes, self.n_classes))
+        for y in range(c):  # a row at a time: all steps at once are too many of hundreds of classes
+            steps = np.zeros((c, c, c))
+            steps[:, y] = _STEP * np.eye(c)
+            slope[y] = (metric(self.shares + steps) - metric(self.shares - steps)) / (2 * _STEP)
+        return slope
 
     def joint(self, a: Metric, b: Metric) -> JointEstimate:
         shares = self.draw_counts(JOINT_DRAWS, 0) if self.draws is None else self.draws
