@@ -7,9 +7,8 @@ from scipy.special import expit, logit
 
 from trueup.core.base import SURE, clip_base
 from trueup.core.checks import check_weights, design_effect
-from trueup.core.draws import draw_truths
 from trueup.core.features import build_features, effect_scales
-from trueup.core.posterior import Checks, Recalibration, draw_theta, flatten, latin_hypercube
+from trueup.core.posterior import Checks, Recalibration, draw_theta, draw_truths, flatten, latin_hypercube
 from trueup.core.prior import CrowdPrior, from_angle, to_angle
 
 PRIOR = CrowdPrior()

@@ -15,8 +15,7 @@ import trueup as tu
 from trueup.answers.build_answers import evaluate_again
 from trueup.answers.compare import compare_again
 from trueup.core import truth as truth_of_core
-from trueup.core.draws import draw_truths
-from trueup.core.posterior import draw_theta
+from trueup.core.posterior import draw_theta, draw_truths
 
 N_ITEMS = 300
 N_CASES = 75
@@ -99,8 +98,8 @@ def test_narrower_intervals_would_be_found_on_these_runs():
 def test_some_items_for_all_cover(monkeypatch):
     """Pools so large that some items stand for all: the interval is that of all items."""
     monkeypatch.setattr(truth_of_core, "MOST_ITEMS", N_ITEMS // 2)
-    monkeypatch.setattr("trueup.core.sampling._OF_ALL", N_ITEMS // 3)
-    monkeypatch.setattr("trueup.core.sampling._OF_A_GROUPING", N_ITEMS // 6)
+    monkeypatch.setattr("trueup.core.parts._OF_ALL", N_ITEMS // 3)
+    monkeypatch.setattr("trueup.core.parts._OF_A_GROUPING", N_ITEMS // 6)
     sim = crowd(2)
     core = tu.evaluate(sim.predictions, sim.labels, check_dependence=False).core
     assert core.truth.times.sum() == pytest.approx(N_ITEMS)

@@ -17,9 +17,8 @@ from trueup.active.pool import Pool
 from trueup.active.strategies import draw_shares, share_after, stands_for
 from trueup.core.base import clip_base, clip_rare
 from trueup.core.checks import effective_weights
-from trueup.core.draws import draw_truths
 from trueup.core.features import build_features, standard_scores
-from trueup.core.posterior import N_POINTS, Checks, Recalibration, draw_theta, find_mode
+from trueup.core.posterior import N_POINTS, Checks, Recalibration, draw_theta, draw_truths, find_mode
 from trueup.core.prior import CrowdPrior
 from trueup.core.rows import Rows
 from trueup.sessions.progress import Progress

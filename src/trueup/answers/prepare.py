@@ -450,7 +450,7 @@ def prepare_scan(
         vocabulary_from(list(systems)), codes, None, None, positive, none, none, none, scan.n_classes
     )
     n_judged = int(sums.n_named.max(initial=0))
-    notes = _left_out(n_judged, scan.n_items) if common else ()
+    notes = (items_in_words(n_judged, scan.n_items, "common"),) if common and n_judged < scan.n_items else ()
     task = Task(
         labels,
         outputs,
@@ -507,19 +507,3 @@ def _check_unknown(systems: Sequence[SystemSource], n_predicted: Sequence[float]
                 f"predictions must be of items of the scan, got {n_all - n_known:,.0f} of {n_all:,.0f} for items that "
                 "are in none of its files; leave them out, or pass `unknown='ignore'`"
             )
-
-
-def _left_out(n_judged: int, n_items: int) -> tuple[str, ...]:
-    if not n_judged:
-        raise InvalidPredictions(
-            "the systems have no item in common, got predictions for different items; predict the same items, or pass "
-            '`items="own"`'
-        )
-    if n_judged == n_items:
-        return ()
-    return (
-        (
-            f"{n_items - n_judged:,} items lack the prediction of some system and were left out; {n_judged:,} are "
-            "judged."
-        ),
-    )

@@ -29,7 +29,7 @@ from trueup.data.predictions import Predictions
 from trueup.data.slices import Slicing
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import Metric
-from trueup.metrics.metric import order_of
+from trueup.metrics.registry import order_of
 from trueup.noise import NoiseModel
 from trueup.posteriors import DrawnEstimate, Estimate
 

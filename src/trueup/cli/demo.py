@@ -191,6 +191,7 @@ def simulate(
     seed: Seed = 0,
 ) -> Answer:
     """Simulate a crowd with a known truth: writes votes.csv, predictions.csv, truth.csv and simulation.json."""
+    from trueup._base.validation import check_options
     from trueup.data.reading import write_labels
 
     if list_them:
@@ -199,7 +200,7 @@ def simulate(
     if name is None:
         raise InvalidParameter("a simulator must be named, got none; see 'trueup simulate --list'")
     function, parameters = _simulator(name), parse_pairs(settings, option="--set")
-    _check_parameters(name, parameters)
+    check_options(parameters, function, name=f"the simulator {name}")
     if out is None:
         raise InvalidParameter("a folder to write to is needed, got none; name one with --out DIR")
     _check_folder(out, force=force)
@@ -239,20 +240,6 @@ def _parameters(name: str) -> dict[str, Any]:
     """The parameters of a simulator and their defaults, without the seed."""
     parameters = inspect.signature(_simulator(name)).parameters.items()
     return {key: parameter.default for key, parameter in parameters if key != "random_state"}
-
-
-def _check_parameters(name: str, given: dict[str, Any]) -> None:
-    from trueup._base.validation import did_you_mean
-
-    known = _parameters(name)
-    for key in given:
-        if key == "random_state":
-            raise InvalidParameter("--set must not hold random_state, got it; use --seed")
-        if key not in known:
-            raise InvalidParameter(
-                f"--set must name a parameter of {name}, got {key!r}{did_you_mean(key, list(known))}; "
-                "see 'trueup simulate --list'"
-            )
 
 
 def _show_list(listed: Any) -> None:

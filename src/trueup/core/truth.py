@@ -14,12 +14,11 @@ from scipy.special import softmax
 from trueup._base.types import Codes, Floats
 from trueup.core.base import MOST_MATRIX_CLASSES, base_of, clip_base
 from trueup.core.checks import Surprise, check_weights, design_effect, surprises
-from trueup.core.draws import draw_truths
 from trueup.core.features import Features, build_features, features_of, first_of_equals, standard_scores
-from trueup.core.posterior import N_POINTS, Checks, Recalibration, ThetaDraws, draw_theta
+from trueup.core.parts import MOST_ITEMS, base_values, calibrated_times, group_sizes, inclusion_chances
+from trueup.core.posterior import N_POINTS, Checks, Recalibration, ThetaDraws, draw_theta, draw_truths
 from trueup.core.prior import CrowdPrior
 from trueup.core.rows import Rows
-from trueup.core.sampling import MOST_ITEMS, base_values, calibrated_times, group_sizes, inclusion_chances
 from trueup.core.slots import MOST_CLASSES, Slots
 from trueup.data.labels import Labels
 from trueup.data.votes import shared_votes

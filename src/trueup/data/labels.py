@@ -24,7 +24,7 @@ from trueup._base.validation import check_choice, check_integer, check_number, k
 from trueup.data import building as _assemble
 from trueup.data import describing as _describe
 from trueup.data import gold as _gold
-from trueup.data.encoding import is_null, vocabulary_from
+from trueup.data.encoding import Vocabulary, is_null, vocabulary_from
 from trueup.data.frames import (
     FrameTable,
     Table,
@@ -36,7 +36,7 @@ from trueup.data.frames import (
     series_parts,
 )
 from trueup.data.gold import Drawn, GoldRole
-from trueup.data.items import check_item_names, read_rows, with_columns
+from trueup.data.items import ItemTable, check_item_names, read_rows, with_columns
 from trueup.data.predictions import Predictions
 from trueup.data.scanning import scan_labels
 from trueup.data.votes import (
@@ -530,18 +530,8 @@ class Labels(Votes):
         >>> labels.with_items({"item": [0, 1], "topic": ["law", "sport"]}).item_column("topic").tolist()
         ['law', 'sport']
         """
-        check_choice(unknown, ("error", "ignore"), name="unknown")
-        named, values = read_rows(FrameTable(frame), item, columns=columns)
-        check_item_names(named, item)
-        where = self.find_items(named)
-        if (where < 0).all() or (unknown == "error" and (where < 0).any()):
-            others = [name for name, position in zip(named, where, strict=True) if position < 0]
-            hint = kind_hint(others[0], self.items, what="items") or '; leave them out or pass `unknown="ignore"`'
-            raise InvalidLabels(
-                f"items must be of the labels, got {len(others)} of {len(named)} rows of others: "
-                f"{preview(others)}{hint}"
-            )
-        return replace(self, item_table=with_columns(self.item_table, values, where, self.items.tolist(), item=item))
+        about = self._described(self.item_table, self.items, frame, item, columns, unknown, of="item")
+        return replace(self, item_table=about)
 
     def with_labelers(
         self,
@@ -569,19 +559,34 @@ class Labels(Votes):
         >>> labels.with_labelers({"labeler": ["ann", "gpt"], "kind": ["human", "llm"]}).labeler_column("kind").tolist()
         ['llm', 'human']
         """
+        about = self._described(self.labeler_table, self.labelers, frame, labeler, columns, unknown, of="labeler")
+        return replace(self, labeler_table=about)
+
+    @staticmethod
+    def _described(
+        known: ItemTable,
+        names: Vocabulary,
+        frame: Any,
+        key: str | Sequence[str],
+        columns: str | Iterable[str] | None,
+        unknown: str,
+        *,
+        of: Literal["item", "labeler"],
+    ) -> ItemTable:
+        """What is known of items or labelers, with the columns of a frame that has a row for each."""
         check_choice(unknown, ("error", "ignore"), name="unknown")
-        named, values = read_rows(FrameTable(frame), labeler, role="labeler", columns=columns)
-        check_item_names(named, labeler, of="labeler")
-        place = {name: k for k, name in enumerate(self.labelers.tolist())}
+        named, values = read_rows(FrameTable(frame), key, role=of, columns=columns)
+        check_item_names(named, key, of=of)
+        place = {name: k for k, name in enumerate(names.tolist())}
         where = np.array([place.get(name, -1) for name in named], dtype=np.int64)
         if (where < 0).all() or (unknown == "error" and (where < 0).any()):
-            others = [name for name, position in zip(named, where, strict=True) if position < 0]
+            others = [name for name in named if name not in place]
+            hint = kind_hint(others[0], names, what=f"{of}s") or '; leave them out or pass `unknown="ignore"`'
             raise InvalidLabels(
-                f"labelers must be of the labels, got {len(others)} of {len(named)} rows of others: {preview(others)}; "
-                'leave them out or pass `unknown="ignore"`'
+                f"{of}s must be of the labels, got {len(others)} of {len(named)} rows of others: "
+                f"{preview(others)}{hint}"
             )
-        table = with_columns(self.labeler_table, values, where, self.labelers.tolist(), item=labeler)
-        return replace(self, labeler_table=table)
+        return with_columns(known, values, where, names.tolist(), item=key)
 
     def without_gold(self) -> Labels:
         """These labels without any vetted truth."""

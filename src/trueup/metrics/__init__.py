@@ -15,17 +15,19 @@ from trueup.metrics.counts import (
     recall,
     specificity,
 )
-from trueup.metrics.metric import Metric, mean_absolute_error, quadratic_kappa
 from trueup.metrics.probabilistic import auc_ovo, auc_ovr, brier, calibration_error, calibration_floor, log_loss
 from trueup.metrics.ranking import auc, auc_draws, average_precision, ndcg, partial_auc, precision_at_k, recall_at_k
 from trueup.metrics.registry import (
     METRICS,
+    Metric,
     MetricLike,
     as_metric,
     as_metrics,
     get_metric,
     list_metrics,
     list_score_metrics,
+    mean_absolute_error,
+    quadratic_kappa,
     register_metric,
 )
 from trueup.metrics.score_groups import check_scores

@@ -113,9 +113,13 @@ class DawidSkene(TableModel):
         usual: Pooling = "auto" if labels.n_classes > _MOST_CLASSES_ALONE else 0.0
         pooling = usual if self.pooling is None else self.pooling
         diagonal = self.diagonal
-        if diagonal is None and pooling:
-            diagonal = pooled_diagonal(_DIAGONAL_POOLED, labels.n_classes)
-        return [row_sampler(*size, pooling=pooling, diagonal=diagonal) for _ in range(n_chains)]
+        if diagonal is None:
+            diagonal = pooled_diagonal(_DIAGONAL_POOLED, labels.n_classes) if pooling else DIAGONAL_ALONE
+        check_number(diagonal, name="diagonal", low=0.0, strict=True)
+        check_pooling(pooling)
+        strength = None if isinstance(pooling, str) or not pooling else max(float(pooling), _LEAST_STRENGTH)
+        how: dict[str, Any] = {"diagonal": diagonal, "are_pooled": bool(pooling), "strength": strength}
+        return [RowSampler(*size, **how) for _ in range(n_chains)]
 
 
 def pooled_diagonal(of_few: float, n_classes: int) -> float:
@@ -127,18 +131,6 @@ def pooled_diagonal(of_few: float, n_classes: int) -> float:
     could have been wrong about half of them.
     """
     return of_few * (math.sqrt(2.5 * n_classes) if n_classes > _MOST_CLASSES_ALONE else 1.0)
-
-
-def row_sampler(
-    n_raters: int, n_classes: int, n_answers: int, *, pooling: Pooling, diagonal: float | None = None
-) -> Sampler:
-    """The sampler of rows that are pooled within classes as strongly as `pooling` says; 0 does not pool them."""
-    if diagonal is None:
-        diagonal = pooled_diagonal(DIAGONAL_ALONE, n_classes) if pooling else DIAGONAL_ALONE
-    check_number(diagonal, name="diagonal", low=0.0, strict=True)
-    check_pooling(pooling)
-    strength = None if isinstance(pooling, str) or not pooling else max(float(pooling), _LEAST_STRENGTH)
-    return RowSampler(n_raters, n_classes, n_answers, diagonal=diagonal, are_pooled=bool(pooling), strength=strength)
 
 
 class RowSampler(LoopSampler):
