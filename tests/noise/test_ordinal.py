@@ -7,7 +7,7 @@ from scipy.stats import chisquare
 from trueup import Labels, noise, simulate
 from trueup.exceptions import InvalidParameter
 from trueup.noise import Ordinal
-from trueup.noise.ordinal import draw_parameters
+from trueup.noise.ordinal import draw_matrices
 from trueup.testing.noise import NOISE_CHECKS
 
 VOTES = np.array([[0, 0, 1], [2, 1, 2], [0, 2, -1], [1, 1, 2], [2, 2, 2]])
@@ -23,7 +23,7 @@ def posterior_by_importance(votes, n_classes, *, n_draws, seed):
     rng = np.random.default_rng(seed)
     total, posterior = 0.0, np.zeros((len(votes), n_classes))
     for _ in range(n_draws):
-        matrices = draw_parameters(votes.shape[1], n_classes, rng).matrices()
+        matrices = draw_matrices(votes.shape[1], n_classes, rng)
         joint = np.tile(rng.dirichlet(np.ones(n_classes)), (len(votes), 1))
         for t in range(votes.shape[1]):
             voted = votes[:, t] >= 0

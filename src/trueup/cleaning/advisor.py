@@ -24,7 +24,7 @@ from trueup.cleaning.flips import flip_candidates, predicted_codes, retrained_sc
 from trueup.cleaning.problem import CleaningState, Resources, make_problem
 from trueup.cleaning.strategies import STRATEGIES, CleaningStrategy, ExpectedImprovement
 from trueup.data.labels import Labels
-from trueup.estimators.published.tars2018 import labeler_matrices
+from trueup.estimators.published.tars2018.consolidation import labeler_matrices
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import Metric
 from trueup.noise import NoiseModel

@@ -19,7 +19,7 @@ from trueup.data.encoding import Vocabulary, vocabulary_from
 from trueup.data.frames import make_frame
 from trueup.data.labels import Labels
 from trueup.data.scanning import LabelScan
-from trueup.estimators.published.tars2018 import consolidate, labeler_matrices
+from trueup.estimators.published.tars2018.consolidation import consolidate, labeler_matrices
 from trueup.estimators.truth import settle_noise
 from trueup.exceptions import InvalidLabels, InvalidParameter, silenced_warnings
 from trueup.metrics import Metric

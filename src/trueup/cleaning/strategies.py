@@ -21,7 +21,7 @@ from trueup.cleaning.flips import true_class_probabilities
 from trueup.cleaning.problem import CleaningState
 from trueup.cleaning.validation import UnbiasedScorer
 from trueup.data.labels import Labels
-from trueup.estimators.published.tars2018 import labeler_matrices
+from trueup.estimators.published.tars2018.consolidation import labeler_matrices
 from trueup.noise import NoiseModel
 from trueup.noise.base import as_table, from_table, normalise
 from trueup.training.consolidated import noise_aware_probabilities

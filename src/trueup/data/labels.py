@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import fields as dataclass_fields
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from scipy import sparse
@@ -152,34 +152,6 @@ def _member(value: Any, name: str, column: str) -> Any:
     raise InvalidLabels(
         f"column {column!r} must hold objects with {name!r}, got {type(value).__name__}; name the column"
     )
-
-
-# ------------------ Ratings of which few are equal, put into bins: what follows is about classes, and bins are
-
-_V = TypeVar("_V", bound=Votes)
-
-
-def binned(labels: _V, n_bins: int, low: float | None, high: float | None) -> _V:
-    """The labels with bins of equal width for classes, each named by its middle; see `Labels.binned`."""
-    check_integer(n_bins, name="n_bins", low=2)
-    names = labels.classes.tolist()
-    numbers = numbers_of(names)
-    if numbers is None:
-        raise InvalidLabels(f"classes must be numbers to be binned, got {preview(names)}; name the column of ratings")
-    values = np.array(numbers)
-    bottom = values.min() if low is None else check_number(low, name="low")
-    top = values.max() if high is None else check_number(high, name="high")
-    outside = values[(values < bottom) | (values > top)]
-    if not bottom < top or len(outside):
-        got = f"{preview(outside.tolist())} outside" if bottom < top else "no width"
-        raise InvalidParameter(
-            f"ratings must lie between `low` and `high`, got {got} of {bottom:g} to {top:g}; widen it", parameter="low"
-        )
-    width = (top - bottom) / n_bins
-    bin_of = np.minimum(((values - bottom) / width).astype(np.int32), n_bins - 1)
-    classes = vocabulary_from([float(f"{bottom + (k + 0.5) * width:.10g}") for k in range(n_bins)])
-    abstentions = labels.answers.tolist()[labels.n_classes :]
-    return recoded(labels, labels.items, labels.labelers, classes, abstentions, class_of=bin_of)
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -639,7 +611,26 @@ class Labels(Votes):
 
     def binned(self, n_bins: int = 10, *, low: float | None = None, high: float | None = None) -> Labels:
         """Numbers as classes put into bins of equal width, by default of all there are, each named by its middle."""
-        return binned(self, n_bins, low, high)
+        check_integer(n_bins, name="n_bins", low=2)
+        names = self.classes.tolist()
+        numbers = numbers_of(names)
+        if numbers is None:
+            raise InvalidLabels(f"classes must be numbers to be binned, got {preview(names)}; name the rating column")
+        values = np.array(numbers)
+        bottom = values.min() if low is None else check_number(low, name="low")
+        top = values.max() if high is None else check_number(high, name="high")
+        outside = values[(values < bottom) | (values > top)]
+        if not bottom < top or len(outside):
+            got = f"{preview(outside.tolist())} outside" if bottom < top else "no width"
+            raise InvalidParameter(
+                f"ratings must lie between `low` and `high`, got {got} of {bottom:g} to {top:g}; widen it",
+                parameter="low",
+            )
+        width = (top - bottom) / n_bins
+        bin_of = np.minimum(((values - bottom) / width).astype(np.int32), n_bins - 1)
+        classes = vocabulary_from([float(f"{bottom + (k + 0.5) * width:.10g}") for k in range(n_bins)])
+        abstentions = self.answers.tolist()[self.n_classes :]
+        return recoded(self, self.items, self.labelers, classes, abstentions, class_of=bin_of)
 
     def agreement(self, **options: Any) -> Agreement:
         """How far the labelers agree; see `trueup.agreement`, which has the options."""

@@ -26,18 +26,14 @@ from trueup.estimators.published.practice import (
     majority,
 )
 from trueup.estimators.published.su2024 import estimated_labels, ideal, mmse, no_predictions, prior_average
-from trueup.estimators.published.tars2018 import (
+from trueup.estimators.published.tars2018.consolidation import (
     ConsolidatedConfusion,
     Consolidation,
-    UnbiasedCounts,
     consolidate,
     consolidated_confusion,
-    dirty,
-    inverse_weights,
-    mislabeled,
-    noise_removal,
-    unbiased,
 )
+from trueup.estimators.published.tars2018.noise_removal import dirty, mislabeled, noise_removal
+from trueup.estimators.published.tars2018.unbiased import UnbiasedCounts, inverse_weights, unbiased
 from trueup.estimators.published.urkullu2019 import (
     VIEWS,
     ViewResult,

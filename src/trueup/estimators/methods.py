@@ -21,7 +21,8 @@ from trueup.estimators.given_noise import bayes
 from trueup.estimators.problem import Problem, Solution
 from trueup.estimators.published.practice import labeler_mean, labeler_median, majority
 from trueup.estimators.published.su2024 import estimated_labels, ideal, mmse, no_predictions, prior_average
-from trueup.estimators.published.tars2018 import dirty, noise_removal, unbiased
+from trueup.estimators.published.tars2018.noise_removal import dirty, noise_removal
+from trueup.estimators.published.tars2018.unbiased import unbiased
 from trueup.estimators.system_values import population_for
 from trueup.estimators.truth import TruthDraws, is_drawn, not_mixed, small_codes, solution_of
 from trueup.exceptions import InvalidParameter

@@ -26,7 +26,7 @@ from trueup._base.validation import (
     did_you_mean,
     preview,
 )
-from trueup.estimators.published.tars2018 import compositions
+from trueup.estimators.published.tars2018.consolidation import compositions
 from trueup.exceptions import InvalidParameter, NotFitted
 from trueup.noise.base import NoiseModel, TableModel
 from trueup.noise.difficulty import Difficulty

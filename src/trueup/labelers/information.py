@@ -17,7 +17,7 @@ from trueup._base.validation import RandomState, check_integer, check_level, che
 from trueup.data.encoding import Vocabulary
 from trueup.data.frames import make_frame
 from trueup.data.labels import Labels
-from trueup.estimators.published.tars2018 import compositions
+from trueup.estimators.published.tars2018.consolidation import compositions
 from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.labelers.channel import (
     MAX_OUTCOMES,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -26,54 +25,22 @@ _FALL = 1.0  # how fast a system is expected to say a class less the further it 
 _HYPER = np.array([*_GAP, *_LAPSE, *_SPREADS])
 
 
-@dataclass(frozen=True, eq=False)
-class RatingParameters:
-    """The parameters of `Ordinal`, in one draw."""
-
-    gaps: Floats  # (2 n_classes - 2,)
-    bias: Floats  # (n_raters,)
-    discrimination: Floats  # (n_raters,)
-    stretch: Floats  # (n_raters, n_classes - 2): log factors of the distances between a rater's thresholds
-    lapse: Floats  # (n_raters,)
-    lapse_mean: float
-    spreads: Floats  # (4,): log standard deviations of bias, discrimination, stretch and lapse between raters
-
-    @property
-    def n_raters(self) -> int:
-        """Number of raters."""
-        return len(self.bias)
-
-    def matrices(self) -> Floats:
-        """P(rating | class) of each rater, shape (n_raters, n_classes, n_classes), in the order of the classes."""
-        points = np.concatenate([[0.0], np.cumsum(np.exp(self.gaps))])
-        places, thresholds = points[::2], points[1::2]
-        own = thresholds[:1] + np.concatenate(
-            [np.zeros((self.n_raters, 1)), np.cumsum(np.diff(thresholds) * np.exp(self.stretch), axis=1)], axis=1
-        )
-        own += (thresholds.mean() - own.mean(axis=1) - self.bias)[:, None]
-        upto = expit(np.exp(self.discrimination)[:, None, None] * (own[:, None, :] - places[:, None]))
-        n_classes = len(places)
-        rated = np.empty((self.n_raters, n_classes, n_classes))
-        rated[:, :, 0] = upto[:, :, 0]
-        np.subtract(upto[:, :, 1:], upto[:, :, :-1], out=rated[:, :, 1:-1])
-        rated[:, :, -1] = 1 - upto[:, :, -1]
-        lapse = expit(self.lapse)[:, None, None]
-        return np.maximum((1 - lapse) * rated + lapse / n_classes, _FLOOR)
-
-
-def draw_parameters(n_raters: int, n_classes: int, rng: np.random.Generator) -> RatingParameters:
-    """Parameters of raters from the prior of `Ordinal`."""
+def draw_matrices(n_raters: int, n_classes: int, rng: np.random.Generator) -> Floats:
+    """P(rating | class) of raters from the prior of `Ordinal`, (n_raters, n_classes, n_classes), classes in order."""
     spreads = np.abs(rng.standard_normal(4)) * _SPREADS
-    lapse_mean = float(_LAPSE[0] + _LAPSE[1] * rng.standard_normal())
-    return RatingParameters(
-        gaps=_GAP[0] + _GAP[1] * rng.standard_normal(2 * n_classes - 2),
-        bias=spreads[0] * rng.standard_normal(n_raters),
-        discrimination=spreads[1] * rng.standard_normal(n_raters),
-        stretch=spreads[2] * rng.standard_normal((n_raters, n_classes - 2)),
-        lapse=lapse_mean + spreads[3] * rng.standard_normal(n_raters),
-        lapse_mean=lapse_mean,
-        spreads=np.log(np.maximum(spreads, 1e-6)),
-    )
+    lapse_mean = _LAPSE[0] + _LAPSE[1] * rng.standard_normal()
+    points = np.concatenate([[0.0], np.cumsum(np.exp(_GAP[0] + _GAP[1] * rng.standard_normal(2 * n_classes - 2)))])
+    places, thresholds = points[::2], points[1::2]
+    bias = spreads[0] * rng.standard_normal(n_raters)
+    sharpness = np.exp(spreads[1] * rng.standard_normal(n_raters))[:, None, None]
+    stretch = spreads[2] * rng.standard_normal((n_raters, n_classes - 2))
+    lapse = expit(lapse_mean + spreads[3] * rng.standard_normal(n_raters))[:, None, None]
+    steps = np.cumsum(np.diff(thresholds) * np.exp(stretch), axis=1)
+    own = thresholds[0] + np.concatenate([np.zeros((n_raters, 1)), steps], axis=1)
+    own += (thresholds.mean() - own.mean(axis=1) - bias)[:, None]
+    upto = expit(sharpness * (own[:, None, :] - places[:, None]))
+    rated = np.diff(upto, axis=2, prepend=0.0, append=1.0)
+    return np.asarray(np.maximum((1 - lapse) * rated + lapse / n_classes, _FLOOR))
 
 
 class Ordinal(TableModel):

@@ -25,7 +25,7 @@ from trueup._base.validation import (
 from trueup.data.labels import Labels
 from trueup.data.votes import nothing_vetted
 from trueup.exceptions import InvalidParameter, InvalidPredictions
-from trueup.noise.ordinal import draw_parameters
+from trueup.noise.ordinal import draw_matrices
 
 # ------------------ Ratings from the ordinal model.
 
@@ -56,7 +56,7 @@ def ratings(
     pi = check_prior(prior, n_classes=n_classes)
     classifier = classifier_matrix(classifier_accuracy, None, n_classes)
     rng = as_generator(random_state)
-    matrices = draw_parameters(n_labelers, n_classes, rng).matrices()
+    matrices = draw_matrices(n_labelers, n_classes, rng)
     matrices /= matrices.sum(axis=2, keepdims=True)
     truth = draw_classes(pi, n, rng)
     return Simulation(

@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from trueup._base.types import Booleans, Floats, Positions
 from trueup._base.validation import RandomState, check_number
-from trueup.estimators.published.tars2018 import Filter, inverse_weights, mislabeled
+from trueup.estimators.published.tars2018.noise_removal import Filter, mislabeled
+from trueup.estimators.published.tars2018.unbiased import inverse_weights
 from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.training.copies import Copies, fit_copies, hard_copies, split_pipeline, take, weighted_copies
 from trueup.training.objectives import LogisticObjective, NoisyLikelihood, minimise, soft_logistic

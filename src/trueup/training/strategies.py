@@ -13,7 +13,8 @@ from scipy.special import rel_entr, softmax
 from trueup._base.registry import Registry
 from trueup._base.types import Floats, Positions
 from trueup._base.validation import RandomState
-from trueup.estimators.published.tars2018 import consolidate, inverse_weights, labeler_matrices
+from trueup.estimators.published.tars2018.consolidation import consolidate, labeler_matrices
+from trueup.estimators.published.tars2018.unbiased import inverse_weights
 from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.noise import Confusion, NoiseModel
 from trueup.noise.base import TableModel, from_table, normalise, with_gold

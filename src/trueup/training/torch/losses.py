@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from trueup._base.validation import check_choice, check_distribution, check_integer
 from trueup.data.labels import Labels
-from trueup.estimators.published.tars2018 import inverse_weights
+from trueup.estimators.published.tars2018.unbiased import inverse_weights
 from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.noise import NoiseModel
 from trueup.training.torch.votes import (
