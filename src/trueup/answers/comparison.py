@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from trueup._base.html import html_table
-from trueup._base.optional import require
 from trueup._base.types import Booleans, Codes, Floats
 from trueup._base.validation import check_level, check_number, did_you_mean, kind_hint, preview
 from trueup.answers.answer import Answer, BySlice
@@ -26,6 +25,7 @@ from trueup.exceptions import InvalidParameter, InvalidPredictions
 from trueup.metrics import Metric
 from trueup.noise import NoiseModel
 from trueup.posteriors import DrawnEstimate, Estimate, PointEstimate
+from trueup.posteriors.estimate import new_axes
 
 _NEARLY_SURE = 0.9
 _ROUNDING = 1e-12
@@ -491,10 +491,7 @@ def plot_intervals(
     rows: Sequence[tuple[str, Estimate, str]], level: float, ax: Any, *, purpose: str, what: str = ""
 ) -> Any:
     """Mean and interval of each row, the first on top, with what is said beside it; returns the Axes."""
-    if ax is None:
-        _, ax = require("matplotlib.pyplot", purpose=purpose).subplots(
-            figsize=(6.5, 0.4 * len(rows) + 1), layout="constrained"
-        )
+    ax = new_axes(ax, purpose=purpose, figsize=(6.5, 0.4 * len(rows) + 1))
     beside = {"xycoords": ("axes fraction", "data"), "va": "center", "fontsize": "small"}
     for y, (_, estimate, words) in enumerate(reversed(rows)):
         ax.plot(estimate.interval(level), [y, y], color="tab:blue", linewidth=3, alpha=0.5, solid_capstyle="butt")

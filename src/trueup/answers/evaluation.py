@@ -14,7 +14,6 @@ import numpy.typing as npt
 import scipy
 
 from trueup._base.html import html_table
-from trueup._base.optional import require
 from trueup._base.types import Booleans, Codes, Floats
 from trueup._base.validation import check_choice, check_level, check_number
 from trueup._base.wording import number
@@ -43,6 +42,7 @@ from trueup.metrics import Metric
 from trueup.noise import IndependenceCheck, NoiseModel
 from trueup.noise.base import vote_shares
 from trueup.posteriors import DrawnEstimate, Estimate, JointEstimate
+from trueup.posteriors.estimate import new_axes
 
 _SHOWN = (20, 100)  # checked items whose widths are named
 
@@ -108,11 +108,8 @@ class ConfusionEstimate:
         With at most `most_numbers` classes the expected counts and their intervals are written in.
         """
         names, shares = [str(c) for c in self.classes.tolist()], self.conditional
-        if ax is None:
-            size = 2 + min(0.9 * len(names), 8)
-            _, ax = require("matplotlib.pyplot", purpose="ConfusionEstimate.plot()").subplots(
-                figsize=(size, size), layout="constrained"
-            )
+        size = 2 + min(0.9 * len(names), 8)
+        ax = new_axes(ax, purpose="ConfusionEstimate.plot()", figsize=(size, size))
         ax.imshow(np.nan_to_num(shares), cmap="Blues", vmin=0, vmax=1)
         if len(names) <= most_numbers:
             intervals = self.intervals()

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from trueup._base.types import Booleans, Codes, Floats, Target
 from trueup.data.aligned import AlignedPredictions
-from trueup.metrics import Metric
+from trueup.metrics import Metric, confusion_counts
 
 # ------------------ What items stand for: how much each counts, which of them came together, and what none of them
 
@@ -267,10 +267,6 @@ def counts_by_cell(
     truths: Codes, codes: Codes, n_classes: int, weights: npt.NDArray[Any] | None = None
 ) -> npt.NDArray[np.float64]:
     """Confusion counts of one system on every draw, shape (n_draws, n_classes, n_classes)."""
-    n_draws, n_cells = len(truths), n_classes**2
     given = np.flatnonzero(codes >= 0)
-    cells = truths[:, given].astype(np.int64) * n_classes + codes[given]
-    cells += np.arange(n_draws)[:, None] * n_cells
-    mass = np.ones(cells.shape) if weights is None else weights[:, given]
-    counts = np.bincount(cells.ravel(), weights=mass.ravel(), minlength=n_draws * n_cells)
-    return np.asarray(counts, dtype=float).reshape(n_draws, n_classes, n_classes)
+    mass = None if weights is None else weights[:, given]
+    return confusion_counts(truths[:, given], codes[given], n_classes, weights=mass)

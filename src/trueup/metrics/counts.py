@@ -187,7 +187,7 @@ def confusion_counts(
         True classes from 0 to n_classes − 1; many draws of them at once.
     pred_codes : integer array of shape (n_items,) or (n_draws, n_items). Predicted classes.
     n_classes : int. How many classes there are.
-    weights : array of shape (n_items,), optional. What each item counts for; 1 if not given.
+    weights : array of shape (n_items,) or (n_draws, n_items), optional. What each item counts for; 1 if not given.
     """
     n_classes = check_integer(n_classes, name="n_classes", low=1)
     truth = check_codes(truth_codes, n_classes, name="truth_codes")
@@ -196,30 +196,24 @@ def confusion_counts(
         raise InvalidParameter(
             f"truth_codes and pred_codes must have the same items, got the shapes {truth.shape} and {pred.shape}"
         )
-    mass = None if weights is None else np.asarray(weights, dtype=float)
-    if mass is not None and mass.shape != truth.shape[-1:]:
-        raise InvalidParameter(f"weights must be one for each of {truth.shape[-1]} items, got shape {mass.shape}")
     batched = truth.ndim == 2 or pred.ndim == 2
-    truth, pred = np.atleast_2d(truth), np.atleast_2d(pred)
-    n_draws = max(len(truth), len(pred)) if batched else 1
-    if 0 in (len(truth), len(pred)):
-        n_draws = 0
+    truth, pred = np.broadcast_arrays(np.atleast_2d(truth), np.atleast_2d(pred))
+    mass = None if weights is None else np.asarray(weights, dtype=float)
+    if mass is not None and mass.shape not in (truth.shape, truth.shape[1:]):
+        raise InvalidParameter(f"weights must be one for each of {truth.shape[1]} items, got shape {mass.shape}")
+    mass = None if mass is None else np.broadcast_to(mass, truth.shape)
     rows = max(_BLOCK // max(truth.shape[1], n_classes**2, 1), 1)
-    counts = np.empty((n_draws, n_classes, n_classes))
-    for start in range(0, n_draws, rows):
-        block = slice(start, min(start + rows, n_draws))
-        counts[block] = _count_block(
-            truth[block] if len(truth) > 1 else truth, pred[block] if len(pred) > 1 else pred, n_classes, mass
-        )
+    counts = np.empty((len(truth), n_classes, n_classes))
+    for start in range(0, len(truth), rows):
+        block = slice(start, start + rows)
+        counts[block] = _count_block(truth[block], pred[block], n_classes, None if mass is None else mass[block])
     return counts if batched else counts[0]
 
 
 def _count_block(
     truth: npt.NDArray[Any], pred: npt.NDArray[Any], n_classes: int, mass: npt.NDArray[np.float64] | None
 ) -> npt.NDArray[np.float64]:
-    n_draws, cells = max(len(truth), len(pred)), n_classes**2
-    cell = truth.astype(np.intp) * n_classes + pred
-    cell = cell + (np.arange(n_draws) * cells)[:, None]
-    weights = None if mass is None else np.broadcast_to(mass, cell.shape).ravel()
-    counted = np.bincount(cell.ravel(), weights=weights, minlength=n_draws * cells)
-    return np.asarray(counted, dtype=float).reshape(n_draws, n_classes, n_classes)
+    cell = truth.astype(np.intp) * n_classes + pred + (np.arange(len(truth)) * n_classes**2)[:, None]
+    weights = None if mass is None else mass.ravel()
+    counted = np.bincount(cell.ravel(), weights=weights, minlength=len(truth) * n_classes**2)
+    return np.asarray(counted, dtype=float).reshape(len(truth), n_classes, n_classes)

@@ -243,7 +243,7 @@ def counts_under(votes: sparse.csr_array, guess: Floats) -> Counts:
     return np.asarray(votes.T @ guess), guess.sum(axis=0)
 
 
-class MemoryPasses:
+class MemoryPasses(Passes):
     """Votes in memory."""
 
     def __init__(self, labels: Labels, engine: EngineName) -> None:
@@ -251,44 +251,38 @@ class MemoryPasses:
         self._votes = kernels.prepare(labels.votes)
 
     def first_counts(self, smoothing: float = 0.0) -> Counts:
-        """Counts if the truth is the shares of an item's votes."""
         return counts_under(self._labels.votes, vote_shares(self._labels, smoothing))
 
     def expect(self, table: Floats, weights: Floats, state_class: Codes) -> kernels.Expectation:
-        """The E-step."""
         gold = self._labels.gold_codes
         return kernels.em_step(self._votes, table, weights, gold=gold, state_class=state_class, engine=self._engine)
 
 
-class BlockPasses:
+class BlockPasses(Passes):
     """Votes of a scan, one file after another."""
 
     def __init__(self, blocks: Iterable[VoteBlock], n_classes: int, n_answers: int, engine: EngineName) -> None:
         self._blocks, self._sizes, self._engine = blocks, (n_classes, n_answers), engine
 
     def first_counts(self, smoothing: float = 0.0) -> Counts:
-        """Counts if the truth is the shares of an item's votes."""
-        return reduce(_add_counts, (first_counts_of(block, *self._sizes, smoothing) for block in self._blocks))
+        return reduce(_add_arrays, (first_counts_of(block, *self._sizes, smoothing) for block in self._blocks))
 
     def expect(self, table: Floats, weights: Floats, state_class: Codes) -> kernels.Expectation:
-        """The E-step."""
         arguments = (table, weights, state_class)
         return reduce(_add, (expectation_of(block, *arguments, self._engine, n_cores()) for block in self._blocks))
 
 
-class ClusterPasses:
+class ClusterPasses(Passes):
     """Votes in blocks on the workers of a client, which are summed there in a tree."""
 
     def __init__(self, client: Any, blocks: Sequence[Any], n_classes: int, n_answers: int) -> None:
         self._client, self._groups, self._sizes = client, grouped_by_place(client, blocks), (n_classes, n_answers)
 
     def first_counts(self, smoothing: float = 0.0) -> Counts:
-        """Counts if the truth is the shares of an item's votes."""
         arguments = (*self._sizes, smoothing)
-        return reduce_over(self._client, self._groups, _add_counts, first_counts_of, *arguments)  # type: ignore[no-any-return]
+        return reduce_over(self._client, self._groups, _add_arrays, first_counts_of, *arguments)  # type: ignore[no-any-return]
 
     def expect(self, table: Floats, weights: Floats, state_class: Codes) -> kernels.Expectation:
-        """The E-step: one map over blocks and one sum in a tree."""
         arguments = (table, weights, state_class)
         return reduce_over(self._client, self._groups, _add, _expect_there, *arguments)  # type: ignore[no-any-return]
 
@@ -320,10 +314,6 @@ def expectation_of(
     else:
         votes = block.matrix
     return kernels.em_step(votes, table, weights, gold=block.gold_codes, state_class=state_class, engine=engine)
-
-
-def _add_counts(first: Counts, other: Counts) -> Counts:
-    return first[0] + other[0], first[1] + other[1]
 
 
 def _add(first: kernels.Expectation, other: kernels.Expectation) -> kernels.Expectation:

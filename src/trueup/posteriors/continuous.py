@@ -320,20 +320,6 @@ def _checked(
     return mean_z, sd_z, mean_w, sd_w, rho
 
 
-def _standard_form(
-    mean_z: float, sd_z: float, mean_w: float, sd_w: float, rho: float
-) -> tuple[float, float, float, float]:
-    """(a, b, r, s) of Appendix B."""
-    rest = math.sqrt(1 - rho**2)
-    a = (mean_z / sd_z - rho * mean_w / sd_w) / rest
-    return a, mean_w / sd_w, sd_w / (sd_z * rest), rho * sd_z / sd_w
-
-
-def _is_degenerate(sd_z: float, sd_w: float, rho: float) -> bool:
-    """Whether one standard normal variable drives both parts, or only one part varies."""
-    return sd_z == 0 or sd_w == 0 or 1 - rho**2 < _SAME
-
-
 def normal_ratio_density(
     x: npt.ArrayLike, mean_z: float, sd_z: float, mean_w: float, sd_w: float, rho: float = 0.0
 ) -> Floats:
@@ -355,9 +341,11 @@ def normal_ratio_density(
     """
     x = np.asarray(x, dtype=float)
     mean_z, sd_z, mean_w, sd_w, rho = _checked(mean_z, sd_z, mean_w, sd_w, rho)
-    if _is_degenerate(sd_z, sd_w, rho):
+    if sd_z == 0 or sd_w == 0 or 1 - rho**2 < _SAME:  # one normal variable drives both, or only one part varies
         return _degenerate_density(x, mean_z, sd_z, mean_w, math.copysign(sd_w, rho))
-    a, b, r, s = _standard_form(mean_z, sd_z, mean_w, sd_w, rho)
+    rest = math.sqrt(1 - rho**2)
+    a, b = (mean_z / sd_z - rho * mean_w / sd_w) / rest, mean_w / sd_w
+    r, s = sd_w / (sd_z * rest), rho * sd_z / sd_w
     t = r * (x - s)
     q = (b + a * t) / np.sqrt(1 + t**2)
     # Marsaglia's exp(-(a² + b²)/2)·exp(q²/2) overflows; its exponent is -(a - bt)²/(2(1 + t²)).
@@ -405,32 +393,17 @@ def normal_ratio(
     mean_z, sd_z, mean_w, sd_w, rho = _checked(mean_z, sd_z, mean_w, sd_w, rho)
     if not (math.isfinite(bounds[0]) and math.isfinite(bounds[1])):
         raise InvalidParameter(f"bounds must be finite for a ratio of normals, got {bounds!r}")
-    center = mean_z / mean_w if mean_w != 0 else math.copysign(math.inf, mean_z)
-    x = _grid(center, mean_z, sd_z, mean_w, sd_w, rho, bounds, n_grid)
+    center, x = math.copysign(math.inf, mean_z), np.linspace(*bounds, n_grid)
+    if mean_w != 0:  # points that are dense where the ratio mostly lies (by the delta method) and reach to the bounds
+        center = mean_z / mean_w
+        spread = math.sqrt(max(sd_z**2 - 2 * center * rho * sd_z * sd_w + (center * sd_w) ** 2, 0.0)) / abs(mean_w)
+        fine = center + spread * np.linspace(-10, 10, n_grid)
+        x = np.unique(np.concatenate([np.linspace(*bounds, 513), np.clip(fine, *bounds)]))
     density = normal_ratio_density(x, mean_z, sd_z, mean_w, sd_w, rho)
     if not density.max() > 0:  # the ratio is constant, or so far outside the bounds that only a bound is left
         value = float(np.clip(center, *bounds))
         return DiscreteEstimate([value], [1.0], bounds=bounds, name=name)
     return GridEstimate(x, density, bounds=bounds, name=name)
-
-
-def _grid(
-    center: float,
-    mean_z: float,
-    sd_z: float,
-    mean_w: float,
-    sd_w: float,
-    rho: float,
-    bounds: tuple[float, float],
-    n_grid: int,
-) -> Floats:
-    """Points that are dense where the ratio mostly lies (by the delta method) and reach to the bounds."""
-    coarse = np.linspace(*bounds, 513)
-    if not math.isfinite(center):
-        return np.linspace(*bounds, n_grid)
-    spread = math.sqrt(max(sd_z**2 - 2 * center * rho * sd_z * sd_w + (center * sd_w) ** 2, 0.0)) / abs(mean_w)
-    fine = center + spread * np.linspace(-10, 10, n_grid)
-    return np.unique(np.concatenate([coarse, np.clip(fine, *bounds)]))
 
 
 def normal_ratio_mean(
