@@ -49,8 +49,7 @@ class Place:
 
     def load(self, name: str) -> Any:
         """The function, or the group of functions."""
-        module = importlib.import_module(f"trueup.cli.{self.module}")
-        return getattr(module, "app", None) or getattr(module, name.replace("-", "_"))
+        return getattr(importlib.import_module(f"trueup.cli.{self.module}"), name.replace("-", "_"))
 
 
 _JUDGE, _LABELERS, _TOOLS, _TRY, _OTHERS = _PANELS = (
@@ -61,9 +60,9 @@ _JUDGE, _LABELERS, _TOOLS, _TRY, _OTHERS = _PANELS = (
     "Of other packages",
 )
 _MODULES = {
-    _JUDGE: "auc=judge check=judge compare=judge detect evaluate=judge mean-score=share metrics=convert monitor "
-    "preferences=share share",
-    _LABELERS: "agreement=labelers labelers plan rates serve storage vet",
+    _JUDGE: "auc=judge check=judge compare=judge detect evaluate=judge mean-score=share metrics=convert "
+    "monitor=storage preferences=share share",
+    _LABELERS: "agreement=labelers labelers plan=labelers rates serve storage vet",
     _TOOLS: "convert formats=convert inspect=share mcp=convert",
     _TRY: "demo simulate=demo",
 }

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from trueup.data.labels import Labels
     from trueup.detection import MissedObjects, Pool, Shapes, Vetted
 
-app = typer.Typer(
+detect = typer.Typer(
     help="How good are detectors really? Average precision with intervals when boxes and masks of annotators are "
     "noisy, incomplete or cheap.",
     no_args_is_help=True,
@@ -243,7 +243,7 @@ def _read(
 # Commands -----------------------------------------------------------------------------------------------------------
 
 
-@add_to(app, cls=ManyFiles)
+@add_to(detect, cls=ManyFiles)
 def match(
     shapes: ShapeOptions,
     how: MatchOptions,
@@ -266,7 +266,7 @@ def match(
     return Answer(_about_pool(pool), lambda body: _show_pool(candidates, body), head={"files": candidates.files})
 
 
-@add_to(app, cls=ManyFiles)
+@add_to(detect, cls=ManyFiles)
 def evaluate(
     detections: Detections,
     shapes: ShapeOptions,
@@ -332,7 +332,7 @@ def evaluate(
     return Answer(body, show, warnings=warnings, head={"files": candidates.files})
 
 
-@add_to(app, cls=ManyFiles)
+@add_to(detect, cls=ManyFiles)
 def compare(
     detections: Detections,
     shapes: ShapeOptions,
@@ -373,7 +373,7 @@ def compare(
     return Answer(body, show, warnings=warnings, head={"files": candidates.files})
 
 
-@add_to(app, cls=ManyFiles)
+@add_to(detect, cls=ManyFiles)
 def vet(
     shapes: ShapeOptions,
     how: MatchOptions,

@@ -1,20 +1,38 @@
-"""trueup labelers and agreement: who can be trusted, who does not look, do they err together, do they agree?"""
+"""trueup labelers, agreement and plan: who can be trusted, do they agree, and how to spend money on labels."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from trueup._base.wording import chance, interval, percent, signed
+import typer
+from typer.core import TyperGroup
+
+from trueup._base.cells import csv_text, safe_cell
+from trueup._base.wording import chance, interval, level_words, percent, signed
+from trueup._base.writing import write_text_safely
 from trueup.cli import _options as options
-from trueup.cli._command import Answer, as_command
+from trueup.cli._command import Answer, add_to, as_command
 from trueup.cli._console import as_json, interval_head, note, print_records, progress_bar, say, shown, silenced
-from trueup.cli._files import by_name, class_named, read_votes, save_plot
+from trueup.cli._files import (
+    by_name,
+    class_named,
+    one_system,
+    predicted_classes,
+    read_systems,
+    read_votes,
+    save_plot,
+    source_of,
+)
 from trueup.cli._gates import numbers_by_name
 from trueup.cli.judge import about_independence, dependence_findings
+from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions
 
 if TYPE_CHECKING:
+    from trueup.data.labels import Labels
     from trueup.labelers import RankedLabeler
+    from trueup.labelers.drawing import Sample
+    from trueup.labelers.planning import Plan
 
 
 _OF_RANKING = 0.7  # of the time, about: chains take most of it
@@ -245,3 +263,310 @@ def _show_agreement(body: Mapping[str, Any]) -> None:
     say(body["sentence"])
     for sentence in notes:
         say(f"- {sentence}")
+
+
+_PREDICTION = "prediction"
+
+SheetFile = Annotated[
+    str | None,
+    options.Option("Where to write them (csv); else standard output.", "FILE", ("--out", "-o"), writes=(".csv",)),
+]
+
+
+def draw(
+    votes: options.VotesFile,
+    how: options.VoteOptions,
+    how_predicted: options.PredictionOptions,
+    *,
+    predictions: options.OptionalPredictionsFile = None,
+    n: int = options.opt(..., "How many items.", "N", "-n", "--n", min=1),
+    by: str | None = options.opt(
+        None,
+        "Draw by strata: votes (the class most of them name), prediction (of PREDICTIONS), or a column of --items.",
+        "WHAT",
+    ),
+    allocation: str = options.opt("equal", "Items from each stratum: equal (as many of each) or proportional."),
+    only_system: options.OnlySystem = None,
+    out: SheetFile = None,
+    with_text: bool = options.opt(False, "Write the columns of --items, too."),
+    force: options.Force = False,
+    seed: options.Seed = 0,
+) -> Answer:
+    """Draw items at random for an expert to check, with the chance of each, so that the answers hold for all items.
+
+    The column of the labels is to be filled in; then the file is what --gold takes.
+    """
+    from trueup.labelers.drawing import draw_sample
+
+    if (predictions is not None) != (by == _PREDICTION):
+        got = "none" if predictions is None else "them without it"
+        raise InvalidParameter(f"PREDICTIONS and --by prediction go together, got {got}; give both or neither")
+    labels = read_votes(votes, how)
+    strata: Any = by
+    if predictions is not None:
+        systems = one_system(read_systems(predictions, labels, how_predicted, how), only_system)
+        if systems.n_systems > 1:
+            raise InvalidPredictions(
+                f"one system must divide the items, got {systems.n_systems} in {predictions!r}; name it with "
+                "--only-system"
+            )
+        strata = predicted_classes(systems, labels)
+    sample = draw_sample(
+        labels,
+        n,
+        by=strata,
+        allocation=allocation,  # type: ignore[arg-type]  # checked by the callee, with a sentence
+        random_state=seed,
+    )
+    columns = sample.columns()
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    about = {"n_items": labels.n_items, "n_known": len(sample.known), "by": by, "sample": rows}
+    strata = "" if sample.strata is None else f" from {len(set(sample.strata))} strata"
+    known = f", of which {len(sample.known):,} are known already and filled in" if sample.known else ""
+    drawn = f"drew {len(sample):,} of {labels.n_items:,} items{strata}{known}"
+    sheet = _sheet(sample, labels, how, with_text=with_text)
+    return _answer(about, sheet, out, drawn, f"{how.gold_column or how.label!r}", "pass it as --gold")
+
+
+def draw_pairs(
+    pairs: options.PairsFile,
+    columns: options.PairOptions,
+    *,
+    n: int = options.opt(..., "How many contests.", "N", "-n", "--n", min=1),
+    out: SheetFile = None,
+    force: options.Force = False,
+    seed: options.Seed = 0,
+) -> Answer:
+    """Draw contests of two systems at random for people to judge; which system comes first is by chance, too.
+
+    The column of the winners is to be filled in; then the file is what --gold takes, with --gold-drawn random.
+    """
+    from trueup.adapters import read_pairs
+    from trueup.labelers.drawing import draw_contests
+
+    verdicts = read_pairs(source_of(pairs), **vars(columns))
+    contests = draw_contests(verdicts, n, random_state=seed)
+    names = (columns.item, columns.first, columns.second, columns.winner)
+    sheet = csv_text(list(names), [[safe_cell(cell) for cell in (*contest, None)] for contest in contests])
+    rows = [dict(zip(("item", "first", "second"), contest, strict=True)) for contest in contests]
+    drawn = f"drew {len(contests):,} of {verdicts.n_contests:,} contests"
+    then = "pass it to trueup preferences as --gold with --gold-drawn random"
+    return _answer({"n_contests": verdicts.n_contests, "sample": rows}, sheet, out, drawn, "'winner'", then)
+
+
+def _answer(body: dict[str, Any], sheet: str, out: str | None, drawn: str, column: str, then: str) -> Answer:
+    """What was drawn: in the file, or as it is on standard output, where another program may read it."""
+    if out is not None:
+        write_text_safely(out, sheet)
+
+    def show(_: Any) -> None:
+        if out is None:
+            typer.echo(sheet, nl=False)
+        note(drawn)
+        note(f"fill in the column {column} of {out or 'the file'}, then {then}")
+
+    return Answer(body, show)
+
+
+def _sheet(sample: Sample, labels: Labels, how: options.VoteOptions, *, with_text: bool) -> str:
+    """The items as csv, with the columns named as the gold file is read, and those of the items if asked for."""
+    columns = sample.columns()
+    items, key = columns.pop("item"), [name.strip() for name in how.item.split(",")]
+    is_joint = len(key) > 1 and all(isinstance(name, tuple) for name in items)
+    parts = zip(key, map(list, zip(*items, strict=True)), strict=True) if is_joint else [(how.item, items)]
+    named: dict[str, list[Any]] = dict(parts)
+    named |= {how.gold_column or how.label: columns.pop("label"), **columns}
+    rows = labels.find_items(sample.items)
+    for name in labels.item_table.given if with_text else ():
+        named.setdefault(name, labels.item_column(name)[rows].tolist())
+    return csv_text(list(named), [[safe_cell(cell) for cell in row] for row in zip(*named.values(), strict=True)])
+
+
+_SHOWN = 5  # other budgets in the table, about
+_LEAST_CORRELATION = 0.01  # below it votes are as good as independent
+_LEAST, _START, _STEP, _MOST = 1e-3, 100.0, 100.0, 1e14  # the budgets that are tried for a half-width
+_EXACT = 1.01  # the least budget is found to within a hundredth
+
+
+class GroupWithDefault(TyperGroup):
+    """A group whose first command is meant where none is named: ``plan votes.csv`` is ``plan spend votes.csv``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Name the first command unless a command, or the help of all, is asked for."""
+        names = self.list_commands(ctx)
+        if not args or args[0] not in (*names, *ctx.help_option_names):
+            args = [names[0], *args]
+        return super().parse_args(ctx, args)
+
+
+plan = typer.Typer(
+    cls=GroupWithDefault,
+    help="How to spend money on labels, and which items to check. Without a command it is 'spend'.",
+    add_completion=False,
+)
+
+
+@add_to(plan)
+def spend(
+    how: options.VoteOptions,
+    how_predicted: options.PredictionOptions,
+    votes: str | None = options.arg(None, "VOTES", "Votes to learn how labelers err from.", reads=True),
+    predictions: options.OptionalPredictionsFile = None,
+    budget: float | None = options.opt(None, "What may be spent.", "MONEY"),
+    half_width: float | None = options.opt(None, "In place of a budget: the precision to be paid for.", "WIDTH"),
+    vote_price: float | None = options.opt(None, "Of a vote.", "MONEY"),
+    expert_price: float | None = options.opt(None, "Of an item checked by an expert.", "MONEY"),
+    item_price: float = options.opt(0.0, "Of an item itself, beyond votes and checks.", "MONEY", show=True),
+    labeler_accuracy: float | None = options.opt(None, "Rough accuracy of a labeler; learned from VOTES.", "RATE"),
+    error: float | None = options.opt(None, "The model's rough error; learned from VOTES and PREDICTIONS.", "RATE"),
+    correlation: float | None = options.opt(None, "Of errors on an item; learned from VOTES, otherwise 0.", "RHO"),
+    classes: int | None = options.opt(None, "Number of classes; that of VOTES, otherwise 2.", "C"),
+    noise_known: bool = options.opt(False, "The labelers' error is known from elsewhere."),
+    max_items: int | None = options.opt(None, "The items there are.", "N"),
+    max_votes: int = options.opt(15, "The most votes on an item.", "K", show=True),
+    design: list[str] = options.opt([], "Choose from this kind: votes, vetted, both. Repeatable.", "KIND"),
+    level: options.Level = 0.95,
+    fail_above: float | None = options.opt(None, "Exit with 1 if the half-width that is bought is wider.", "WIDTH"),
+    plot: options.Plot = None,
+) -> Answer:
+    """How many items, votes and checks give the narrowest interval of a model's accuracy for the money."""
+    from trueup.labelers import planning
+
+    if (budget is None) == (half_width is None):
+        raise InvalidParameter("one of --budget and --half-width is needed, got both or none; give one")
+    if predictions is not None and votes is None:
+        raise InvalidParameter("predictions need votes, got none; name the votes first")
+    learned = {} if votes is None else _learned(votes, predictions, how, how_predicted)
+    asked = {"labeler_accuracy": labeler_accuracy, "error": error, "correlation": correlation, "n_classes": classes}
+    assumed = learned | options.given(**asked)
+    if assumed.get("n_classes") != learned.get("n_classes"):
+        assumed.pop("prior", None)  # of the votes' classes, which were not asked about
+    for name in ("labeler_accuracy", "error"):
+        if name not in assumed:
+            flag = f"--{name.replace('_', '-')}"
+            raise InvalidParameter(f"{flag} is needed, got none; give it, or the votes and predictions to learn it")
+
+    def buy(money: float) -> Plan:
+        return planning.plan(
+            budget=money,
+            vote_price=vote_price,
+            expert_price=expert_price,
+            item_price=item_price,
+            noise_known=noise_known,
+            max_items=max_items,
+            max_votes=max_votes,
+            designs=design or None,  # type: ignore[arg-type]  # checked by the callee, with a sentence
+            level=level,
+            **assumed,
+        )
+
+    chosen = buy(float(budget)) if budget is not None else _cheapest(buy, float(half_width or 0.0))
+    if plot is not None:
+        save_plot(chosen.plot(), plot)
+    findings = []
+    if fail_above is not None and chosen.half_width > fail_above:
+        findings.append(f"the half-width is {chosen.half_width:.4f}, wider than {fail_above:g}")
+    body = {
+        **vars(chosen.design),
+        "budget": chosen.budget,
+        "level": chosen.level,
+        "notes": chosen.notes,
+        "assumed": assumed,
+        "learned": sorted(learned),
+        "alternatives": [vars(design) for design in chosen.alternatives],
+        "frontier": [vars(design) for design in chosen.frontier.best()],
+    }
+    return Answer(body, _show_plan, findings=findings)
+
+
+add_to(plan)(draw)
+add_to(plan)(draw_pairs)
+
+
+def _learned(
+    votes: str, predictions: str | None, how: options.VoteOptions, how_predicted: options.PredictionOptions
+) -> dict[str, Any]:
+    """What votes and predictions say about labelers and model, by the model that their correlation is held against."""
+    from trueup.noise import DawidSkene, effective_labelers
+
+    labels = read_votes(votes, how)
+    if (labels.votes_per_item < 2).all():
+        raise InvalidLabels(
+            f"how labelers err cannot be learned from {votes!r}, got no item with two votes; give --labeler-accuracy "
+            "and --error in place of the file"
+        )
+    model = DawidSkene().fit(labels)
+    posterior = model.posterior(labels)
+    item, _, answer, counts = labels.vote_table()
+    named = answer < labels.n_classes
+    right = posterior[item[named], answer[named]] @ counts[named] / max(counts[named].sum(), 1)
+    correlation = effective_labelers(labels, model).correlation
+    found: dict[str, Any] = {
+        "labeler_accuracy": float(right),
+        "correlation": correlation if correlation >= _LEAST_CORRELATION else 0.0,
+        "n_classes": labels.n_classes,
+        "prior": [float(share) for share in posterior.mean(axis=0)],
+    }
+    if predictions is not None:
+        codes = read_systems(predictions, labels, how_predicted, how).align(labels).codes
+        if codes is None:
+            raise InvalidPredictions("predictions must name classes, got scores alone; add a column 'prediction'")
+        right_of = [posterior[there, row[there]] for row in codes if (there := row >= 0).any()]
+        errors = [1 - float(chances.mean()) for chances in right_of]
+        found["error"] = min(max(sum(errors) / max(len(errors), 1), 1e-3), 0.999)
+        if len(errors) > 1:
+            note(f"the mean error of {len(errors)} systems is taken")
+    return found
+
+
+def _cheapest(buy: Callable[[float], Plan], half_width: float) -> Plan:
+    """The plan of the least budget that buys a half-width."""
+    if not 0 < half_width < 1:
+        raise InvalidParameter(f"--half-width must be between 0 and 1, got {half_width:g}; give e.g. 0.02")
+
+    def enough(money: float) -> Plan | None:
+        try:
+            plan = buy(money)
+        except InvalidParameter:
+            return None  # less than the least design costs, or another fault, which the last try shows
+        return plan if plan.half_width <= half_width else None
+
+    low, high = _LEAST, _START
+    while (best := enough(high)) is None:
+        low, high = high, high * _STEP
+        if high > _MOST:
+            raise InvalidParameter(
+                f"--half-width must be within reach, got {half_width:g} where {buy(high).half_width:.4f} is the least; "
+                "allow more items or other designs"
+            )
+    while high / low > _EXACT:
+        middle = (low * high) ** 0.5
+        plan = enough(middle)
+        low, high, best = (middle, high, best) if plan is None else (low, middle, plan)
+    return best
+
+
+def _show_plan(body: Mapping[str, Any]) -> None:
+    assumed, learned = body["assumed"], body["learned"]
+    names = {"labeler_accuracy": "labelers' accuracy", "error": "model's error", "correlation": "correlation"}
+    from_votes = ", ".join(f"{label} {assumed[name]:.3f}" for name, label in names.items() if name in learned)
+    if from_votes:
+        say(f"From the votes: {from_votes} (options of these names overrule them).")
+    parts = [f"{body['n_items']:,} items"]
+    parts += [f"{body['votes_per_item']} votes on each"] if body["votes_per_item"] else []
+    parts += [f"{body['n_vettings']:,} checked by the expert"] if body["n_vettings"] else []
+    say(
+        f"Buy {', '.join(parts)}: accuracy ± {body['half_width']:.4f} at {level_words(body['level'])}, for "
+        f"{body['cost']:,.6g} of {body['budget']:,.6g}."
+    )
+    for sentence in body["notes"]:
+        say(f"! {sentence}")
+    best = {design["kind"]: design for design in reversed(body["alternatives"])}
+    others = body["frontier"]
+    for title, designs in (
+        ("The best of each kind at this budget", sorted(best.values(), key=lambda design: design["half_width"])),
+        ("What other budgets buy", others[:: max(len(others) // _SHOWN, 1)]),
+    ):
+        columns: dict[Any, Any] = {"kind": "kind", "items": "n_items", "votes each": "votes_per_item"}
+        columns |= {"checked": "n_vettings", "half-width": "half_width", "cost": lambda row: f"{row['cost']:,.6g}"}
+        print_records(columns, designs, title=title, places=4)

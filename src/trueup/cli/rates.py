@@ -14,7 +14,7 @@ from trueup.cli._console import interval_head, print_records, print_table, say
 from trueup.cli._options import Option, opt
 from trueup.exceptions import InvalidParameter
 
-app = typer.Typer(
+rates = typer.Typer(
     help="True error from apparent error, its bounds, break-even points, and what a label is worth; only rates are "
     "needed, no votes. A rate is written 0.12, 12% or as a count, 120/1000.",
     no_args_is_help=True,
@@ -31,7 +31,7 @@ Checked = Annotated[
 ]
 
 
-@add_to(app, "true-error")
+@add_to(rates, "true-error")
 def true_error(
     *,
     apparent: Apparent,
@@ -92,7 +92,7 @@ def true_error(
     return Answer(body, show, findings=findings)
 
 
-@add_to(app, "apparent-error")
+@add_to(rates, "apparent-error")
 def apparent_error(*, error: TrueRate, mislabeling: Mislabeling, classes: Classes = 2) -> Answer:
     """How often labels and a classifier of a known error will differ, if both err independently."""
     from trueup import rates
@@ -101,7 +101,7 @@ def apparent_error(*, error: TrueRate, mislabeling: Mislabeling, classes: Classe
     return _one_number("apparent_error", float(rates.apparent_error(**known, n_classes=classes)), known)
 
 
-@add_to(app)
+@add_to(rates)
 def bounds(
     *,
     apparent: Apparent,
@@ -122,7 +122,7 @@ def bounds(
     return Answer({"low": low, "high": high, "dependence": dependence, **known}, show)
 
 
-@add_to(app, "break-even")
+@add_to(rates, "break-even")
 def break_even(
     *,
     labeler: str = opt(..., "The labelers' precision and recall.", "RATE"),
@@ -146,7 +146,7 @@ def break_even(
     return _one_number("true_break_even", found, asked | known, doubt)
 
 
-@add_to(app)
+@add_to(rates)
 def confusion(
     *,
     joint: str = opt(..., "Counts of label (rows) and prediction (columns): '520,60;80,340'.", "MATRIX"),
@@ -180,7 +180,7 @@ def confusion(
     return Answer({**about, "truncated": found.truncated}, show)
 
 
-@add_to(app)
+@add_to(rates)
 def worth(*, error: TrueRate, mislabeling: Mislabeling, classes: Classes = 2) -> Answer:
     """How many noisy labels say as much about the error rate as a perfect one."""
     from trueup import rates
@@ -190,7 +190,7 @@ def worth(*, error: TrueRate, mislabeling: Mislabeling, classes: Classes = 2) ->
     return _one_number("noisy_labels_per_perfect", found, known)
 
 
-@add_to(app)
+@add_to(rates)
 def policy(
     *,
     error: TrueRate,

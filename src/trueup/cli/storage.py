@@ -1,24 +1,31 @@
-"""`trueup storage`: look after the databases that sessions are kept in."""
+"""trueup storage and monitor: the databases that sessions are kept in, and batches over time."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from trueup._base.writing import write_text_safely
+from trueup.cli import _options as options
 from trueup.cli._command import Answer, add_to
-from trueup.cli._console import note, print_records, say
+from trueup.cli._console import interval_head, note, print_records, progress_bar, say, shown
+from trueup.cli._files import about_files, class_named, one_system, read_systems, read_votes, without_predictions
 from trueup.cli._options import Option, arg, opt
-from trueup.exceptions import InvalidFile, StorageError
+from trueup.cli._vetting import FilePlace, Place, StorageOptions, StoredPlace, place_of
+from trueup.exceptions import InvalidFile, InvalidParameter, MissingFile, StorageError
 
 if TYPE_CHECKING:
+    from trueup.monitor import Monitor
     from trueup.storage import Storage
 
-app = typer.Typer(
+
+storage = typer.Typer(
     help="Look after the databases that sessions are kept in: what is in them, backups, copies, upgrades, files, "
     "and people who want to be forgotten. A URL is sqlite:///FILE or postgresql://USER@HOST/DATABASE.",
     no_args_is_help=True,
@@ -40,7 +47,7 @@ def _done(sentence: str, **record: Any) -> Answer:
     return Answer(record, lambda _: say(sentence))
 
 
-@add_to(app, "list")
+@add_to(storage, "list")
 def list_sessions(url: Url) -> Answer:
     """The sessions of a storage, and how it is kept."""
     with closing(_open(url)) as storage:
@@ -71,7 +78,7 @@ def list_sessions(url: Url) -> Answer:
     return Answer(body, show)
 
 
-@add_to(app)
+@add_to(storage)
 def upgrade(
     url: Url, backup: Path | None = opt(None, "Where the backup goes; by default beside the database.", "FILE")
 ) -> Answer:
@@ -84,7 +91,7 @@ def upgrade(
     return _done(f"Upgraded. What it was before is in {path}.", backup=str(path))
 
 
-@add_to(app)
+@add_to(storage)
 def backup(url: Url, file: Path = arg(..., "FILE", "A new file of SQLite.")) -> Answer:
     """Write a whole storage to a new file, also that of a server; others may go on working."""
     from trueup.storage import back_up
@@ -93,7 +100,7 @@ def backup(url: Url, file: Path = arg(..., "FILE", "A new file of SQLite.")) -> 
     return _done(f"Wrote {file}.", backup=str(file))
 
 
-@add_to(app)
+@add_to(storage)
 def restore(file: Annotated[str, Option("What 'storage backup' wrote.", "FILE", is_argument=True)], url: Url) -> Answer:
     """Put a backup into an empty database; nothing that is there is replaced."""
     from trueup._base.writing import check_readable
@@ -104,7 +111,7 @@ def restore(file: Annotated[str, Option("What 'storage backup' wrote.", "FILE", 
     return _done(f"Sessions restored: {n}.", sessions=n)
 
 
-@add_to(app)
+@add_to(storage)
 def copy(
     source: str = arg(..., "FROM", "URL of the storage."), target: str = arg(..., "TO", "URL of an empty database.")
 ) -> Answer:
@@ -115,7 +122,7 @@ def copy(
     return _done(f"Sessions copied: {n}.", sessions=n)
 
 
-@add_to(app)
+@add_to(storage)
 def forget(url: Url, person: str = arg(..., "PERSON", "As in the log.")) -> Answer:
     """Replace a person's name in all sessions by a neutral one, and end their access; the log stays.
 
@@ -126,7 +133,7 @@ def forget(url: Url, person: str = arg(..., "PERSON", "As in the log.")) -> Answ
     return _done(f"Events whose name was replaced: {n}. Older backups still have the name.", events=n)
 
 
-@add_to(app, "import")
+@add_to(storage, "import")
 def import_file(url: Url, file: Path = arg(..., "SESSION", "A file of 'trueup vet'."), *, name: Name) -> Answer:
     """Read a session file of 'trueup vet' into a storage, where it goes on; the file stays as it is."""
     from trueup.cli._vetting import ImportedPlace, StoredPlace, resume
@@ -142,7 +149,7 @@ def import_file(url: Url, file: Path = arg(..., "SESSION", "A file of 'trueup ve
     return _done(f"Events read: {n}. Go on with 'trueup vet ask {into.words}'.", events=n)
 
 
-@add_to(app)
+@add_to(storage)
 def export(url: Url, file: Path = arg(..., "SESSION", "A new file."), *, name: Name) -> Answer:
     """Write a session that began on the command line to a session file of 'trueup vet'."""
     import json
@@ -159,3 +166,176 @@ def export(url: Url, file: Path = arg(..., "SESSION", "A new file."), *, name: N
     test = json.loads(session_to_json(session.test["settings"], session.test["options"], events))
     place.save(replace(session.seen_from(stored, place), test=test))
     return _done(f"Events written: {len(events)}.", events=len(events))
+
+
+monitor = typer.Typer(
+    help="Watch a system and its judges over time. WATCH is a file; --storage and --name keep it in a database that "
+    "several processes share. With --fail-on-alarm the exit code is 1 while there is an alarm.",
+    no_args_is_help=True,
+)
+
+Watch = Annotated[str | None, Option("The file of the monitor, such as watch.json.", "WATCH", is_argument=True)]
+FailOnAlarm = Annotated[bool, Option("Exit with 1 if there is an alarm.")]
+
+
+@dataclass(frozen=True)
+class BeginningOptions:
+    """How a new monitor is made."""
+
+    metric: str | None = opt(None, "What the course shows; accuracy.", "METRIC", "-m")
+    of: str | None = opt(None, "Without predictions: the class whose share is followed.", "CLASS")
+    baseline: int | None = opt(None, "Batches before the first test; 2.", "N")
+    false_alarms: float | None = opt(None, "The chance of any alarm, ever, if nothing changes; 0.05.", "CHANCE")
+    random_state: int | None = opt(None, "Seed of all chance; 0.", "SEED", "--seed")
+    level: float | None = opt(None, "Probability of the intervals; 0.95.", "LEVEL")
+
+
+@add_to(monitor)
+def add(
+    kept: StorageOptions,
+    beginning: BeginningOptions,
+    votes_how: options.VoteOptions,
+    predictions_how: options.PredictionOptions,
+    words: list[str] = options.arg(
+        ...,
+        "[WATCH] VOTES [PREDICTIONS]",
+        "The file of the monitor, unless --storage is given; the votes of the batch; its predictions.",
+    ),
+    when: str = opt(..., "When the batch is of: 2026-11-15, 2026-W47, 2026-11, or a number.", "WHEN"),
+    only_system: options.OnlySystem = None,
+    fail_on_alarm: FailOnAlarm = False,
+) -> Answer:
+    """Add a batch of votes, with predictions and checked items (--gold, --gold-drawn random) if there are some.
+
+    The first batch begins the monitor. All batches have predictions, or none and --of.
+    """
+    place, files = place_of(None, kept, *words, create=True)
+    if not 1 <= len(files) <= 2:
+        raise InvalidParameter(
+            f"a batch is VOTES, or VOTES PREDICTIONS, after the file of the monitor or with --storage, got "
+            f"{len(files)} files; name them so"
+        )
+    labels = read_votes(files[0], votes_how)
+    predictions = None
+    if len(files) == 2:
+        labels = without_predictions(labels, files[0], files[1], predictions_how)
+        predictions = one_system(read_systems(files[1], labels, predictions_how, votes_how), only_system)
+    settings = asdict(beginning)
+    if beginning.of is not None:
+        settings["of"] = class_named(labels, beginning.of)
+    with _opened(place, may_begin=True, **settings) as monitor:
+        monitor.add(labels, predictions, when=when)
+    named = dict(zip(("votes", "predictions"), files, strict=False))
+    head = {"seed": None, "files": about_files(**named, **options.given(gold=votes_how.gold))}
+    return _answer(monitor, place, head=head, fail_on_alarm=fail_on_alarm)
+
+
+@add_to(monitor)
+def show(
+    kept: StorageOptions,
+    watch: Watch = None,
+    estimates: bool = opt(True, "Estimate the metric where batches were added.", None, "--estimates/--no-estimates"),
+    report: options.Report = None,
+    fail_on_alarm: FailOnAlarm = False,
+) -> Answer:
+    """The alarms, the course of the system and the judges."""
+    from trueup.report import save_report
+
+    place, _ = place_of(watch, kept)
+    with _opened(place, may_begin=False) as monitor:
+        if estimates:
+            with progress_bar("estimating") as progress:
+                monitor.estimate(progress=progress)
+    if report is not None:
+        save_report(monitor.report(), report)
+        note(f"report: {report}")
+    head = {"seed": monitor.settings["random_state"]}
+    rows = {"course": monitor.course_rows(), "judge_rows": monitor.judge_rows()}
+    return _answer(monitor, place, rows, head=head, fail_on_alarm=fail_on_alarm)
+
+
+@add_to(monitor)
+def restart(
+    kept: StorageOptions, watch: Watch = None, why: str | None = opt(None, "Kept in the log.", "TEXT")
+) -> Answer:
+    """Begin a new baseline with the next batch, after a change that was meant or mended; alarms begin anew."""
+    place, _ = place_of(watch, kept)
+    with _opened(place, may_begin=False) as monitor:
+        monitor.restart(why)
+    return Answer(_state(monitor), lambda _: say("The next batch begins a new baseline."))
+
+
+@contextmanager
+def _opened(place: Place, *, may_begin: bool, **settings: Any) -> Iterator[Monitor]:
+    """The monitor of a place; what happens to it inside is kept."""
+    from trueup.monitor import Monitor
+
+    if isinstance(place, StoredPlace):
+        with closing(place.storage) as storage:
+            if not may_begin:
+                storage.open(place.name)
+            yield Monitor(**settings, storage=storage, name=place.name)
+        return
+    with place.turn():
+        monitor = _read(place, **settings) if place.exists() or not may_begin else Monitor(**settings)
+        yield monitor
+        write_text_safely(place.path, monitor.to_json() + "\n")
+
+
+def _read(place: FilePlace, **settings: Any) -> Monitor:
+    from trueup.monitor import Monitor
+
+    if not place.exists():
+        raise MissingFile(f"there is no monitor {place}; begin one with `trueup monitor add WATCH VOTES`")
+    try:
+        text = place.path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise InvalidFile(f"{place} cannot be read, got {error!s:.100}; name a monitor's file") from error
+    return Monitor.from_json(text, **settings)
+
+
+def _answer(
+    monitor: Monitor,
+    place: Place,
+    rows: Mapping[str, Any] | None = None,
+    *,
+    head: Mapping[str, Any],
+    fail_on_alarm: bool,
+) -> Answer:
+    """What is known of the monitor, and of its course if it is given."""
+    state = _state(monitor)
+
+    def show(_: Any) -> None:
+        last = f", the last of {monitor.times[-1]}" if monitor.times else ""
+        say(f"{shown(place.words)}: batches: {len(monitor.times):,}{last}.")
+        for sentence in monitor.status:
+            say(sentence)
+        for sentence in monitor.notes:
+            note(sentence)
+        if rows is not None:
+            _show_course(monitor, rows)
+
+    findings = state["findings"] if fail_on_alarm else ()
+    return Answer({**state, **(rows or {})}, show, findings=findings, head=head)
+
+
+def _state(monitor: Monitor) -> dict[str, Any]:
+    """The state of a monitor, for machines."""
+    return {
+        "settings": monitor.settings,
+        "batches": list(monitor.times),
+        "alarm": None if monitor.alarm is None else vars(monitor.alarm),
+        "alarms": [vars(alarm) for alarm in monitor.alarms],
+        "status": list(monitor.status),
+        "notes": list(monitor.notes),
+        "findings": [alarm.sentence for alarm in monitor.alarms],
+    }
+
+
+def _show_course(monitor: Monitor, rows: Mapping[str, Any]) -> None:
+    ends = interval_head(monitor.settings["level"])
+    columns: dict[Any, Any] = {("when", "left"): "when", monitor.metric: "mean", ends: "interval"}
+    print_records({**columns, "agreement": "agreement", "items": "n", "checked": "n_gold"}, rows["course"])
+    last = {row["judge"]: row for row in rows["judge_rows"]}
+    columns = {"judge": "judge", ("last batch", "left"): "when", "errors": "error", ends: "interval"}
+    print_records({**columns, "checked": "n_gold", "differs from most": "disagreement"}, list(last.values()))

@@ -21,7 +21,7 @@ from trueup.exceptions import InvalidFile, InvalidParameter
 if TYPE_CHECKING:
     from trueup.cli._vetting import Vetting
 
-app = typer.Typer(
+vet = typer.Typer(
     help="Let an expert look at the items that matter: ask which, tell what they found, see the estimate. Everything "
     "is kept in one session file or, with --storage and --name, in a database that several people share.",
     no_args_is_help=True,
@@ -35,7 +35,7 @@ PredictionPaths = Annotated[
 Who = Annotated[str | None, Option("The expert, for the log.", "NAME")]
 
 
-@add_to(app)
+@add_to(vet)
 def start(
     settings: SessionOptions,
     how: VoteOptions,
@@ -72,7 +72,7 @@ def _check_files(place: Place, files: Sequence[str], *, command: str) -> None:
             check_readable(path, folders=True)
 
 
-@add_to(app)
+@add_to(vet)
 def ask(
     settings: SessionOptions,
     how: VoteOptions,
@@ -162,7 +162,7 @@ def _show_asked(vetting: Vetting, records: Sequence[Mapping[str, Any]], then: st
     note(then)
 
 
-@add_to(app)
+@add_to(vet)
 def tell(
     *,
     kept: StorageOptions,
@@ -207,7 +207,7 @@ def tell(
     return _answer(vetting, show, warn=True, told=len(new), new=n_new)
 
 
-@add_to(app)
+@add_to(vet)
 def skip(
     *,
     kept: StorageOptions,
@@ -228,7 +228,7 @@ def skip(
     return _answer(vetting, lambda _: say(sentence), skipped=names)
 
 
-@add_to(app)
+@add_to(vet)
 def status(
     *,
     kept: StorageOptions,
