@@ -33,7 +33,7 @@ class Rows:
     values : array of shape (n_features, n_rows). x.
     weights : array of shape (n_rows,). What each row counts for in a level.
     offset : array of shape (n_rows, n_classes), optional
-        What is added to β log f, where a class stands for many; see `trueup.core.slots`.
+        What is added to β log f, where a class stands for many; see `Slots` of `trueup.core.truth`.
     """
 
     log_base: Floats = field(repr=False)
