@@ -93,9 +93,10 @@ class Demo:
     truth: dict[str, float]
 
 
-def crowd_on_digits(
-    *, n_labelers: int = 12, votes_per_item: int = 5, random_state: int = 0
-) -> tuple[Labels, npt.NDArray[np.int64], dict[str, npt.NDArray[np.int64]]]:
+_N_LABELERS, _VOTES_PER_ITEM = 12, 5
+
+
+def crowd_on_digits(random_state: int) -> tuple[Labels, npt.NDArray[np.int64], dict[str, npt.NDArray[np.int64]]]:
     """Votes of a simulated crowd on scikit-learn's digits, the truth, and the predictions of two classifiers."""
     import numpy as np
     from sklearn.datasets import load_digits
@@ -117,14 +118,14 @@ def crowd_on_digits(
     margin = distance[np.arange(len(truth)), lookalike] - distance[np.arange(len(truth)), truth]
     rng = np.random.default_rng(random_state)
     hard = 1 / (1 + np.exp((margin - np.quantile(margin, 0.12)) / 3))
-    skill = rng.uniform(0.75, 0.97, n_labelers)
+    skill = rng.uniform(0.75, 0.97, _N_LABELERS)
     n_items = len(truth)
-    item = np.repeat(np.arange(n_items), votes_per_item)
-    labeler = np.argsort(rng.random((n_items, n_labelers)), axis=1, kind="stable")[:, :votes_per_item].ravel()
+    item = np.repeat(np.arange(n_items), _VOTES_PER_ITEM)
+    labeler = np.argsort(rng.random((n_items, _N_LABELERS)), axis=1, kind="stable")[:, :_VOTES_PER_ITEM].ravel()
     chance = skill[labeler] * (1 - 0.5 * hard[item])
     slip = np.where(rng.random(len(item)) < 0.8 * hard[item] + 0.1, lookalike[item], rng.integers(10, size=len(item)))
     vote = np.where(rng.random(len(item)) < chance, truth[item], slip)
-    names = np.array([f"labeler {t + 1:02d}" for t in range(n_labelers)], dtype=object)
+    names = np.array([f"labeler {t + 1:02d}" for t in range(_N_LABELERS)], dtype=object)
     labels = Labels.from_frame({"item": item, "labeler": names[labeler], "label": vote}, classes=list(range(10)))
     return labels, truth, predictions
 
@@ -143,7 +144,7 @@ def run_demo(
         return lambda share: progress(step, share)
 
     begin("training two classifiers and asking a crowd")
-    labels, truth, predictions = crowd_on_digits(random_state=random_state)
+    labels, truth, predictions = crowd_on_digits(random_state)
     asked: dict[str, Any] = {"random_state": random_state}
     model = None
     if quick:

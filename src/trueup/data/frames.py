@@ -24,7 +24,7 @@ from trueup.data.encoding import (
     recoded,
     vocabulary_from,
 )
-from trueup.exceptions import InvalidLabels, MissingExtra, TrueupError
+from trueup.exceptions import InvalidLabels, MissingExtra
 
 _BLOCK = 250_000
 _BACKENDS = ("pandas", "polars", "pyarrow")
@@ -275,12 +275,14 @@ def named_as(encoded: Encoded, known: Vocabulary | None) -> Encoded:
     return recoded(codes, rank), vocabulary_from(list(at))
 
 
-def check_column(name: str, columns: list[str], *, role: str, error: type[TrueupError] = InvalidLabels) -> None:
+def check_column(name: str, columns: list[str], *, role: str) -> None:
     """Raise where a table has no column of this name."""
     if name not in columns:
         listed = ", ".join(map(repr, columns)) or "none"
         hint = "" if name == role else did_you_mean(name, columns)  # nobody meant what stands there by default
-        raise error(f"there is no column {name!r} for the {role}, got columns {listed}; name it with `{role}=…`{hint}")
+        raise InvalidLabels(
+            f"there is no column {name!r} for the {role}, got columns {listed}; name it with `{role}=…`{hint}"
+        )
 
 
 def make_frame(columns: Mapping[str, Any], *, backend: str | None = None) -> Any:

@@ -26,11 +26,11 @@ from trueup._base.validation import (
     did_you_mean,
     preview,
 )
-from trueup.estimators.published.tars2018.consolidation import compositions
 from trueup.exceptions import InvalidParameter, NotFitted
 from trueup.noise.base import NoiseModel, TableModel
 from trueup.noise.difficulty import Difficulty
 from trueup.noise.glad import GLAD
+from trueup.noise.soft_truth import compositions
 
 Noise = NoiseModel | npt.ArrayLike
 _LEVELS_OF_DIFFICULTY = 9  # quantiles that stand for the fitted difficulties of all items

@@ -17,7 +17,6 @@ from trueup._base.validation import RandomState, check_integer, check_level, che
 from trueup.data.encoding import Vocabulary
 from trueup.data.frames import make_frame
 from trueup.data.labels import Labels
-from trueup.estimators.published.tars2018.consolidation import compositions
 from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.labelers.channel import (
     MAX_OUTCOMES,
@@ -31,6 +30,7 @@ from trueup.labelers.channel import (
     list_outcomes,
 )
 from trueup.noise.base import NoiseModel
+from trueup.noise.soft_truth import compositions
 from trueup.posteriors.estimate import new_axes
 
 

@@ -498,7 +498,7 @@ def heldout_scores(
     return scores
 
 
-def best_of(models: Sequence[_Model], labels: Labels, *, n_folds: int = 5, random_state: RandomState = 0) -> _Model:
+def best_of(models: Sequence[_Model], labels: Labels) -> _Model:
     """The model under which held-out votes are most likely."""
-    scores = [np.nanmean(heldout_scores(m, labels, n_folds=n_folds, random_state=random_state)) for m in models]
+    scores = [np.nanmean(heldout_scores(model, labels)) for model in models]
     return models[int(np.argmax(scores))]

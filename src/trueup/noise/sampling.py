@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -184,31 +185,24 @@ logger = logging.getLogger("trueup")
 class LongWork:
     """Listens to progress, and logs once, on the logger "trueup", how long the whole will take if that is long."""
 
-    def __init__(self, what: str, hint: str = "", clock: Callable[[], float] = time.monotonic) -> None:
-        self.what, self.hint = what, hint
-        self._clock, self._is_told = clock, False
-        self._begin, self._mark = 0.0, (0.0, 0.0)
-        self._paces: list[float] = []
+    def __init__(self, what: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self.what, self._clock, self._is_told = what, clock, False
+        self._marks: list[tuple[float, float]] = []  # when which share was done
 
     def __call__(self, share: float) -> None:
         """So much of the work is done."""
         now = self._clock()
-        if not self._begin:
-            self._begin, self._mark = now, (now, share)
-        since, done = now - self._mark[0], share - self._mark[1]
-        if self._is_told or done < _TRIAL_SHARE:
+        if self._is_told or (self._marks and share - self._marks[-1][1] < _TRIAL_SHARE):
             return
-        self._mark = now, share
-        self._paces.append(since / done)
-        if len(self._paces) < _TRIALS or now - self._begin < _TRIAL:
+        self._marks.append((now, share))
+        if len(self._marks) <= _TRIALS or now - self._marks[0][0] < _TRIAL:
             return
         self._is_told = True
         # Compiling, which is done once, falls into some of the parts and says nothing of the pace.
-        seconds = min(self._paces)
+        seconds = min((later - earlier) / (more - less) for (earlier, less), (later, more) in pairwise(self._marks))
         if seconds > _LONG:
             minutes = max(1, math.ceil(seconds * (1 - share) / 60))
-            duration = f"{minutes} more minute" + "s" * (minutes > 1)
-            logger.warning("%s will take about %s%s", self.what, duration, f"; {self.hint}" if self.hint else "")
+            logger.warning("%s will take about %d more minute%s", self.what, minutes, "s" * (minutes > 1))
 
 
 def rhat(chains: npt.ArrayLike) -> float:

@@ -403,15 +403,19 @@ def simplex_lattice(n_classes: int) -> Floats:
     finest = _FINEST
     while finest > 1 and comb(finest + n_classes - 1, finest) > (_MOST_STATES if finest > 2 else _MOST_PAIRS):
         finest -= 1
-    states = np.zeros((1, 0), dtype=np.int64)
-    for _ in range(n_classes - 1):  # each class takes up to what the ones before it have left
-        left = finest - states.sum(axis=1)
-        taken = np.concatenate([np.arange(most + 1) for most in left])
-        states = np.column_stack([np.repeat(states, left + 1, axis=0), taken])
-    states = np.column_stack([states, finest - states.sum(axis=1)])
-    lattice = states[::-1] / finest  # the first state is the first class
+    lattice = compositions(finest, n_classes)[::-1] / finest  # the first state is the first class
     lattice.flags.writeable = False  # it is shared by all who ask
     return lattice
+
+
+def compositions(n: int, parts: int) -> Positions:
+    """All ways to share out n among so many parts, shape (comb(n + parts - 1, n), parts)."""
+    rows = np.zeros((1, 0), dtype=np.int64)
+    for _ in range(parts - 1):  # each part takes up to what the ones before it have left
+        left = n - rows.sum(axis=1)
+        taken = np.concatenate([np.arange(most + 1) for most in left])
+        rows = np.column_stack([np.repeat(rows, left + 1, axis=0), taken])
+    return np.column_stack([rows, n - rows.sum(axis=1)])
 
 
 def polya_weights(lattice: Floats, shape: Floats) -> Floats:

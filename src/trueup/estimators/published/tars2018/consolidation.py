@@ -23,6 +23,7 @@ from trueup.estimators.problem import TINY
 from trueup.exceptions import InvalidParameter
 from trueup.noise import NoiseModel
 from trueup.noise.base import TableModel, as_table, normalise
+from trueup.noise.soft_truth import compositions
 
 Rule = Literal["map", "likelihood"]
 Alike = list[tuple[Floats, int]]  # matrices, and how many votes each has
@@ -172,18 +173,6 @@ def _alike(tables: Floats, votes: npt.NDArray[np.integer]) -> Alike:
 
 def _n_outcomes(groups: Alike) -> int:
     return math.prod(math.comb(n + table.shape[1] - 1, n) for table, n in groups)
-
-
-def compositions(n: int, parts: int) -> Positions:
-    """All ways to share out n votes over so many answers, shape (comb(n + parts - 1, n), parts)."""
-    rows = np.full((1, 1), n)
-    for _ in range(parts - 1):
-        left = rows[:, -1]
-        grown = np.repeat(rows, left + 1, axis=0)
-        first = np.repeat(np.cumsum(left + 1) - (left + 1), left + 1)
-        taken = np.arange(len(grown)) - first
-        rows = np.column_stack([grown[:, :-1], taken, grown[:, -1] - taken])
-    return rows
 
 
 def _outcomes(table: Floats, n: int) -> _Outcomes:
