@@ -75,7 +75,7 @@ def test_the_option_overrules_the_file(run_main, votes_csv, truth_csv, tmp_path)
         votes = drawn_in(run_main, votes_csv, "--gold", gold, *options)
         assert (votes["gold"], votes["drawn_gold"]) == (25, n_drawn)
     ran = run_main("check", votes_csv, "--gold", gold, "--gold-drawn", "chosen")
-    assert "25 of 25 vetted items are taken as chosen" in ran.out
+    assert "25 of 25 checked items are taken as chosen" in ran.out
     assert "--gold-drawn random" in ran.out
     for bad, what in (
         (("--gold", gold, "--gold-drawn", "maybe"), "--gold-drawn must be one of"),

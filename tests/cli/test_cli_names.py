@@ -53,7 +53,7 @@ OF_THE_PROGRAM = {
     "n_ask",
     "summary",
 }
-OF_THE_PROGRAM |= {"fail_if_dependent", "fail_if_spam", "fail_on_alarm"}
+OF_THE_PROGRAM |= {"fail_if_dependent", "fail_if_spam", "fail_on_alarm", "summary", "ask", "n_ask"}
 # Objects, and what a program does in its own way: progress, many machines, a check that is always made.
 OF_PYTHON = {"prior", "labels", "progress", "engine", "check_dependence", "truth", "predictions"}
 OF_SAMPLERS = {"n_draws", "draws", "warmup"}  # they go through to the sampler of a named model

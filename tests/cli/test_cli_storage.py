@@ -110,7 +110,7 @@ def test_session_files_are_imported_and_exported(run_main, stored, folder):
     one, two = (json.loads(run_main("vet", "status", path, "--json").out) for path in ("old.json", "deeper/new.json"))
     three = json.loads(stored("status", "--json").out)
     assert one["estimates"] == two["estimates"] == three["estimates"]
-    assert "which is there" in run_main("storage", "import", URL, "old.json", "--name", "q3").err
+    assert "which exists" in run_main("storage", "import", URL, "old.json", "--name", "q3").err
     assert "must not exist yet" in run_main("storage", "export", URL, "deeper/new.json", "--name", "q3").err
 
 
