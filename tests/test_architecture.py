@@ -69,7 +69,7 @@ ALLOWED_IN = {
     "metrics/compiled": {"numba", "llvmlite"},
     "detection/loops": {"numba"},
     "estimators/published/tars2018/noise_removal.py": {"sklearn"},
-    "active/learned.py": {"sklearn"},
+    "active/estimators.py": {"sklearn"},
     "training/": {"sklearn"},
     "training/torch/": {"torch"},
     "cleaning/": {"sklearn", "joblib"},

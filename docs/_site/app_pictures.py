@@ -16,8 +16,8 @@ import time
 from pathlib import Path
 
 import trueup as tu
-from trueup.serve.demo import MOODS, demo_data
 from trueup.serve.guard import Access
+from trueup.serve.running import MOODS, demo_data
 from trueup.storage import open_storage
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from trueup import detection
 from trueup.detection.writing import candidate_crop, thumbnail
-from trueup.report.crops import crop_figure
+from trueup.report.figures import crop_figure
 
 FOLDER = Path(__file__).parents[1] / "guide"
 IMAGE = 3

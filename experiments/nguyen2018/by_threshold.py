@@ -7,7 +7,7 @@ from sklearn.kernel_approximation import AdditiveChi2Sampler
 from sklearn.linear_model import LogisticRegression
 
 from experiments.nguyen2018.segmentation import N_DRAWS, Array, Flags, Segmentation, System, outcomes_by_draw
-from trueup.detection.coco_matching import THRESHOLDS
+from trueup.detection.metrics import THRESHOLDS
 
 __all__ = ["by_threshold"]
 

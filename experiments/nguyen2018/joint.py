@@ -14,9 +14,8 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from trueup.active.estimators import Learned
-from trueup.active.learned import learned_probabilities
-from trueup.active.pool import Pool
+from trueup.active.estimators import Learned, learned_probabilities
+from trueup.active.influence import Pool
 from trueup.active.rectified import PoolModel, known_classes
 from trueup.sessions.progress import Progress
 

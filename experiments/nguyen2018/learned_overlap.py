@@ -31,7 +31,7 @@ from scipy.special import expit, logit
 
 from trueup._base.types import Booleans, Floats
 from trueup._base.validation import RandomState, as_generator, check_integer, check_number
-from trueup.detection.coco_matching import THRESHOLDS, Pairs, overlaps_of
+from trueup.detection.metrics import THRESHOLDS, Pairs, overlaps_of
 from trueup.detection.shapes import Shapes, bitmap, mask_areas, mask_of_box
 from trueup.exceptions import InvalidParameter, InvalidShapes
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import trueup as tu
 from experiments.nguyen2018.joint import JointlyLearned, joint_probabilities
 from experiments.nguyen2018.settings import K, Tagging, close_pair, simulated, strips
-from trueup.active.learned import learned_probabilities
+from trueup.active.estimators import learned_probabilities
 
 __all__ = [
     "ESTIMATORS",

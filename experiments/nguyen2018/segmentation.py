@@ -18,7 +18,7 @@ from experiments.nguyen2018.learned_overlap import (
     pair_features,
 )
 from trueup.detection import Shapes
-from trueup.detection.coco_matching import THRESHOLDS, Pairs, fill_scores, outcomes_of, overlaps_of, pair_up
+from trueup.detection.metrics import THRESHOLDS, Pairs, fill_scores, outcomes_of, overlaps_of, pair_up
 from trueup.detection.shapes import align, boxes_of_masks
 
 __all__ = [

@@ -18,7 +18,7 @@ from scipy.ndimage import gaussian_filter
 from benchmarks._data import data_folder
 from benchmarks._detection_data import YOLACT_SYSTEMS, read_json, yolact_boxes
 from trueup.detection import Shapes
-from trueup.detection.coco_matching import overlaps_of, pair_up
+from trueup.detection.metrics import overlaps_of, pair_up
 from trueup.detection.shapes import Mask, bitmap, boxes_of_masks, mask_of_bitmap
 
 __all__ = ["MaskSimulation", "draw_masks", "shapes_in_boxes", "yolact_masks"]

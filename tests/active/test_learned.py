@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from trueup.active.learned import flip_rates, learned_probabilities
+from trueup.active.estimators import flip_rates, learned_probabilities
 from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions
 
 HIT, FALSE_ALARM = 0.38, 0.01  # of tags on NUS-WIDE, as the paper cites them

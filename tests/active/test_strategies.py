@@ -6,8 +6,15 @@ import numpy as np
 import pytest
 
 import trueup as tu
-from trueup.active.influence import expected_change, expected_counts, influence, paper_change, positive_slopes
-from trueup.active.pool import Pool, State
+from trueup.active.influence import (
+    Pool,
+    State,
+    expected_change,
+    expected_counts,
+    influence,
+    paper_change,
+    positive_slopes,
+)
 from trueup.active.strategies import get_strategy
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import get_metric

@@ -24,7 +24,7 @@ from trueup.cli._options import PredictionOptions, VoteOptions
 from trueup.cli._vetting import SessionOptions
 from trueup.cli.serve import ServeOptions, layout_of, read_settings
 from trueup.exceptions import InvalidFile
-from trueup.serve.cards import Layout
+from trueup.serve.card_service import Layout
 
 pytest.importorskip("fastapi", reason="the app needs the extra serve: pip install 'trueup[serve]'")
 

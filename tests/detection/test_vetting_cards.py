@@ -11,7 +11,7 @@ from trueup import detection
 from trueup.detection import make_deck, match, read_answers, save_cards, save_for_app, take_answers
 from trueup.detection.writing import render_cards, tile_figure
 from trueup.exceptions import TrueupError
-from trueup.report.crops import crop_figure
+from trueup.report.figures import crop_figure
 
 
 def test_cards_are_random_candidates_empty_places_and_tiles(pool):
@@ -149,7 +149,7 @@ def test_pictures_hold_no_code():
 
 
 def test_files_for_the_vetting_app(pool, photos):
-    from trueup.serve.cards import CardMaker
+    from trueup.serve.card_service import CardMaker
 
     deck = make_deck(pool, n_candidates=20, n_planted=3, n_tiles=0)
     files = save_for_app(deck, photos / "app")

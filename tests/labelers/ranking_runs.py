@@ -11,7 +11,7 @@ import numpy as np
 import trueup as tu
 from trueup.exceptions import ConvergenceWarning
 from trueup.labelers import rank, spam_share
-from trueup.labelers import skill_draws as draws
+from trueup.labelers import tables as draws
 
 
 @dataclass(frozen=True)

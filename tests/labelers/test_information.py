@@ -8,7 +8,7 @@ import pytest
 import trueup as tu
 from trueup.exceptions import InvalidParameter, NotFitted
 from trueup.labelers import mutual_information
-from trueup.labelers.channel import channel_of
+from trueup.labelers.information import channel_of
 
 
 def brute_force(weights, state_class, matrices):

@@ -5,7 +5,7 @@ import pytest
 
 import trueup as tu
 from trueup.labelers import marginal_value, mutual_information, symmetric_matrix
-from trueup.labelers.channel import entropy
+from trueup.labelers.information import entropy
 
 
 def test_gains_add_up_to_the_information():

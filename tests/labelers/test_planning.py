@@ -9,8 +9,14 @@ from scipy.stats import norm
 
 import trueup as tu
 from trueup.exceptions import InvalidParameter
-from trueup.labelers.channel import channel_of, list_outcomes
-from trueup.labelers.information import explained_share, item_variance, learned_variance, votes_channel
+from trueup.labelers.information import (
+    channel_of,
+    explained_share,
+    item_variance,
+    learned_variance,
+    list_outcomes,
+    votes_channel,
+)
 from trueup.labelers.planning import plan
 
 Z = norm.ppf(0.975)

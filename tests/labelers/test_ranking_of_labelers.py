@@ -8,7 +8,7 @@ from scipy.stats import binom
 import trueup as tu
 from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.labelers import mutual_information, rank, spam_share
-from trueup.labelers import skill_draws as draws
+from trueup.labelers import tables as draws
 
 
 def test_spam_share_is_the_largest_part_that_ignores_the_truth():

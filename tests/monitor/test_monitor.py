@@ -13,7 +13,7 @@ from batches import day, draw, filled
 import trueup as tu
 from trueup.exceptions import TrueupError
 from trueup.monitor import Alarm
-from trueup.report.pages import over_time
+from trueup.report.saving import over_time
 
 NAMES = ["ann", "bob", "cy"]
 

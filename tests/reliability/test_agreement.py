@@ -9,9 +9,8 @@ import pytest
 import trueup as tu
 from benchmarks.agreement import coverage_of, ours, random_tables
 from trueup.exceptions import InvalidLabels, InvalidParameter
-from trueup.reliability.intervals import jackknife
 from trueup.reliability.sums import AgreementSums
-from trueup.reliability.tables import SCALES, VoteRows, agreement_weights, vote_rows
+from trueup.reliability.tables import SCALES, VoteRows, agreement_weights, jackknife, vote_rows
 
 
 def panel(n_items=80, n_labelers=5, missing=0.2, seed=0, n_classes=3):
@@ -104,7 +103,7 @@ def test_the_order_of_items_and_the_names_of_labelers_do_not_matter():
 def test_parts_of_the_votes_add_up(monkeypatch):
     whole = jackknife(AgreementSums(vote_rows(panel()), "nominal", None, None), with_labelers=True)
     monkeypatch.setattr("trueup.reliability.tables._CELLS", 200)
-    monkeypatch.setattr("trueup.reliability.intervals._KEPT", 0)
+    monkeypatch.setattr("trueup.reliability.tables._KEPT", 0)
     parts = jackknife(AgreementSums(vote_rows(panel()), "nominal", None, None), with_labelers=True)
     np.testing.assert_allclose(parts.value, whole.value)
     np.testing.assert_allclose(parts.variance, whole.variance)

@@ -6,11 +6,11 @@ import json
 import numpy as np
 import pytest
 import scipy
+from trueup.report.agreement import agreement_report
 
 import trueup as tu
 from trueup.report import render_html, render_markdown
-from trueup.report.agreement import agreement_report
-from trueup.report.pages import preferences
+from trueup.report.saving import preferences
 
 
 def test_the_numbers_of_rates_are_those_of_the_answer(rates):

@@ -17,7 +17,7 @@ from urllib.parse import urlencode, urlsplit
 from threaded import InThread
 
 import trueup as tu
-from trueup.serve.cards import Layout
+from trueup.serve.card_service import Layout
 from trueup.serve.estimating import LatestSnapshot
 from trueup.serve.running import Server
 from trueup.serve.services import Look, Services, make_services

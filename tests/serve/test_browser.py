@@ -7,8 +7,8 @@ import pytest
 from tile_search_server import NAME, tile_search
 from vetting_server import wait_for
 
-from trueup.serve.demo import demo_data
 from trueup.serve.guard import Address
+from trueup.serve.running import demo_data
 
 __all__ = ["tile_search"]
 pytestmark = pytest.mark.browser

@@ -6,7 +6,7 @@ import pytest
 
 import trueup as tu
 from trueup.exceptions import InvalidFile, InvalidParameter
-from trueup.serve.cards import LONGEST_SHOWN, CardMaker, Layout, digit_keys, messages, outline_points, plain
+from trueup.serve.card_service import LONGEST_SHOWN, CardMaker, Layout, digit_keys, messages, outline_points, plain
 
 
 def labels_with(columns, classes=("a", "b")):

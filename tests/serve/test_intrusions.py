@@ -16,7 +16,7 @@ from attacked_site import FORM, JSON, NAME, OWNERS, READS, SECRET, WRITES, open_
 
 from trueup.serve.estimating import LatestSnapshot
 from trueup.serve.guard import ROLES, Access, Person, digest_of
-from trueup.serve.rendering import Pages
+from trueup.serve.pages import Pages
 from trueup.serve.services import make_services
 
 _MARK = "answer-of-bob"

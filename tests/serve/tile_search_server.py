@@ -9,7 +9,7 @@ from threaded import InThread
 from vetting_server import Vetting, wait_for
 
 from trueup.detection import Pool, TileSearch, TilesToSearch, make_deck, match, save_for_app, simulate_boxes
-from trueup.serve.cards import Layout
+from trueup.serve.card_service import Layout
 from trueup.serve.estimating import LatestSnapshot
 from trueup.serve.running import make_app
 from trueup.serve.services import Look, make_services

@@ -11,7 +11,7 @@ from alembic.runtime.migration import MigrationContext
 from trueup.exceptions import StorageError
 from trueup.sessions.log import Event
 from trueup.storage import back_up, copy_storage, open_storage, upgrade
-from trueup.storage.database import schema
+from trueup.storage.database import tables as schema
 from trueup.storage.database.sqlite import make_engine
 from trueup.storage.database.tables import metadata
 
@@ -165,7 +165,7 @@ def test_copies_go_from_each_database_to_each_other(storage, database, tmp_path,
 
 
 def test_a_failed_backup_leaves_nothing(storage, database, tmp_path, monkeypatch):
-    from trueup.storage.database import copying
+    from trueup.storage.database import storage as copying
 
     storage.create("q3", "active test", {})
 

@@ -1,9 +1,7 @@
 """Which test items an expert should look at, and what follows from their answers."""
 
-from trueup.active.estimators import ESTIMATORS, Estimated, MetricEstimator, Request
-from trueup.active.influence import expected_average_precision, expected_precision_at_k
-from trueup.active.learned import learned_probabilities
-from trueup.active.pool import Pool, State
+from trueup.active.estimators import ESTIMATORS, Estimated, MetricEstimator, Request, learned_probabilities
+from trueup.active.influence import Pool, State, expected_average_precision, expected_precision_at_k
 from trueup.active.session import ActiveTest
 from trueup.active.strategies import STRATEGIES, Strategy, effective_number, get_strategy, lure_weights
 from trueup.sessions.log import NONE_OF_THESE, Event

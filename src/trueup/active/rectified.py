@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from trueup._base.types import Codes, Floats, Positions
-from trueup.active.influence import influence, root_mean_square
-from trueup.active.pool import Pool
+from trueup.active.influence import Pool, influence, root_mean_square
 from trueup.active.strategies import draw_shares, share_after, stands_for
 from trueup.core.base import clip_base, clip_rare
 from trueup.core.checks import effective_weights

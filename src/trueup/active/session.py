@@ -52,14 +52,13 @@ from trueup.active.estimators import (
     share_better,
     two_worlds,
 )
-from trueup.active.pool import Pool, State, category_code, category_list, make_pool
+from trueup.active.influence import Pool, State, category_code, category_list, make_pool
 from trueup.active.rectified import PoolModel, model_of
 from trueup.active.strategies import STRATEGIES, Strategy
 from trueup.data.labels import Labels
 from trueup.exceptions import InvalidParameter
 from trueup.noise import DEFAULT_NOISE, NoiseModel
 from trueup.posteriors import Estimate
-from trueup.sessions.drawn import DrawnSession
 from trueup.sessions.progress import (
     ANSWERS,
     UNKNOWN,
@@ -69,7 +68,7 @@ from trueup.sessions.progress import (
     SessionStatus,
     Shares,
 )
-from trueup.sessions.session import Batch, draw_in_turn, write_setting
+from trueup.sessions.session import Batch, DrawnSession, draw_in_turn, write_setting
 from trueup.storage import Storage
 from trueup.storage.joining import StoredLog, of_predictions, of_votes
 

@@ -31,6 +31,7 @@ from trueup._base.types import Floats, Positions
 from trueup._base.validation import check_integer, check_number, preview
 from trueup.active.influence import (
     Influence,
+    State,
     expected_change,
     influence,
     lists_of,
@@ -39,7 +40,6 @@ from trueup.active.influence import (
     raw_deviations,
     root_mean_square,
 )
-from trueup.active.pool import State
 from trueup.exceptions import InvalidParameter
 
 S = TypeVar("S")

@@ -4,8 +4,7 @@ One `Adapter` a tool. `read_export` reads what a tool wrote; `read_labels`, `rea
 files too.
 """
 
-from trueup.adapters.adapter import Adapter, Answer, Target
-from trueup.adapters.collecting import Collector
+from trueup.adapters.collecting import Adapter, Answer, Collector, Target
 from trueup.adapters.content import Content, Head
 from trueup.adapters.export import Answers, Export
 from trueup.adapters.readers import export_format, read_export, read_gold, read_labels, read_pairs, read_predictions

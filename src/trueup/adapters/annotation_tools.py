@@ -19,8 +19,19 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from trueup.adapters.adapter import Adapter, Answer, Target, marks
-from trueup.adapters.collecting import Collector, differing_columns, first_of, hashed, listed, member, plain
+from trueup.adapters.collecting import (
+    Adapter,
+    Answer,
+    Collector,
+    Target,
+    differing_columns,
+    first_of,
+    hashed,
+    listed,
+    marks,
+    member,
+    plain,
+)
 from trueup.adapters.content import Content, Head, without_suffix
 from trueup.exceptions import InvalidFile, InvalidParameter
 

@@ -12,8 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from trueup.adapters.adapter import Adapter, Basis
-from trueup.adapters.collecting import Collector, hashed, listed, plain
+from trueup.adapters.collecting import Adapter, Basis, Collector, hashed, listed, plain
 from trueup.adapters.content import Content, Head
 from trueup.data.pairs import AS_NAMED, ITEM_TEXTS, ONE_HOT, REVERSED, UNKNOWN, VERDICTS, marked_winner, who_won
 

@@ -11,8 +11,16 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from trueup._base.validation import preview
-from trueup.adapters.adapter import Adapter, Basis, marks
-from trueup.adapters.collecting import Collector, differing_columns, is_address, is_personal_column, plain
+from trueup.adapters.collecting import (
+    Adapter,
+    Basis,
+    Collector,
+    differing_columns,
+    is_address,
+    is_personal_column,
+    marks,
+    plain,
+)
 from trueup.adapters.content import Content, Head
 from trueup.exceptions import InvalidFile
 

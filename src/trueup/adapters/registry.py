@@ -14,12 +14,11 @@ from trueup._base.cells import csv_text, safe_cell
 from trueup._base.registry import Registry
 from trueup._base.validation import check_choice
 from trueup._base.writing import write_text_safely
-from trueup.adapters.adapter import Adapter, Answer, Target, check_adapter
 from trueup.adapters.annotation_tools import ARGILLA, DOCCANO, LABEL_STUDIO, PRODIGY
+from trueup.adapters.collecting import Adapter, Answer, Target, check_adapter
 from trueup.adapters.content import Content
 from trueup.adapters.export import Export
-from trueup.adapters.inspect_ai import INSPECT
-from trueup.adapters.judge_logs import DEEPEVAL, LANGFUSE, LANGSMITH, LM_EVAL, PHOENIX, PROMPTFOO, RAGAS
+from trueup.adapters.judge_logs import DEEPEVAL, INSPECT, LANGFUSE, LANGSMITH, LM_EVAL, PHOENIX, PROMPTFOO, RAGAS
 from trueup.adapters.pairwise import ALPACA_EVAL, ARENA, JUDGE_BENCH, MT_BENCH, REWARD_BENCH
 from trueup.adapters.presets import APPEN, CROWD_KIT, GROUND_TRUTH, MTURK, TOLOKA
 from trueup.data.encoding import is_null

@@ -102,7 +102,7 @@ class DerivedAnswer:
 
     def report(self, *, title: str | None = None, settings: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """All that the page of `save_html` says, for `trueup.report.save_report`; `settings` are shown as given."""
-        from trueup.report.pages import answer_report
+        from trueup.report.saving import answer_report
 
         return answer_report(self, self._page, title=title, settings=settings)
 

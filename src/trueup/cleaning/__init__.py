@@ -9,15 +9,19 @@ from trueup.cleaning.advisor import (
     shrunk_improvement,
     value_of_cleaning,
 )
-from trueup.cleaning.emi import EMI, expected_improvement, model_uncertainty
-from trueup.cleaning.fast_base import FlipModels
-from trueup.cleaning.fast_models import flip_models
-from trueup.cleaning.flips import Candidates, Retrained, flip_candidates, retrained_scores, true_class_probabilities
-from trueup.cleaning.guarantee import CheckUntil, check_until
-from trueup.cleaning.problem import CleaningProblem, CleaningState, LikelyWrong, likely_wrong
+from trueup.cleaning.emi import EMI, expected_improvement, flip_models, model_uncertainty
+from trueup.cleaning.fast_linear import FlipModels
+from trueup.cleaning.flips import (
+    Candidates,
+    Retrained,
+    UnbiasedScorer,
+    flip_candidates,
+    retrained_scores,
+    true_class_probabilities,
+)
+from trueup.cleaning.problem import CheckUntil, CleaningProblem, CleaningState, LikelyWrong, check_until, likely_wrong
 from trueup.cleaning.strategies import STRATEGIES, CleaningStrategy, get_cleaning_strategy
-from trueup.cleaning.validation import UnbiasedScorer
-from trueup.training.consolidated import noise_aware_probabilities, noise_removed, noise_tolerant
+from trueup.training.objectives import noise_aware_probabilities, noise_removed, noise_tolerant
 
 __all__ = [
     "EMI",

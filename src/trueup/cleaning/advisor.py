@@ -36,7 +36,7 @@ from trueup.sessions.progress import UNKNOWN, fold
 from trueup.sessions.session import Batch, Session, write_setting
 from trueup.storage import Storage
 from trueup.storage.joining import StoredLog, fingerprint, of_votes
-from trueup.training.consolidated import noise_removed, noise_tolerant
+from trueup.training.objectives import noise_removed, noise_tolerant
 
 # ------------------ What cleaning is worth: of the best label, for a budget, and against another vote.
 

@@ -14,18 +14,16 @@ from scipy.special import entr, softmax
 from trueup._base.registry import Registry
 from trueup._base.types import Codes, Floats
 from trueup._base.validation import check_choice, check_number
-from trueup.cleaning.emi import EMI, How
-from trueup.cleaning.fast_base import csr, is_sparse
-from trueup.cleaning.fast_models import few_features, numeric_features
-from trueup.cleaning.flips import true_class_probabilities
+from trueup.cleaning.emi import EMI, How, few_features, numeric_features
+from trueup.cleaning.fast_linear import csr, is_sparse
+from trueup.cleaning.flips import UnbiasedScorer, true_class_probabilities
 from trueup.cleaning.problem import CleaningState
-from trueup.cleaning.validation import UnbiasedScorer
 from trueup.data.labels import Labels
 from trueup.estimators.published.tars2018.consolidation import labeler_matrices
 from trueup.noise import NoiseModel
 from trueup.noise.base import as_table, from_table, normalise
-from trueup.training.consolidated import noise_aware_probabilities
 from trueup.training.copies import split_pipeline, take
+from trueup.training.objectives import noise_aware_probabilities
 
 # ------------------ What every strategy promises, and the strategies that others have proposed.
 

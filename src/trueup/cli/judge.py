@@ -500,7 +500,7 @@ def check(
     fail_if_dependent: options.FailIfDependent = False,
 ) -> Answer:
     """Validate the files and say what is in them; exit code 2 if `trueup evaluate` would refuse them."""
-    from trueup.report.agreement import agreement_data
+    from trueup.report.measures import agreement_data
 
     labels = read_votes(votes, votes_how)
     systems, problems = [], []

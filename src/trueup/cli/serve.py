@@ -108,7 +108,7 @@ _CARD_KEYS: dict[str, Any] = {
 
 def layout_of(card: Mapping[str, Any]) -> Any:
     """The layout that the table [card] describes; None where it describes none."""
-    from trueup.serve.cards import Layout
+    from trueup.serve.card_service import Layout
 
     keys = {name: value for name, value in card.items() if name != "class_names"}
     if not keys:
@@ -370,7 +370,7 @@ def _run(make: Any, served: Served, labels: Any, **how: Any) -> None:
 
 def _serve_tiles(served: Served) -> None:
     from trueup.detection import TileSearch, TilesToSearch
-    from trueup.serve.cards import Layout
+    from trueup.serve.card_service import Layout
 
     settings = served.server_settings()
     tiles = TilesToSearch.read(served.votes)
@@ -408,7 +408,7 @@ def _make_access(
 
 def _serve_demo(server: ServeOptions) -> None:
     from trueup.active import ActiveTest
-    from trueup.serve.demo import demo_data, passing_folder
+    from trueup.serve.running import demo_data, passing_folder
 
     predictions, labels = demo_data()
     with passing_folder() as folder:

@@ -40,9 +40,8 @@ from trueup.decisions.sequential import (
 )
 from trueup.exceptions import InvalidParameter
 from trueup.posteriors import DrawnEstimate, Estimate
-from trueup.sessions.drawn import DrawnSession
 from trueup.sessions.progress import Shares as CardShares
-from trueup.sessions.session import Batch, draw_in_turn
+from trueup.sessions.session import Batch, DrawnSession, draw_in_turn
 from trueup.storage import Storage
 from trueup.storage.joining import StoredLog, fingerprint, of_votes
 
@@ -549,7 +548,7 @@ class Decision(DrawnSession):
     def save_html(self, path: str | PathLike[str]) -> Path:
         """Write a page with the verdict, the conditions and how it came about; by its suffix HTML, Markdown or JSON."""
         from trueup.report import save_report
-        from trueup.report.pages import decision_report
+        from trueup.report.saving import decision_report
 
         every = max(1, math.ceil(self.progress.n_tells / _MOST_POINTS))
         course = self.history(every=every) if self.progress.n_tells else []

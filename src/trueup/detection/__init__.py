@@ -1,14 +1,20 @@
 """Detection and instance segmentation: average precision with intervals when annotations are noisy or incomplete."""
 
-from trueup.detection.coco_matching import CocoScores, coco_scores
 from trueup.detection.deck import Deck, Vetted, make_deck, read_answers, take_answers
 from trueup.detection.evaluating import compare, evaluate, evaluate_at_cuts
+from trueup.detection.metrics import CocoScores, coco_scores
 from trueup.detection.missed import MissedObjects, Tiles, make_tiles, missed_objects
 from trueup.detection.pool import Found, Pool, match
 from trueup.detection.reading import read_annotations, read_coco, read_detections, read_results, read_seen
-from trueup.detection.reading_tables import boxes_from_arrays, read_boxes, read_voc, read_yolo
+from trueup.detection.reading_tables import (
+    SimulatedBoxes,
+    boxes_from_arrays,
+    read_boxes,
+    read_voc,
+    read_yolo,
+    simulate_boxes,
+)
 from trueup.detection.shapes import Images, Shapes
-from trueup.detection.simulation import SimulatedBoxes, simulate_boxes
 from trueup.detection.tile_search import TileSearch, TilesToSearch, read_searched
 from trueup.detection.writing import save_cards, save_for_app, write_coco
 

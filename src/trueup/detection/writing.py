@@ -23,7 +23,7 @@ from trueup.detection.pool import NOTHING, REAL, Pool, image_size
 from trueup.detection.shapes import Images, Mask, bitmap
 from trueup.detection.tile_search import TilesToSearch
 from trueup.exceptions import InvalidParameter
-from trueup.report.crops import crop_figure
+from trueup.report.figures import crop_figure
 
 # ------------------ Candidate objects as annotations in COCO's format, with how sure each is and who drew it.
 

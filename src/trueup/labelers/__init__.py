@@ -1,9 +1,6 @@
 """Which labelers can be trusted, how many are needed, what is a label worth?"""
 
 from trueup.labelers.biases import Biases, LabelerBias, bias
-from trueup.labelers.channel import symmetric_matrix
-from trueup.labelers.drawing import Sample, draw_contests, draw_sample
-from trueup.labelers.hiring import LabelerSet, cheapest_set
 from trueup.labelers.information import (
     Information,
     MarginalValue,
@@ -12,11 +9,12 @@ from trueup.labelers.information import (
     expected_width,
     marginal_value,
     mutual_information,
+    symmetric_matrix,
 )
 from trueup.labelers.panels import Correlations, Panel, PanelSize, Tree, panel
+from trueup.labelers.planning import LabelerSet, Sample, cheapest_set, draw_contests, draw_sample
 from trueup.labelers.ranking import LabelerRanking, RankedLabeler, rank
-from trueup.labelers.skill_draws import spam_share
-from trueup.labelers.tables import self_consistency
+from trueup.labelers.tables import self_consistency, spam_share
 
 __all__ = [
     "Biases",

@@ -2,26 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from math import comb
+from functools import cache
+from math import comb, prod
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import scipy
 
-from trueup._base.types import Floats
-from trueup._base.validation import check_choice, check_integer, check_level, check_number, check_prior
+from trueup._base.types import Codes, Floats, Positions
+from trueup._base.validation import (
+    RandomState,
+    as_generator,
+    check_choice,
+    check_integer,
+    check_level,
+    check_number,
+    check_prior,
+    preview,
+)
+from trueup.data.encoding import Vocabulary, is_null
 from trueup.data.frames import make_frame
+from trueup.data.labels import Labels
+from trueup.data.pairs import Contest, Pairs
+from trueup.data.slices import values_of
 from trueup.exceptions import InvalidParameter
-from trueup.labelers.channel import list_outcomes
 from trueup.labelers.information import (
+    Channel,
+    Information,
+    Noise,
+    Outcomes,
+    channel_of,
     check_model_error,
     explained_share,
+    information_of,
     item_variance,
     learned_variance,
+    list_outcomes,
     votes_channel,
+    width_of,
 )
 from trueup.posteriors.estimate import new_axes
 
@@ -342,3 +364,420 @@ def _affordable(candidates: list[_Candidate], budget: float, s: _Setting) -> lis
     """The designs that the budget pays for, the narrowest first, the cheaper one of equals."""
     designs = [design for candidate in candidates if (design := candidate.design(budget, s))]
     return sorted(designs, key=lambda design: (design.half_width, design.cost))
+
+
+Counts = tuple[int, ...]  # how many of each kind are hired
+Measure = Callable[[Counts], float]
+_MOST_SETS = 2**14  # looked through exactly
+_TIE = 1e-9
+
+
+@dataclass(frozen=True)
+class LabelerSet:
+    """Labelers to hire.
+
+    Attributes
+    ----------
+    labelers : tuple. Their names; a name occurs as often as the labeler is to vote.
+    prices : tuple of float. The price of a vote of each.
+    information : Information. What they tell together of an item.
+    width : float or None. The expected width of the interval, where one was asked for.
+    exact : bool. Whether no cheaper set exists; else it was found by a greedy search with local improvements.
+    """
+
+    labelers: tuple[Hashable, ...]
+    prices: tuple[float, ...]
+    information: Information
+    width: float | None
+    exact: bool
+
+    @property
+    def price(self) -> float:
+        """What an item costs."""
+        return float(sum(self.prices))
+
+    def to_frame(self, *, backend: str | None = None) -> Any:
+        """One row a labeler: labeler, price."""
+        return make_frame({"labeler": list(self.labelers), "price": list(self.prices)}, backend=backend)
+
+    def __repr__(self) -> str:
+        reached = f"{self.information.bits:.4f} bits"
+        if self.width is not None:
+            reached += f", width {self.width:.4f}"
+        how = "the cheapest" if self.exact else "found greedily"
+        names = [repr(name) if n == 1 else f"{n} × {name!r}" for name, n in Counter(self.labelers).items()]
+        return f"LabelerSet({', '.join(names)}; price {self.price:g} an item, {reached}, {how})"
+
+
+def cheapest_set(
+    noise: Noise,
+    prices: npt.ArrayLike | Mapping[Any, float],
+    *,
+    information: float | None = None,
+    width: float | None = None,
+    n_items: int | None = None,
+    model_error: float | None = None,
+    level: float = 0.95,
+    copies: int = 1,
+    prior: npt.ArrayLike | None = None,
+    random_state: RandomState = 0,
+) -> LabelerSet:
+    r"""The cheapest labelers whose votes on every item reach a target.
+
+    .. math::
+
+        \min_{S} \sum_{t \in S} \text{price}_t \quad \text{such that} \quad I(Z_S; Y) \ge \text{information}
+        \quad \text{or} \quad \text{width}(S) \le \text{width}
+
+    Labelers of the same matrix and price are exchangeable, so sets are counts of kinds. Up to 16384 of them are all
+    looked through, the dear ones first: what a set does not reach, no part of it does. Beyond that labelers are added
+    by gain per price, and then dropped and exchanged while that is cheaper.
+
+    Parameters
+    ----------
+    noise : NoiseModel or array of shape (n_labelers, n_classes, n_answers)
+    prices : float, array of shape (n_labelers,) or mapping from labeler. The price of a vote.
+    information : float, optional. Bits that are wanted of each item.
+    width : float, optional
+        In its place: the width that the interval of a model's accuracy may have, from `n_items` items and a model that
+        errs with about `model_error`; see `expected_width` for what it assumes.
+    level : float. Of that interval.
+    copies : int
+        How often a labeler can be asked about one item, if the matrix stands for a kind of labelers: 3 for "up to three
+        of each kind".
+    prior : array of shape (n_classes,), optional. P(class) where `noise` is an array.
+    random_state : int, Generator or None. Where the information must be drawn.
+    """
+    channel = channel_of(noise, prior=prior)
+    price = _price_of_each(prices, channel)
+    target = _target(channel, information, width, n_items, model_error, level)
+    kinds = _Kinds.of(channel, price, check_integer(copies, name="copies", low=1))
+    measure = _measure(channel, kinds, target.reward, random_state)
+    if not target.met(measure(kinds.available)):
+        raise InvalidParameter(
+            f"the target cannot be reached: all labelers together give {target.words(measure(kinds.available))}, "
+            f"asked was {target.words(target.least)}; ask for less, or find more labelers"
+        )
+    counts = _improved(_greedy(kinds, measure, target.met), kinds, measure, target.met)
+    exact = kinds.n_sets <= _MOST_SETS
+    if exact:
+        counts = _searched(counts, kinds, measure, target.met)
+    hired = channel.at(kinds.positions(counts))
+    outcomes = list_outcomes(hired, random_state=random_state)
+    return LabelerSet(
+        hired.names,
+        tuple(float(price[k]) for k in kinds.positions(counts)),
+        information_of(hired, outcomes),
+        None if information is not None else _width(measure(counts)),
+        exact and outcomes.method != "monte-carlo",
+    )
+
+
+def _price_of_each(prices: npt.ArrayLike | Mapping[Any, float], channel: Channel) -> Floats:
+    names = channel.names
+    if isinstance(prices, Mapping):
+        missing = [name for name in names if name not in prices]
+        if missing:
+            raise InvalidParameter(f"prices must name every labeler, got none for {preview(missing)}; add it")
+        prices = [prices[name] for name in names]
+    try:
+        each = np.asarray(prices, dtype=float)
+    except (TypeError, ValueError):
+        each = np.array([np.nan])
+    each = np.full(len(names), each) if each.ndim == 0 else each
+    if each.shape != (len(names),):
+        raise InvalidParameter(f"prices must be one for each of {len(names)} labelers, got shape {each.shape}")
+    if not (np.isfinite(each) & (each > 0)).all():
+        raise InvalidParameter(f"prices must be positive numbers, got {preview(each)}")
+    return each
+
+
+@dataclass(frozen=True)
+class _Target:
+    """What must be reached, as a reward that grows with every vote: bits, or 1/width²."""
+
+    least: float
+    reward: Callable[[Channel, Outcomes], float]
+    unit: str
+
+    def met(self, reward: float) -> bool:
+        return reward >= self.least * (1 - _TIE)
+
+    def words(self, reward: float) -> str:
+        return f"{reward:.4g} bits" if self.unit == "bits" else f"a width of {_width(reward):.4g}"
+
+
+def _width(reward: float) -> float:
+    return float(1 / np.sqrt(reward)) if reward > 0 else float("inf")
+
+
+def _target(
+    channel: Channel,
+    information: float | None,
+    width: float | None,
+    n_items: int | None,
+    model_error: float | None,
+    level: float,
+) -> _Target:
+    if (information is None) == (width is None):
+        got = "both" if width is not None else "neither"
+        raise InvalidParameter(f"information or width must be given, got {got}; pass e.g. `information=0.8`")
+    if information is not None:
+        bits = check_number(float(information), name="information", low=0.0, strict=True)
+        return _Target(bits, lambda panel, outcomes: information_of(panel, outcomes).bits, "bits")
+    if n_items is None or model_error is None:
+        raise InvalidParameter("a width needs n_items and model_error, got not both; pass the model's rough error")
+    assert width is not None
+    most = check_number(width, name="width", low=0.0, strict=True)
+    n = check_integer(n_items, name="n_items", low=1)
+    rate = check_model_error(model_error, channel.state_class.shape[1])
+    return _Target(most**-2, lambda _, outcomes: width_of(item_variance(outcomes, rate), n, level) ** -2, "width")
+
+
+@dataclass(frozen=True)
+class _Kinds:
+    """Labelers of the same matrix and price, who need not be told apart."""
+
+    members: tuple[tuple[int, ...], ...]  # positions of the labelers of each kind, repeated by `copies`
+    prices: Floats
+
+    @classmethod
+    def of(cls, channel: Channel, price: Floats, copies: int) -> _Kinds:
+        key = np.column_stack([channel.matrices.reshape(len(price), -1), price])
+        _, first, kind = np.unique(key, axis=0, return_index=True, return_inverse=True)
+        members = tuple(
+            tuple(int(t) for _ in range(copies) for t in np.flatnonzero(kind.ravel() == k)) for k in range(len(first))
+        )
+        return cls(members, price[first])
+
+    @property
+    def available(self) -> Counts:
+        return tuple(len(m) for m in self.members)
+
+    @property
+    def n_sets(self) -> int:
+        return prod(n + 1 for n in self.available)
+
+    def positions(self, counts: Counts) -> list[int]:
+        return sorted(t for m, n in zip(self.members, counts, strict=True) for t in m[:n])
+
+    def price(self, counts: Counts) -> float:
+        return float(np.dot(self.prices, counts))
+
+
+def _measure(
+    channel: Channel, kinds: _Kinds, reward: Callable[[Channel, Outcomes], float], random_state: RandomState
+) -> Measure:
+    """The reward of a set, remembered."""
+
+    @cache
+    def measure(counts: Counts) -> float:
+        if not any(counts):
+            return 0.0
+        panel = channel.at(kinds.positions(counts))
+        return reward(panel, list_outcomes(panel, random_state=random_state))
+
+    return measure
+
+
+def _changed(counts: Counts, kind: int, by: int) -> Counts:
+    return (*counts[:kind], counts[kind] + by, *counts[kind + 1 :])
+
+
+def _greedy(kinds: _Kinds, measure: Measure, met: Callable[[float], bool]) -> Counts:
+    """Add the labeler with the most gain per price until the target is met."""
+    counts: Counts = (0,) * len(kinds.members)
+    while not met(measure(counts)):
+        now, paid = measure(counts), kinds.price(counts)
+        more = [_changed(counts, k, 1) for k in range(len(counts)) if counts[k] < kinds.available[k]]
+        counts = max(((measure(m) - now) / (kinds.price(m) - paid), m) for m in more)[1]
+    return counts
+
+
+def _improved(counts: Counts, kinds: _Kinds, measure: Measure, met: Callable[[float], bool]) -> Counts:
+    """Drop a labeler, or exchange one for a cheaper one, while the target stays met."""
+    while True:
+        less = [_changed(counts, k, -1) for k in range(len(counts)) if counts[k]]
+        other = [_changed(c, k, 1) for c in less for k in range(len(counts)) if c[k] < kinds.available[k]]
+        cheaper = sorted((kinds.price(c), c) for c in {*less, *other} if kinds.price(c) < kinds.price(counts) - _TIE)
+        better = next((c for _, c in cheaper if met(measure(c))), None)
+        if better is None:
+            return counts
+        counts = better
+
+
+def _searched(best: Counts, kinds: _Kinds, measure: Measure, met: Callable[[float], bool]) -> Counts:
+    """The cheapest of all sets, the most telling one of those that cost the same."""
+    shape = tuple(n + 1 for n in kinds.available)
+    sets = np.indices(shape).reshape(len(shape), -1).T
+    price = sets @ kinds.prices
+    ruled_out = np.zeros(shape, dtype=bool)
+    for k in np.argsort(-price, kind="stable"):
+        if price[k] > kinds.price(best) + _TIE:
+            continue
+        counts = tuple(int(c) for c in sets[k])
+        if ruled_out[counts] or not any(counts):
+            continue
+        if not met(measure(counts)):
+            ruled_out[tuple(slice(0, c + 1) for c in counts)] = True
+        elif price[k] < kinds.price(best) - _TIE or measure(counts) > measure(best):
+            best = counts
+    return best
+
+
+# ------------------ Which items to check so that they stand for all: a random sample, with the chance of each item
+
+Allocation = Literal["equal", "proportional"]
+ALLOCATIONS: tuple[Allocation, ...] = ("equal", "proportional")
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Items to vet, drawn at random, in the order in which they were drawn.
+
+    Attributes
+    ----------
+    chances : float array. The chance of each to be drawn: its inclusion probability.
+    strata : list or None. What the items of a stratified sample were told apart by.
+    known : dict. The truths of those of the items that are gold already.
+    """
+
+    items: Vocabulary = field(repr=False)
+    chances: Floats = field(repr=False)
+    strata: list[Hashable] | None = field(repr=False)
+    known: dict[Hashable, Hashable] = field(repr=False)
+
+    def __len__(self) -> int:
+        """How many items were drawn."""
+        return len(self.items)
+
+    def __repr__(self) -> str:
+        groups = "" if self.strata is None else f", {len(set(self.strata))} strata"
+        return f"Sample({len(self)} items{groups}, {len(self.known)} of them known)"
+
+    @property
+    def drawn(self) -> dict[Hashable, float]:
+        """The chance of each item, as `Labels.with_gold` takes it."""
+        return dict(zip(self.items.tolist(), self.chances.tolist(), strict=True))
+
+    def columns(self) -> dict[str, list[Any]]:
+        """A row for each item: item, label (None where it is to be filled in), chance and, if stratified, stratum."""
+        items = self.items.tolist()
+        columns = {"item": items, "label": [self.known.get(item) for item in items], "chance": self.chances.tolist()}
+        return columns if self.strata is None else {**columns, "stratum": list(self.strata)}
+
+    def to_frame(self, *, backend: str | None = None) -> Any:
+        """`columns` as a frame; a file of it, its labels filled in, is what `trueup.read_gold` reads."""
+        return make_frame(self.columns(), backend=backend)
+
+
+def draw_sample(
+    labels: Labels,
+    n: int,
+    *,
+    by: str | Mapping[Any, Hashable] | Sequence[Hashable] | npt.NDArray[Any] | None = None,
+    allocation: Allocation = "equal",
+    random_state: RandomState = 0,
+) -> Sample:
+    """Draw items for an expert to vet, so that what they find holds for all items.
+
+    Items that are gold already may be drawn like any others; `Sample.known` has their truths.
+
+    Parameters
+    ----------
+    labels : Labels. The items to draw from: all of them.
+    n : int. How many.
+    by : str, mapping or sequence, optional
+        Draw from each stratum by itself: "votes" for the class that most votes name, the name of an item column, or a
+        value for each item, such as a system's predictions, by name or in the order of ``labels.items``. Items without
+        a value are a stratum too. By default a simple random sample.
+    allocation : {"equal", "proportional"}
+        How many from each stratum: the same number, as far as it has so many items, so that rare ones are seen too; or
+        in proportion to its items. At least one from each.
+    random_state : int, Generator or None. The same seed draws the same items.
+    """
+    n = check_integer(n, name="n", low=1)
+    check_choice(allocation, ALLOCATIONS, name="allocation")
+    if n > labels.n_items:
+        raise InvalidParameter(f"`n` must be at most the {labels.n_items} items there are, got {n}", parameter="n")
+    values = [None] * labels.n_items if by is None else _strata(labels, by)
+    names = list(dict.fromkeys(values))
+    code_of = {name: code for code, name in enumerate(names)}
+    codes = np.array([code_of[value] for value in values], dtype=np.int64)
+    sizes = np.bincount(codes)
+    rng = as_generator(random_state)
+    counts = _allocate(n, sizes, np.ones(len(sizes)) if allocation == "equal" else sizes.astype(np.float64))
+    at = rng.permutation(_drawn_from_each(codes, counts, rng))
+    truth = np.where(labels.gold_codes >= 0, labels.gold_codes, labels.held_codes)[at]
+    known = np.flatnonzero(truth >= 0)
+    return Sample(
+        labels.items[at],
+        (counts / sizes)[codes[at]],
+        None if by is None else [values[k] for k in at],
+        dict(zip(labels.items[at[known]].tolist(), labels.classes[truth[known]].tolist(), strict=True)),
+    )
+
+
+def draw_contests(pairs: Pairs, n: int, *, random_state: RandomState = 0) -> list[Contest]:
+    """Draw contests for people to judge, so that what they find holds for all contests.
+
+    Returns a list of (item, first, second), which system is shown first is by chance, so that nobody's liking for a
+    place favours one of them.
+
+    Parameters
+    ----------
+    pairs : Pairs. The contests to draw from: all with a verdict that counts.
+    n : int. How many.
+    random_state : int, Generator or None. The same seed draws the same contests.
+    """
+    n = check_integer(n, name="n", low=1)
+    n_contests = pairs.labels.n_items
+    if n > n_contests:
+        raise InvalidParameter(f"`n` must be at most the {n_contests} contests there are, got {n}", parameter="n")
+    rng = as_generator(random_state)
+    drawn = [pairs.contests[contest] for contest in draw_sample(pairs.labels, n, random_state=rng).items.tolist()]
+    return [
+        (item, second, first) if is_turned else (item, first, second)
+        for (item, first, second), is_turned in zip(drawn, rng.random(n) < 0.5, strict=True)
+    ]
+
+
+def _strata(labels: Labels, by: Any) -> list[Hashable]:
+    """The stratum of each item; None where it has no value."""
+    if isinstance(by, str) and by == "votes":
+        voted = labels.votes_per_item > 0
+        majority = labels.classes[labels.answer_counts[:, : labels.n_classes].argmax(axis=1)].tolist()
+        return [name if there else None for name, there in zip(majority, voted, strict=True)]
+    if isinstance(by, Mapping):
+        labels.item_codes(by)  # a name that is no item is an error
+    if isinstance(by, str | Mapping):
+        values = values_of(labels, by, "by")[0]
+    else:
+        values = by.tolist() if isinstance(by, np.ndarray) else list(by)
+    if len(values) != labels.n_items:
+        raise InvalidParameter(
+            f"`by` must have a value for each of the {labels.n_items} items, got {len(values)}; pass {{item: value}}",
+            parameter="by",
+        )
+    if not all(isinstance(value, Hashable) for value in values):
+        raise InvalidParameter("`by` must have one value for each item, got several; pass a flat list", parameter="by")
+    return [None if is_null(value) else value for value in values]
+
+
+def _allocate(n: int, sizes: Positions, shares: Floats) -> Positions:
+    """How many of `n` items each stratum gives: by its share, at least one, at most all it has."""
+    if n < len(sizes):
+        raise InvalidParameter(
+            f"`n` must be at least the {len(sizes)} strata, got {n}; draw more, or take fewer strata", parameter="n"
+        )
+    counts = np.ones(len(sizes), dtype=np.int64)
+    for _ in range(n - len(sizes)):  # the next goes where it is most due, as seats go to parties (Sainte-Laguë)
+        due = np.where(counts < sizes, shares / (2 * counts + 1), -1.0)
+        counts[int(due.argmax())] += 1
+    return counts
+
+
+def _drawn_from_each(codes: Codes, counts: Positions, rng: np.random.Generator) -> Positions:
+    """Positions of items: a simple random sample from each stratum."""
+    parts = [rng.choice(np.flatnonzero(codes == code), size, replace=False) for code, size in enumerate(counts)]
+    return np.concatenate(parts)

@@ -31,8 +31,7 @@ from trueup.data.slices import slices_of
 from trueup.data.votes import shared_votes
 from trueup.estimators.problem import draw_categories
 from trueup.exceptions import InvalidLabels, InvalidParameter, silenced_warnings
-from trueup.labelers.skill_draws import draw_truths, labeler_draws
-from trueup.labelers.tables import LabelerTable, Levels, labeler_levels, read_labelers
+from trueup.labelers.tables import LabelerTable, Levels, draw_truths, labeler_draws, labeler_levels, read_labelers
 from trueup.noise.base import NoiseModel
 from trueup.noise.registry import resolve
 from trueup.posteriors import DrawnEstimate, Estimate

@@ -560,7 +560,7 @@ class Monitor:
 
     def report(self) -> dict[str, Any]:
         """All that a page about the monitor shows, as a dict that JSON can hold; see `trueup.report.save_report`."""
-        from trueup.report.pages import course_report
+        from trueup.report.saving import course_report
 
         return course_report(
             rows=self.course_rows(),

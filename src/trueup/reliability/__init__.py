@@ -2,6 +2,6 @@
 
 from trueup.reliability.agreement import Agreement, DisputedItem, PairAgreement, agreement
 from trueup.reliability.experts import JudgeAgreement, Judges
-from trueup.reliability.intervals import CoefficientEstimate
+from trueup.reliability.tables import CoefficientEstimate
 
 __all__ = ["Agreement", "CoefficientEstimate", "DisputedItem", "JudgeAgreement", "Judges", "PairAgreement", "agreement"]

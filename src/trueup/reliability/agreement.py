@@ -21,16 +21,19 @@ from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.posteriors import Estimate
 from trueup.posteriors.estimate import new_axes
 from trueup.reliability.experts import Judges, judges_of
-from trueup.reliability.intervals import CoefficientEstimate, RateEstimate, Spread, intervals_of, jackknife
-from trueup.reliability.pairs import MOST_COLUMNS, PairTables, kendall
-from trueup.reliability.sums import AgreementSums, RatingSums
+from trueup.reliability.sums import MOST_COLUMNS, AgreementSums, PairTables, RatingSums, kendall
 from trueup.reliability.tables import (
     SCALES,
+    CoefficientEstimate,
+    RateEstimate,
     Scale,
+    Spread,
     VoteRows,
     agreement_weights,
     class_values,
     effective_number,
+    intervals_of,
+    jackknife,
     squared_differences,
     vote_rows,
 )
@@ -365,7 +368,7 @@ class Agreement(Mapping[str, Estimate]):
     def save_html(self, path: str | PathLike[str]) -> Path:
         """Write a page with all of it; Markdown or JSON by the suffix of the path."""
         from trueup.report import save_report
-        from trueup.report.agreement import agreement_report
+        from trueup.report.measures import agreement_report
 
         return save_report(agreement_report(self), path)
 

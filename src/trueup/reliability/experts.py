@@ -23,9 +23,8 @@ from trueup.data.labels import Labels
 from trueup.exceptions import InvalidLabels, InvalidParameter, silenced_warnings
 from trueup.noise import DawidSkene
 from trueup.posteriors import Estimate
-from trueup.reliability.intervals import CoefficientEstimate, RateEstimate
 from trueup.reliability.sums import beyond_chance, ratio
-from trueup.reliability.tables import vote_rows
+from trueup.reliability.tables import CoefficientEstimate, RateEstimate, vote_rows
 
 _MOST_TABLES = 20_000_000  # numbers of the tables without an item each: 160 MB
 _MOST_FITS = 40  # of the model without an item; of more kinds of items, groups of them are left out

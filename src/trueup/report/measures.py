@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from trueup.answers.evaluation import Evaluation
+from trueup.data.labels import Labels
 from trueup.estimators.published.practice import shared_counts
+from trueup.exceptions import TrueupError
 from trueup.metrics import Metric, get_metric
 from trueup.noise.majority import majority_codes, majority_shares
 from trueup.posteriors import Estimate
-from trueup.report.sentences import metric_label, text
+from trueup.reliability.agreement import agreement
+from trueup.report.sentences import metric_label, plain, text
 
 if TYPE_CHECKING:
-    from trueup.data.labels import Labels
+    from trueup.reliability import Agreement
 
 
 _UNEVEN = np.array([[5.0, 3.0], [1.0, 8.0]])  # counts for which every metric differs between the two classes
@@ -212,3 +215,37 @@ def _outputs(evaluation: Evaluation, metric: Metric) -> npt.NDArray[np.float64] 
     outputs = evaluation.task.outputs.prepared_for(metric.looks_at, positive=evaluation.positive)
     table = outputs.scores if metric.needs == "scores" else outputs.probabilities
     return None if table is None else np.asarray(table[0])
+
+
+# ------------------ How far labelers agree: a page, and the few lines of it that every report has.
+
+_MOST_VOTES = 200_000  # of a report that is about something else
+
+
+def agreement_report(answer: Agreement) -> dict[str, Any]:
+    """All that the page says, as a dict that JSON can hold."""
+    data = answer.to_dict()
+    return {
+        "format": 1,
+        "page": "agreement",
+        "title": "Do the labelers agree?",
+        **data,
+        "verdict": [plain(data["sentence"])],
+        "notes": [plain(note) for note in data["notes"]],
+        "n_votes": answer.labels.n_votes,
+    }
+
+
+def agreement_data(labels: Labels) -> Mapping[str, Any] | None:
+    """What every report says of agreement; None where no two labelers voted on an item."""
+    if labels.n_votes > _MOST_VOTES:
+        labels = labels.select(items=labels.items[:: -(-labels.n_votes // _MOST_VOTES)])
+    try:
+        answer = agreement(labels)
+    except TrueupError:
+        return None
+    shown = [name for name in ("percent", "alpha", "ac1") if name in answer]
+    return {
+        "sentence": plain(answer.sentence),
+        "coefficients": {name: answer[name].to_dict(answer.level) for name in shown},
+    }

@@ -1,24 +1,455 @@
-"""A report as one file: HTML or Markdown, each from its template, or JSON."""
+"""A report as one file: HTML or Markdown, each from its template, or JSON; and what the pages of templates say."""
 
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from trueup._base import wording
-from trueup._base.wording import interval, text_bar
+from trueup._base.wording import (
+    chance,
+    decimals,
+    interval,
+    level_words,
+    listed,
+    number,
+    percent,
+    signed,
+    some,
+    text_bar,
+)
 from trueup._base.writing import write_text_safely
 from trueup.answers.gates import GateReport
+from trueup.answers.next_checks import on_which
 from trueup.exceptions import InvalidParameter
-from trueup.report import crops, figures, sentences, tables
-from trueup.report.pages import PAGES
-from trueup.report.summary import FORMAT
+from trueup.report import figures, sentences
+from trueup.report.sentences import plain, quoted, shorten, table
+from trueup.report.summary import FORMAT, arguments, plain_data, reproduction_data
+from trueup.sessions.log import plain_name
+
+if TYPE_CHECKING:
+    from trueup.answers.evaluation import Evaluation
+    from trueup.answers.share import DerivedAnswer
+
+
+Row = Mapping[str, Any]
+_FIRST_WITH_PICTURES = 12  # judges, groups or systems
+_MOST_ROWS = 60  # of pairs
+
+
+def _part(name: str, heading: str, lead: str, figures: Sequence[tuple[str, str]], *tables: Row) -> dict[str, Any]:
+    shown = [{"svg": svg, "caption": caption} for svg, caption in figures]
+    return {"id": name, "heading": heading, "lead": lead, "figures": shown, "tables": tables}
+
+
+# ------------------ A monitor.
+
+
+def course_report(
+    *,
+    rows: Sequence[Row],
+    judges: Sequence[Row],
+    alarms: Sequence[Row],
+    status: Sequence[str],
+    notes: Sequence[str],
+    settings: Mapping[str, Any],
+    window: int,
+    metric: str,
+    began: str | None,
+) -> dict[str, Any]:
+    """All that the page of a monitor says, as a dict that JSON can hold."""
+    by_judge: dict[Any, list[dict[str, Any]]] = {}
+    for row in judges:
+        by_judge.setdefault(row["judge"], []).append(_plain(row))
+    return {
+        "format": FORMAT,
+        "page": "over_time",
+        "title": f"{plain(metric[:1].upper() + metric[1:])} over time",
+        "metric": plain(metric),
+        "level": settings["level"],
+        "false_alarms": settings["false_alarms"],
+        "window": window,
+        "began": began,
+        "verdict": list(status),
+        "alarms": [_plain(alarm) for alarm in alarms],
+        "notes": list(notes),
+        "course": [_plain(row) for row in rows],
+        "judges": [{"judge": plain_name(name), "rows": own} for name, own in by_judge.items()],
+    }
+
+
+def _plain(row: Row) -> dict[str, Any]:
+    """A row as JSON takes it, what is no number as None."""
+    values = {name: plain_name(value) for name, value in row.items()}
+    return {name: None if isinstance(v, float) and not math.isfinite(v) else v for name, v in values.items()}
+
+
+def over_time(report: Row) -> dict[str, Any]:
+    """The page of a monitor."""
+    course, level = report["course"], level_words(report["level"])
+    bases = list(dict.fromkeys(row["basis"] for row in course))
+    varies = len(bases) > 1
+    of_batches = table(
+        "The course in numbers",
+        ("When", *["Rests on"] * varies, "Mean", f"{level} interval", "Agreement", "Items", "Checked"),
+        [
+            (
+                str(row["when"]),
+                *[row["basis"] or "–"] * varies,
+                number(row["mean"]),
+                interval(row["low"], row["high"]),
+                number(row["agreement"]),
+                f"{row['n']:,}",
+                f"{row['n_gold']:,}",
+            )
+            for row in course
+        ],
+        n_words=1 + varies,
+    )
+    last = [(judge, judge["rows"][-1]) for judge in report["judges"]]
+    of_judges = table(
+        "The judges, as of their last batch",
+        ("Judge", "Batch", "Errors", f"{level} interval", "Checked", "Differs from most"),
+        [
+            (
+                shorten(judge["judge"]),
+                str(row["when"]),
+                number(row["error"]),
+                interval(row["low"], row["high"]),
+                f"{row['n_gold']:,}",
+                number(row["disagreement"]),
+            )
+            for judge, row in last
+        ],
+        n_words=2,
+    )
+    about_course = (
+        f"A dot is the {shorten(report['metric'])} of one batch, the band holds the true one with a probability of "
+        f"{level}. The dashed line is the share of items on which the system and most judges agree, which the alarms "
+        "from votes rest on."
+    )
+    about_judges = (
+        f"A dot is the share of errors on the checked items of the last {report['window']} batches, with its {level} "
+        "band. The dashed line is how often the judge said something else than most in a batch."
+    )
+    shown = report["judges"][:_FIRST_WITH_PICTURES]
+    pictures = [(figures.judge_figure(judge, report["level"]), shorten(judge["judge"])) for judge in shown]
+    course_picture = [(figures.course_figure(report), "")]
+    return {
+        "title": report["title"],
+        "verdict": report["verdict"],
+        "next_steps": [],
+        "facts": [
+            (f"{len(course):,}", "batches"),
+            (f"{sum(row['n'] for row in course):,}", "items"),
+            (f"{sum(row['n_gold'] for row in course):,}", "checked items, drawn at random"),
+            *([(str(report["began"]), "began the baseline")] if report["began"] else []),
+        ],
+        "remarks": [
+            f"If nothing changes, the chance that any alarm is ever raised is at most {chance(report['false_alarms'])},"
+            " however often one looks.",
+            *[f"This rests on {basis}." for basis in bases if basis and not varies],
+        ],
+        "notes": report["notes"],
+        "parts": [
+            _part("course", "The course of the system", about_course, course_picture, of_batches),
+            _part("judges", "The judges", about_judges, pictures, of_judges),
+        ]
+        if course
+        else [],
+        "how_to": None,
+    }
+
+
+# ------------------ Rates of groups.
+
+
+def answer_report(
+    answer: DerivedAnswer, page: str, *, title: str | None = None, settings: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """All that the page of `share`, `mean_score` or `preferences` says, as a dict that JSON can hold."""
+    titles = {"rates": f"{answer.evaluation.metrics[0][:1].upper()}{answer.evaluation.metrics[0][1:]}"}
+    return {
+        "format": FORMAT,
+        "page": page,
+        "title": plain(title or titles.get(page, "Which system is preferred?")),
+        **plain_data(answer.to_dict()),
+        "rests_on": answer.evaluation.answer_in_words(),
+        "n_checked": answer.evaluation.n_checked,
+        "next_steps": answer.next_steps(),
+        "reproduction": _how_to(answer.evaluation, settings),
+    }
+
+
+def _how_to(evaluation: Evaluation, settings: Mapping[str, Any] | None) -> dict[str, Any]:
+    """How to get the same numbers again: the command, or the call of the function that was asked."""
+    how = reproduction_data({"system": evaluation}, None, seed=None, settings=settings, unnamed=True)
+    name = evaluation.settings.entry_point
+    given = ["    pairs," if name == "preferences" else "    labels,", *arguments(evaluation.settings)[1:]]
+    snippet = "\n".join(["import trueup as tu", "", f"answer = tu.{name}(", *given, ")", "print(answer)"])
+    return {**how, "method": name, "snippet": snippet if how["command"] is None else None}
+
+
+def rates(report: Row) -> dict[str, Any]:
+    """The page of a share or a mean score."""
+    overall, groups, level = report["overall"], report["groups"], level_words(report["level"])
+    what = f"{report['what'][:1].upper()}{report['what'][1:]}"
+    low, high = overall["low"], overall["high"]
+    ends = f"between {interval(low, high, least=2, joint=' and ')}" if low is not None else number(overall["mean"])
+    said = [f"{what} is {ends} ({level}).", _checked(report), *_counted(report["counted"])]
+    rows = []
+    for row in groups:
+        places = decimals(row["low"], row["high"])
+        cells = [shorten(row["group"]), f"{row['n_items']:,}", number(row["mean"], places)]
+        cells += [interval(row["low"], row["high"], places), percent(row["prob_best"])]
+        rows.append([*cells, "–" if row["vettings"] is None else f"{row['vettings']:,}"])
+    goal = f"±{number(report['vetting_width'] / 2, 2)} {on_which(report['target'])}"
+    column = "Group" if report["by"] is None else shorten(report["by"])
+    head = (column, "Items", "Mean", f"{level} interval", "Highest", f"Checks in all for {goal}")
+    pairs = [
+        (shorten(row["a"], 40), shorten(row["b"], 40), number(row["mean"]), interval(row["low"], row["high"]))
+        for row in report["differences"][:_MOST_ROWS]
+    ]
+    bars = [{**row, "label": row["group"], "dirty": row["counted"]} for row in groups[:_FIRST_WITH_PICTURES]]
+    lower = [f"Lower than the rest: {listed([quoted(name, 40) for name in report['lower']])}."] * bool(report["lower"])
+    tables = [table("Each group, the highest first", head, rows)]
+    if pairs:
+        of_two = ("Group", "against", "Difference", f"{level} interval")
+        tables.append(table("Differences in numbers", of_two, pairs, n_words=2))
+    figure = figures.interval_figure(
+        bars or [{**overall, "label": "all items", "dirty": report["counted"]}], title=what
+    )
+    many = len(groups) > 1
+    lead = f"The bar holds the true number with a probability of {level}; the diamond is what counting votes says."
+    return _answer_page(
+        report,
+        [" ".join(said), *lower],
+        [(f"{report['n_items']:,}", "items"), (f"{report['n_votes']:,}", "votes")],
+        [_part("groups", "Each group" if many else "In a picture", lead, [(figure, "")], *(tables if many else ()))],
+    )
+
+
+def _checked(report: Row) -> str:
+    n = report["n_checked"]
+    return f"{some(n, 'item')} {'was' if n == 1 else 'were'} checked." if n else "No item was checked."
+
+
+def _counted(counted: float | None) -> list[str]:
+    """What counting votes would have said."""
+    return [] if counted is None else [f"Counting votes would have said {number(counted, 2)}."]
+
+
+def _answer_page(report: Row, said: list[str], facts: Sequence[Any], parts: Sequence[Any]) -> dict[str, Any]:
+    return {
+        "title": report["title"],
+        "verdict": said,
+        "next_steps": report["next_steps"],
+        "facts": facts,
+        "remarks": [f"This rests on {report['rests_on']}."],
+        "notes": report["warnings"],
+        "parts": parts,
+        "how_to": report["reproduction"],
+    }
+
+
+# ------------------ Preferences.
+
+
+def preferences(report: Row) -> dict[str, Any]:
+    """The page of preferences: a leaderboard, win rates and judges."""
+    systems, level = report["systems"], level_words(report["level"])
+    best = systems[0]
+    wins = best["wins"]
+    share = interval(wins["low"], wins["high"], least=2)
+    said = (
+        f"{quoted(best['system'])} comes first: it wins {share} of "
+        f"its contests against an average opponent ({level}), and is the best with probability "
+        f"{chance(best['prob_best'])}. {_checked(report).replace('item', 'contest')}"
+    )
+    together = ["; ".join(listed([quoted(n, 40) for n in group]) for group in report["groups"] if len(group) > 1)]
+    more = [f"Not separated: {words}." for words in together if words]
+    rows, bars = [], []
+    for row in systems:
+        wins = row["wins"]
+        rows.append(
+            (
+                shorten(row["system"]),
+                (number(wins["mean"]), interval(wins["low"], wins["high"])),
+                (signed(row["mean"]), interval(row["low"], row["high"])),
+                percent(row["prob_best"]),
+            )
+        )
+        bars.append({**wins, "label": row["system"]})
+    board = table("Leaderboard", ("System", "Wins against an average opponent", "Log-odds", "Is the best"), rows)
+    met = [
+        (
+            shorten(row["a"], 40),
+            shorten(row["b"], 40),
+            f"{row['n_contests']:,}",
+            number(row["mean"]),
+            interval(row["low"], row["high"]),
+        )
+        for row in report["win_rates"][:_MOST_ROWS]
+    ]
+    of_two = table("Win rates", ("Stronger", "Weaker", "Contests", "Win rate", f"{level} interval"), met, n_words=2)
+    consistency = report["consistency"]
+    judges = [
+        (
+            shorten(name),
+            signed(row["mean"]),
+            interval(row["low"], row["high"]),
+            *[percent(consistency[name]) if name in consistency else "–"] * bool(consistency),
+        )
+        for name, row in report["position_bias"].items()
+    ]
+    head = ("Judge", "Position bias", f"{level} interval", *["Same winner in both orders"] * bool(consistency))
+    about = f"The bar holds the true share with a probability of {level}; half is an average system."
+    picture = figures.interval_figure(bars[:_FIRST_WITH_PICTURES], title="Wins against an average opponent")
+    parts = [
+        _part("leaderboard", "Leaderboard", about, [(picture, "")], board),
+        _part("pairs", "Pairs", "", [], of_two),
+    ]
+    if judges:
+        told = "How much more often than half a judge chooses what is shown first."
+        parts.append(_part("judges", "Judges", told, [], table("Judges", head, judges)))
+    facts = [(f"{report['n_contests']:,}", "contests"), (f"{report['n_verdicts']:,}", "verdicts")]
+    return _answer_page(report, [said, *more], facts, parts)
+
+
+# ------------------ Agreement of labelers.
+
+
+def agreement(report: Row) -> dict[str, Any]:
+    """The page of agreement: coefficients, classes, pairs, judges and disputed items."""
+    level = level_words(report["level"])
+
+    def ends(row: Row) -> tuple[str, str]:
+        return (number(row["mean"]), interval(row["low"], row["high"]))
+
+    def of_coefficients(caption: str, part: Row) -> Row:
+        rows = [(row["meaning"], *ends(row)) for row in part["coefficients"].values()]
+        return table(caption, ("Coefficient", "Mean", f"{level} interval"), rows)
+
+    coefficients = [of_coefficients("All items", report)]
+    coefficients += [of_coefficients(shorten(name), part) for name, part in report["by"].items()]
+    classes = [(shorten(row["class"]), *ends(row)) for row in report["by_class"]]
+    parts = [
+        _part("coefficients", "Coefficients", "", [], *coefficients),
+        _part(
+            "classes",
+            "Classes",
+            "If a labeler says this class, how often another says it, too.",
+            [],
+            table("Agreement on each class", ("Class", "Mean", f"{level} interval"), classes),
+        ),
+    ]
+    pairs = [
+        (
+            shorten(row["a"], 40),
+            shorten(row["b"], 40),
+            f"{row['n_items']:,}",
+            number(row["percent"]),
+            *(("–", "") if row["kappa"] is None else (number(row["kappa"]), interval(row["low"], row["high"]))),
+        )
+        for row in report["pairs"][:_MOST_ROWS]
+    ]
+    if pairs:
+        head = ("Labeler", "With", "Items", "Same", "Kappa", f"{level} interval")
+        about = f"Those that agree most first; {some(len(report['pairs']), 'pair')} in all."
+        parts.append(_part("pairs", "Pairs", about, [], table("Every two labelers", head, pairs, n_words=2)))
+    if report["judges"]:
+        judges = report["judges"]
+        of_a_judge = ("Judge", "Measure", "Class", "Mean", f"{level} interval")
+        of_judges = [(shorten(r["judge"]), r["measure"], r["class"] or "", *ends(r)) for r in judges["judges"]]
+        against = "experts" if judges["experts"] else "gold"
+        of_each = table("Each judge", of_a_judge, of_judges, n_words=3)
+        parts.append(_part("judges", f"Judges against {against}", judges["sentence"], [], of_each))
+    disputed = [
+        (shorten(row["item"]), ", ".join(f"{shorten(name)} {n:g}" for name, n in row["votes"].items()))
+        for row in report["disputed"]
+    ]
+    if disputed:
+        lead = "Those on which labelers disagree most."
+        parts.append(
+            _part("disputed", "Items", lead, [], table("Disputed items", ("Item", "Votes"), disputed, n_words=2))
+        )
+    these = "other labelers like these" if report["labelers"] == "random" else "these labelers"
+    return {
+        "title": report["title"],
+        "verdict": report["verdict"],
+        "next_steps": [],
+        "facts": [
+            (f"{report['n_items']:,}", "items"),
+            (f"{report['n_pairable']:,}", "with two votes and more"),
+            (f"{report['n_labelers']:,}", "labelers"),
+        ],
+        "remarks": [f"Intervals are about other items and {these}."],
+        "notes": report["notes"],
+        "parts": parts,
+        "how_to": None,
+    }
+
+
+# ------------------ A decision.
+
+
+def decision_report(found: Row, *, course: Sequence[Row], level: float) -> dict[str, Any]:
+    """All that the page of a decision says, from its `to_dict` and its history, as a dict that JSON can hold."""
+    title = f"Decision: {found['verdict']}"
+    return {"format": FORMAT, "page": "decision", "title": title, "level": level, **found, "course": list(course)}
+
+
+def decision(report: Row) -> dict[str, Any]:
+    """The page of a decision."""
+    level, conditions, needed = level_words(report["level"]), report["conditions"], report["needed"]
+    rows = [
+        (
+            plain(one["condition"]),
+            one["verdict"],
+            number(one["estimate"]["mean"]),
+            interval(one["estimate"]["low"], one["estimate"]["high"]),
+        )
+        for one in conditions
+    ]
+    head = ("Condition", "Verdict", "Mean", f"{level} interval")
+    bars = [{**one["estimate"], "label": one["condition"]} for one in conditions]
+    picture = figures.interval_figure(bars[:_FIRST_WITH_PICTURES], title="What the conditions are about")
+    about = "The bar is what votes and checks say now. The verdict does not rest on it, but on bets on drawn checks."
+    parts = [_part("conditions", "Conditions", about, [(picture, "")], table("Conditions", head, rows, n_words=2))]
+    if report["course"]:
+        course = {
+            "course": [{**row, "when": f"{row['n']:.0f} checks"} for row in report["course"]],
+            "metric": "The chance that the conditions are met",
+        }
+        lead = "The chance that the conditions are met, by votes and checks, after each number of checks."
+        parts.append(_part("course", "How it came about", lead, [(figures.chance_figure(course), "")]))
+    facts = [(f"{report['n_checks']:,}", "checks"), (chance(report["probability"]), "chance that it is met")]
+    step = f"Check {some(needed['checks'], 'more item')}: then it is decided with probability 80%."
+    return {
+        "title": report["title"],
+        "verdict": [one["sentence"] for one in conditions],
+        "next_steps": [step] if report["verdict"] == "undecided" and needed["checks"] else [],
+        "facts": facts,
+        "remarks": [f"A verdict is false with a chance of {percent(report['error'])} at most, at whatever look."],
+        "notes": [],
+        "parts": parts,
+        "how_to": None,
+    }
+
+
+PAGES = {
+    "agreement": agreement,
+    "decision": decision,
+    "over_time": over_time,
+    "preferences": preferences,
+    "rates": rates,
+}
 
 
 def check_format(data: Mapping[str, Any]) -> None:
@@ -30,34 +461,26 @@ def check_format(data: Mapping[str, Any]) -> None:
 
 # What the templates call; figures escape what they draw.
 _FIGURES: tuple[Callable[..., Any], ...] = (
-    crops.crop_figure,
     figures.answer_strip,
     figures.confusion_map,
+    figures.crop_figure,
     figures.curve_figure,
     figures.density_figure,
     figures.interval_figure,
     figures.labeler_scatter,
     figures.metric_groups,
     figures.same_metrics,
-    tables.biggest_confusions,
-    tables.confusion_table,
-    tables.labeler_tables,
-    tables.metric_table,
-    tables.pair_table,
-    tables.system_tables,
-    tables.vet_table,
+    sentences.biggest_confusions,
+    sentences.confusion_table,
+    sentences.labeler_tables,
+    sentences.metric_table,
+    sentences.pair_table,
+    sentences.system_tables,
+    sentences.vet_table,
 )
 _WORDS: tuple[Callable[..., Any], ...] = (
-    *(
-        wording.chance,
-        wording.decimals,
-        wording.interval,
-        wording.level_words,
-        wording.listed,
-        wording.number,
-        wording.signed,
-    ),
-    *(sentences.is_unnamed, sentences.quoted, sentences.setting, sentences.shorten),
+    *(chance, decimals, interval, level_words, listed, number, signed),
+    *(sentences.is_unnamed, quoted, sentences.setting, shorten),
 )
 
 

@@ -27,8 +27,7 @@ from trueup.exceptions import InvalidParameter, TrueupError, TrueupWarning
 from trueup.labelers import RankedLabeler, rank
 from trueup.metrics import Metric, get_metric
 from trueup.noise import DawidSkene, IndependenceCheck, NoiseModel, effective_labelers
-from trueup.report.agreement import agreement_data
-from trueup.report.measures import depends_on_positive, finite, system_data
+from trueup.report.measures import agreement_data, depends_on_positive, finite, system_data
 from trueup.report.sentences import (
     answer,
     is_unnamed,

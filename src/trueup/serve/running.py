@@ -3,39 +3,245 @@
 from __future__ import annotations
 
 import logging
+import secrets
 import socket
+import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from types import FrameType
-from typing import Any
+from typing import Annotated, Any
 
+import numpy as np
 import uvicorn
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI, Query
 from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.staticfiles import StaticFiles
 
 import trueup.serve
-from trueup._base.validation import check_integer, check_number
+from trueup._base.validation import RandomState, as_generator, check_integer, check_number
 from trueup.active import ESTIMATORS, ActiveTest
 from trueup.active.estimators import MetricEstimator
 from trueup.data.labels import Labels
 from trueup.exceptions import InvalidParameter, TrueupError
-from trueup.serve.api import router as programs
-from trueup.serve.card_service import LEASE
+from trueup.serve.card_service import LEASE, LONGEST_COMMENT, OUTCOMES, OUTSIDE, Reply
 from trueup.serve.estimating import InProcess, LatestSnapshot, MakeSession
-from trueup.serve.guard import LOOPBACK, Access, Address, Guard, Role
+from trueup.serve.guard import LOOPBACK, Access, Address, Guard, Person, Role
+from trueup.serve.pages import Owner, Pages, SignedIn, Viewer, sees_estimate, services_of, wants_json
 from trueup.serve.pages import router as pages_for_people
-from trueup.serve.rendering import Pages, wants_json
 from trueup.serve.services import Look, Services, make_services
+from trueup.sessions.log import events_to_json, plain_name, read_name
 from trueup.sessions.session import Session
 from trueup.storage import Storage, open_storage
+
+_MOST_ANSWERS = 1_000
+_MOST_EVENTS = 5_000
+
+
+class Refused(BaseModel):
+    """Why a request was refused, in one sentence."""
+
+    error: str
+
+
+# ------------------ The JSON API: the verbs of `ActiveTest` for programs, with a token in the header Authorization.
+
+router = APIRouter(
+    prefix="/api",
+    tags=["vetting"],
+    responses={code: {"model": Refused} for code in (400, 401, 403, 404, 413, 421, 422, 429)},
+)
+
+# Names are text or numbers; one that is made of several parts is a list.
+_Part = str | int | Annotated[float, Field(allow_inf_nan=False)]
+Name = _Part | Annotated[list[_Part], Field(max_length=20)]
+
+
+class Answer(BaseModel):
+    """What is true of an item."""
+
+    model_config = ConfigDict(extra="forbid")
+    item: Name
+    truth: Name
+    seconds: float | None = Field(None, ge=0, allow_inf_nan=False)
+    comment: str = Field("", max_length=LONGEST_COMMENT)
+
+
+class AnswerBatch(BaseModel):
+    """Answers; all are checked before any counts."""
+
+    model_config = ConfigDict(extra="forbid")
+    answers: list[Answer] = Field(min_length=1, max_length=_MOST_ANSWERS)
+    key: str | None = Field(None, min_length=1, max_length=80, pattern=r"^[!-~]+$")
+
+
+class Skipped(BaseModel):
+    """Items without a class: for later, for which nobody can tell, or of a class that is not listed."""
+
+    model_config = ConfigDict(extra="forbid")
+    items: list[Name] = Field(min_length=1, max_length=_MOST_ANSWERS)
+    how: str = Field("cannot-tell", pattern="^(later|cannot-tell|none-of-these)$")
+    key: str | None = Field(None, min_length=1, max_length=80, pattern=r"^[!-~]+$")
+
+
+class AskedCard(BaseModel):
+    """A card that is held for the caller."""
+
+    number: int
+    item: Any
+    seconds_left: float
+    fields: dict[str, Any]
+
+
+class Asked(BaseModel):
+    """The card to answer now, if there is one, and why not."""
+
+    card: AskedCard | None
+    n_out: int = 0
+    next_back: float | None = None
+
+
+class Accepted(BaseModel):
+    """How many answers came in."""
+
+    n: int
+
+
+class Status(BaseModel):
+    """What every member of a session may know of it."""
+
+    session: str
+    name: str
+    role: str
+    classes: list[Any]
+    n_items: int
+    n_answered: int
+    paused: bool
+
+
+@router.get("/status")
+def status(request: Request, person: SignedIn) -> Status:
+    """Who the caller is, and what the session is about."""
+    services = services_of(request)
+    services.journal.refresh()
+    return Status(
+        session=services.session,
+        name=person.name,
+        role=person.role,
+        classes=[plain_name(name) for name in services.cards.names.classes],
+        n_items=services.labels.n_items,
+        n_answered=services.journal.n_answered(person.name),
+        paused=services.storage.open(services.session).paused,
+    )
+
+
+@router.post("/ask")
+def ask(request: Request, person: SignedIn) -> Asked:
+    """The card to answer now, held for the caller; the same until it is answered."""
+    services = services_of(request)
+    deal = services.cards.current(person)
+    if deal is None:
+        waiting = services.cards.waiting(person)
+        return Asked(card=None, n_out=waiting.n_out, next_back=waiting.next_back)
+    at = services.cards.position_of(deal.number)
+    columns = {name: services.labels.item_column(name)[at] for name in services.labels.item_table.given}
+    card = AskedCard(
+        number=deal.number,
+        item=plain_name(services.cards.names.items[at]),
+        seconds_left=deal.seconds_left,
+        fields={name: _json_value(value) for name, value in columns.items()},
+    )
+    return Asked(card=card)
+
+
+def _json_value(value: Any) -> Any:
+    plain = plain_name(value)
+    return plain if isinstance(plain, str | int | float | bool | list | dict) or plain is None else str(plain)
+
+
+@router.post("/tell")
+def tell(request: Request, person: SignedIn, batch: AnswerBatch) -> Accepted:
+    """Keep answers."""
+    return _keep(services_of(request), person, _replies(services_of(request), batch))
+
+
+@router.post("/skip")
+def skip(request: Request, person: SignedIn, skipped: Skipped) -> Accepted:
+    """Name no class for items."""
+    services = services_of(request)
+    key = skipped.key or secrets.token_urlsafe(18)
+    assert skipped.how in OUTSIDE
+    items = [_item(services, item) for item in skipped.items]
+    return _keep(services, person, [(item, Reply(skipped.how, f"{key}:{k}")) for k, item in enumerate(items)])
+
+
+@router.post("/correct")
+def correct(request: Request, person: SignedIn, batch: AnswerBatch) -> Accepted:
+    """Change what the caller said; the owner may change what anybody said, which is marked."""
+    services = services_of(request)
+    replies = _replies(services, batch)
+    services.journal.refresh()
+    entries = []
+    for item, reply in replies:
+        said = [
+            entry
+            for entry in services.journal.of_item(item)
+            if entry.event.kind in OUTCOMES and (person.role == "owner" or entry.event.who == person.name)
+        ]
+        if not said:
+            raise InvalidParameter(f"only an answer can be corrected, got none of yours for {item!r:.60}; tell one")
+        entries.append((said[-1], reply))
+    for entry, reply in entries:
+        services.cards.correct(person, entry, reply, saw_estimate=sees_estimate(services, person))
+    return Accepted(n=len(entries))
+
+
+def _replies(services: Services, batch: AnswerBatch) -> list[tuple[Hashable, Reply]]:
+    key = batch.key or secrets.token_urlsafe(18)
+    names = services.cards.names
+    replies = []
+    for k, answer in enumerate(batch.answers):
+        item = _item(services, answer.item)
+        code = names.code(read_name(answer.truth), item)
+        replies.append((item, Reply(str(code), f"{key}:{k}", answer.seconds, answer.comment)))
+    return replies
+
+
+def _item(services: Services, name: Any) -> Hashable:
+    names = services.cards.names
+    item: Hashable = names.items[names.position(read_name(name))]
+    return item
+
+
+def _keep(services: Services, person: Person, replies: list[tuple[Hashable, Reply]]) -> Accepted:
+    for item, reply in replies:
+        services.cards.say(person, item, reply, saw_estimate=sees_estimate(services, person))
+    return Accepted(n=len(replies))
+
+
+@router.get("/estimate")
+def estimate(request: Request, _: Viewer) -> dict[str, Any]:
+    """Where the session stands: the latest estimate with its draws, and when the work on it began."""
+    snapshot = services_of(request).latest.snapshot
+    return {"ready": False} if snapshot is None else {"ready": True, **snapshot.to_dict()}
+
+
+@router.get("/log")
+def log(request: Request, _: Owner, since: Annotated[int, Query(ge=0, le=2**53)] = 0) -> dict[str, Any]:
+    """The log after the first `since` events, some thousand at a time."""
+    services = services_of(request)
+    n = services.journal.refresh()
+    events = [entry.event for entry in services.journal.entries(since)[:_MOST_EVENTS]]
+    return {"n": n, "events": events_to_json(events)}
+
 
 # Nothing is told to anybody, whatever the environment says. Versions without telemetry take no notice.
 _NO_TELEMETRY: Any = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
@@ -68,7 +274,7 @@ def make_app(services: Services) -> Guard:
     app.state.services, app.state.pages = services, pages
     folder = trueup.serve.__path__[0]
     app.mount("/static", StaticFiles(directory=f"{folder}/static"), name="static")
-    for routes in (pages_for_people, programs):
+    for routes in (pages_for_people, router):
         app.include_router(routes)
 
     async def refuse(request: Request, error: Exception) -> Response:
@@ -328,3 +534,79 @@ def run(
 
 def _itself(session: Session) -> Session:
     return session
+
+
+# ------------------ A session to try the app with
+
+_THINGS = ("the kettle", "this lamp", "the train ticket app", "my new headphones", "the hotel room", "the bread knife")
+MOODS = {
+    "bad": (
+        "I sent {thing} back after two days.",
+        "{thing} broke, and nobody answered my letters.",
+        "I would not buy {thing} again.",
+    ),
+    "fine": (
+        "{thing} does what it says, no more.",
+        "{thing} arrived on time. It is as in the picture.",
+        "I have not much to say about {thing}.",
+    ),
+    "good": (
+        "{thing} made my mornings better.",
+        "I have told all my friends about {thing}.",
+        "{thing} is worth every penny, even after a year.",
+    ),
+}
+_MORE = ("It came in a brown box.", "My neighbour has the same one.", "I used it in the rain, too.", "Thank you.")
+_PEOPLE = ("wren", "finch", "robin", "swift", "heron")
+
+
+_REMOVE = """
+import pathlib, shutil, sys, time
+sys.stdin.read()
+for _ in range(100):
+    shutil.rmtree(sys.argv[1], ignore_errors=True)
+    if not pathlib.Path(sys.argv[1]).exists():
+        break
+    time.sleep(0.2)
+"""
+
+
+@contextmanager
+def passing_folder() -> Iterator[str]:
+    """A folder that is gone afterwards, also where this process is killed: another one waits for its end."""
+    folder = tempfile.mkdtemp(prefix="trueup-demo-")
+    remover = [sys.executable, "-I", "-c", _REMOVE, folder]
+    with subprocess.Popen(remover, stdin=subprocess.PIPE, start_new_session=True):
+        yield folder
+
+
+def demo_data(n_items: int = 300, *, random_state: RandomState = 0) -> tuple[dict[str, str], Labels]:
+    """Predictions and votes for made-up reviews, with their text."""
+    rng = as_generator(random_state)
+    moods = list(MOODS)
+    truth = rng.integers(len(moods), size=n_items)
+    items = [f"review-{k:03d}" for k in range(1, n_items + 1)]
+
+    def guesses(accuracy: float) -> list[str]:
+        is_right = rng.random(n_items) < accuracy
+        other = (truth + rng.integers(1, len(moods), size=n_items)) % len(moods)
+        return [moods[k] for k in np.where(is_right, truth, other)]
+
+    votes: dict[str, list[str]] = {"item": [], "labeler": [], "label": []}
+    for person, accuracy in zip(_PEOPLE, (0.85, 0.8, 0.75, 0.7, 0.6), strict=True):
+        chosen = rng.random(n_items) < 0.6
+        for item, guess, is_voted in zip(items, guesses(accuracy), chosen | (person == _PEOPLE[0]), strict=True):
+            if is_voted:
+                votes["item"].append(item)
+                votes["labeler"].append(person)
+                votes["label"].append(guess)
+    texts = [_review(moods[k], rng) for k in truth]
+    labels = Labels.from_frame(votes, classes=moods).with_items({"item": items, "review": texts})
+    return dict(zip(items, guesses(0.8), strict=True)), labels
+
+
+def _review(mood: str, rng: np.random.Generator) -> str:
+    thing = _THINGS[int(rng.integers(len(_THINGS)))]
+    sentences = [MOODS[mood][int(rng.integers(3))].format(thing=thing), _MORE[int(rng.integers(len(_MORE)))]]
+    text = " ".join(sentences)
+    return text[0].upper() + text[1:]

@@ -14,8 +14,7 @@ from typing import Any, Protocol
 
 from trueup.data.labels import Labels
 from trueup.exceptions import InvalidFile, InvalidParameter
-from trueup.serve.card_service import LEASE, CardService, Journal
-from trueup.serve.cards import CardMaker, Layout
+from trueup.serve.card_service import LEASE, CardMaker, CardService, Journal, Layout
 from trueup.serve.estimating import LatestSnapshot
 from trueup.serve.guard import Access, Address, RateLimit
 from trueup.storage import Storage

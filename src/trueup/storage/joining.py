@@ -77,9 +77,9 @@ def back_up(url: str, path: str | PathLike[str]) -> None:
     path : path. Must not exist, and have no question mark. It is a storage itself: ``sqlite:///`` and the path open it.
     """
     require_database("a backup")
-    from trueup.storage.database import copying
+    from trueup.storage.database import storage
 
-    copying.back_up(url, Path(path))
+    storage.back_up(url, Path(path))
 
 
 def copy_storage(source: str, target: str) -> int:
@@ -95,9 +95,9 @@ def copy_storage(source: str, target: str) -> int:
         How many sessions there are.
     """
     require_database("a copy of a storage")
-    from trueup.storage.database import copying
+    from trueup.storage.database import storage
 
-    return copying.copy_database(source, target)
+    return storage.copy_database(source, target)
 
 
 def upgrade(url: str, *, backup: str | PathLike[str] | None = None) -> Path | None:
@@ -114,9 +114,9 @@ def upgrade(url: str, *, backup: str | PathLike[str] | None = None) -> Path | No
         The backup; None if there was nothing to do.
     """
     require_database("an upgrade")
-    from trueup.storage.database import copying
+    from trueup.storage.database import storage
 
-    return copying.upgrade(url, None if backup is None else Path(backup))[2]
+    return storage.upgrade(url, None if backup is None else Path(backup))[2]
 
 
 def fingerprint(*parts: Any) -> str:

@@ -6,8 +6,8 @@ What is scikit-learn's kind is loaded on first use, so that the rest can be impo
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from trueup.training.consolidated import noise_aware_probabilities, noise_removed, noise_tolerant
 from trueup.training.copies import VoteScorer, scorer
+from trueup.training.objectives import noise_aware_probabilities, noise_removed, noise_tolerant
 from trueup.training.strategies import TRAINING_STRATEGIES, Task, Trained
 
 if TYPE_CHECKING:

@@ -10,10 +10,16 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import scipy
 from scipy import special
 
-from trueup._base.types import Floats
+from trueup._base.types import Booleans, Floats, Positions
+from trueup._base.validation import RandomState, check_number
+from trueup.estimators.published.tars2018.noise_removal import Filter, mislabeled
+from trueup.estimators.published.tars2018.unbiased import inverse_weights
+from trueup.exceptions import InvalidLabels, InvalidParameter
+from trueup.training.copies import Copies, fit_copies, hard_copies, split_pipeline, take, weighted_copies
 
 
 class ScoreLoss(Protocol):
@@ -194,3 +200,224 @@ def _moments(chances: Floats) -> tuple[Floats, Floats]:
     """PᵀP / n and the mean of P; neither is ever 0."""
     n, n_classes = chances.shape
     return chances.T @ chances / n + _FLAT * np.eye(n_classes), chances.mean(axis=0) + _FLAT
+
+
+_TOLERANCE = 1e-6  # of the gradient of one item
+
+
+def check_matrices(codes: npt.ArrayLike, matrices: npt.ArrayLike) -> tuple[Positions, Floats]:
+    """Labels as integers and a matrix for each; one sentence if they do not fit."""
+    table = np.asarray(matrices, dtype=float)
+    if table.ndim not in (2, 3) or table.shape[-1] != table.shape[-2]:
+        raise InvalidParameter(f"matrices must have the shape (n_items, n_classes, n_classes), got {table.shape}")
+    labels = check_codes(codes, table.shape[-1])
+    if table.ndim == 3 and len(table) != len(labels):
+        raise InvalidParameter(f"matrices must be one for each of the {len(labels)} labels, got {len(table)}")
+    return labels, np.broadcast_to(table, (len(labels), *table.shape[-2:]))
+
+
+def check_codes(codes: npt.ArrayLike, n_classes: int) -> Positions:
+    """Labels as integers from 0 to n_classes − 1."""
+    labels = np.asarray(codes)
+    if labels.ndim != 1 or not (np.issubdtype(labels.dtype, np.integer) or labels.size == 0):
+        raise InvalidLabels(f"codes must be a list of integers, got {labels.dtype} of shape {labels.shape}")
+    if labels.size and not 0 <= int(labels.min()) <= int(labels.max()) < n_classes:
+        wrong = int(labels[(labels < 0) | (labels >= n_classes)][0])
+        raise InvalidLabels(f"codes must be from 0 to {n_classes - 1}, got {wrong}; leave items without a label out")
+    return labels.astype(np.int64)
+
+
+def unbiased_weights(codes: npt.ArrayLike, matrices: npt.ArrayLike) -> tuple[Floats, Booleans]:
+    """The row of R⁻¹ that belongs to each label, and whether R can be inverted; zeros where it cannot."""
+    labels, table = check_matrices(codes, matrices)
+    c = table.shape[-1]
+    if table.strides[0] == 0:  # one matrix for all
+        distinct, which = table[:1], np.zeros(len(labels), dtype=np.int64)
+    else:
+        distinct, which = np.unique(table.reshape(len(table), -1), axis=0, return_inverse=True)
+        distinct, which = distinct.reshape(-1, c, c), which.ravel()
+    inverse = inverse_weights(distinct)
+    usable = np.asarray(~np.isnan(inverse).any(axis=(1, 2)))
+    return np.nan_to_num(inverse)[which, labels], usable[which]
+
+
+def fit_ridge_logistic(estimator: Any, X: Any, targets: Floats, hard: Positions, names: npt.NDArray[Any]) -> Any | None:
+    """Logistic regression fitted exactly to targets that sum to 1 and may be negative, alone or last in a pipeline."""
+    if not _is_ridge_logistic(split_pipeline(estimator)[1]):
+        return None
+    model = fit_copies(estimator, X, hard, hard_copies(hard), names)
+    head, last = split_pipeline(model)
+    features = X if head is None else head.transform(X)
+    features = features if hasattr(features, "tocsr") else np.asarray(features, dtype=float)
+    order = np.argsort(names, kind="stable")
+    free = last.get_params().get("penalty", "l2") is None or not np.isfinite(last.C)
+    last.coef_, last.intercept_ = soft_logistic(
+        features, targets[:, order], penalty=0.0 if free else 1 / last.C, fit_intercept=last.fit_intercept
+    )
+    last.classes_ = names[order]
+    return model
+
+
+def _is_ridge_logistic(model: Any) -> bool:
+    if type(model).__name__ != "LogisticRegression":
+        return False
+    options = model.get_params()  # the name of the penalty differs between versions of scikit-learn
+    ridge = options.get("penalty", "l2") in ("l2", "deprecated", None) and not options.get("l1_ratio")
+    return bool(ridge and options.get("class_weight") is None)
+
+
+def label_costs(matrices: npt.ArrayLike) -> Floats:
+    r"""Costs of the labels 0 and 1 with which training on noisy labels decides as on the truth, shape (..., 2).
+
+    Natarajan et al. (2013), Section 3.2: with P(label | truth) = R the noisy P(label = 1 | x) passes
+    α = (1 − R[1, 0] + R[0, 1]) / 2 where the true one passes 1/2, so a label 1 costs 1 − α and a label 0 costs α.
+    All weights are positive. They are scaled to 1 for labels without noise and to 0 for labels that say nothing.
+    """
+    table = np.asarray(matrices, dtype=float)
+    missed, alarm = table[..., 1, 0], table[..., 0, 1]
+    threshold = (1 - missed + alarm) / 2
+    power = np.abs(1 - missed - alarm)
+    return np.stack([2 * threshold * power, 2 * (1 - threshold) * power], axis=-1)
+
+
+def fit_by_costs(estimator: Any, X: Any, codes: Positions, matrices: Floats, names: npt.NDArray[Any]) -> Any:
+    """A clone of the estimator fitted to labels of two classes with the costs that their matrices give them."""
+    weight = label_costs(matrices)[np.arange(len(codes)), codes]
+    copies = Copies(np.arange(len(codes)), codes, None if (weight == 1).all() else weight)
+    return fit_copies(estimator, X, codes, copies, names)
+
+
+def noise_removed(
+    estimator: Any,
+    X: Any,
+    codes: npt.ArrayLike,
+    *,
+    classes: npt.ArrayLike | None = None,
+    keep: npt.ArrayLike | None = None,
+    filter: Filter = "majority",  # noqa: A002
+    n_folds: int = 5,
+    random_state: RandomState = 0,
+) -> Any:
+    """The classifier trained without the items that a filter of classifiers calls mislabeled [1]_.
+
+    .. [1] C. E. Brodley, M. A. Friedl, "Identifying mislabeled training data", Journal of Artificial Intelligence
+       Research 11 (1999).
+
+    Parameters
+    ----------
+    estimator : scikit-learn classifier. Cloned, never changed.
+    X : array or sparse matrix of shape (n_items, n_features)
+    codes : integer array of shape (n_items,). The noisy labels.
+    classes : array of shape (n_classes,), optional. What the codes stand for; by default the codes themselves.
+    keep : boolean array of shape (n_items,), optional
+        Items that stay in any case, because their label is known to be right.
+    filter, n_folds, random_state
+        As for `trueup.estimators.mislabeled`.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(500, 1))
+    >>> truth = (x[:, 0] > 0).astype(int)
+    >>> y = np.where((truth == 0) & (rng.random(500) < 0.4), 1, truth)
+    >>> model = noise_removed(LogisticRegression(), x, y)
+    >>> bool(LogisticRegression().fit(x, y).score(x, truth) < model.score(x, truth))
+    True
+    """
+    from sklearn.base import clone
+
+    labels = np.asarray(codes, dtype=np.int64)
+    dense = X.toarray() if hasattr(X, "toarray") else X  # the trees and neighbours of the filter need columns
+    suspect = mislabeled(dense, labels, filter=filter, n_folds=n_folds, random_state=random_state)
+    if keep is not None:
+        suspect &= ~np.asarray(keep, dtype=bool)
+    rows = np.flatnonzero(~suspect)
+    if len(np.unique(labels[rows])) < len(np.unique(labels)):
+        raise InvalidLabels(
+            f"the filter left no label of a class, got {len(rows)} of {len(labels)} items that look right; pass "
+            '`filter="consensus"`'
+        )
+    names = np.arange(int(labels.max()) + 1) if classes is None else np.asarray(classes)
+    return clone(estimator).fit(take(X, rows), names[labels[rows]])
+
+
+def noise_tolerant(
+    estimator: Any, X: Any, codes: npt.ArrayLike, matrices: npt.ArrayLike, *, classes: npt.ArrayLike | None = None
+) -> Any:
+    r"""The classifier trained with the unbiased loss of Natarajan et al. [1]_.
+
+    With :math:`w_i = R_i^{-\top} e_{y'_i}` the loss
+
+    .. math:: \tilde\ell(x_i, y'_i) = \sum_c w_{ic}\, \ell(f(x_i), c)
+
+    has the loss under the true labels as its expectation. Some weights are negative. For logistic regression that does
+    no harm: weights of an item sum to 1, so the loss is log-sum-exp of the scores minus a linear function, which is
+    convex, and it is minimised exactly. Any other estimator of two classes gets the costs of `label_costs`, which are
+    positive and lead to the same decisions. Of more classes it is trained on weighted copies of the items, with
+    negative weights set to 0 and the others scaled to sum to 1; that is no longer unbiased.
+
+    .. [1] N. Natarajan, I. S. Dhillon, P. Ravikumar, A. Tewari, "Learning with noisy labels", NIPS 2013.
+
+    Parameters
+    ----------
+    estimator : scikit-learn classifier
+        ``LogisticRegression`` (l2), a pipeline that ends in one, or any classifier whose fit takes `sample_weight`.
+    X : array or sparse matrix of shape (n_items, n_features)
+    codes : integer array of shape (n_items,)
+    matrices : array of shape (n_items, n_classes, n_classes) or (n_classes, n_classes)
+        P(label | truth), rows the truth; the identity for clean items.
+    classes : array of shape (n_classes,), optional. What the codes stand for; by default the codes themselves.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> rng = np.random.default_rng(0)
+    >>> x, matrix = rng.normal(size=(2000, 1)), np.array([[0.6, 0.4], [0.0, 1.0]])
+    >>> truth = (x[:, 0] > 0).astype(int)
+    >>> y = np.where(rng.random(2000) < matrix[truth, 1], 1, 0)
+    >>> model = noise_tolerant(LogisticRegression(), x, y, matrix)
+    >>> bool(LogisticRegression().fit(x, y).score(x, truth) < 0.8 < model.score(x, truth))
+    True
+    """
+    labels, table = check_matrices(codes, matrices)
+    weights, usable = unbiased_weights(labels, table)
+    names = np.arange(weights.shape[1]) if classes is None else np.asarray(classes)
+    kept = np.flatnonzero(usable)
+    rows, hard, weights = take(X, kept), labels[kept], weights[kept]
+    model = fit_ridge_logistic(estimator, rows, weights, hard, names)
+    if model is not None:
+        return model
+    if len(names) == 2:
+        return fit_by_costs(estimator, rows, hard, table[kept], names)
+    shares = np.maximum(weights, 0.0)
+    shares /= shares.sum(axis=1, keepdims=True)
+    return fit_copies(estimator, rows, hard, weighted_copies(shares, min_weight=0.0), names)
+
+
+def noise_aware_probabilities(X: Any, codes: npt.ArrayLike, matrices: npt.ArrayLike, *, penalty: float = 1.0) -> Floats:
+    r"""P(truth = c | features, label): logistic regression that knows how labels err.
+
+    .. math:: \max_\theta \sum_i \log \sum_c R_i[c, y'_i]\, p_\theta(c \mid x_i) - \tfrac\lambda2\lVert\theta\rVert^2,
+       \qquad P(c \mid x_i, y'_i) \propto R_i[c, y'_i]\, p_\theta(c \mid x_i)
+
+    The likelihood of the noisy labels (Su 2024, eq. 32) makes better use of few labels than an unbiased loss.
+
+    Returns an array of shape (n_items, n_classes).
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n_items, n_features). On comparable scales.
+    codes : integer array of shape (n_items,)
+    matrices : array of shape (n_items, n_classes, n_classes) or (n_classes, n_classes)
+        P(label | truth), rows the truth; the identity for clean items.
+    penalty : float. λ.
+    """
+    labels, table = check_matrices(codes, matrices)
+    check_number(penalty, name="penalty", low=0.0)
+    likelihood = np.take_along_axis(table, labels[:, None, None], axis=2)[:, :, 0]
+    noisy = NoisyLikelihood(np.log(np.maximum(likelihood, np.finfo(float).tiny)))
+    objective = LogisticObjective(X, noisy, table.shape[-1], penalty)
+    start = np.zeros(objective.n_rows * (X.shape[1] + 1))
+    solution = minimise(objective, start, tol=_TOLERANCE, max_iter=1000)
+    return noisy.beliefs(objective.scores(solution.theta))

@@ -19,7 +19,6 @@ from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.noise import Confusion, NoiseModel
 from trueup.noise.base import TableModel, from_table, normalise, with_gold
 from trueup.noise.majority import majority_codes
-from trueup.training.consolidated import fit_by_costs, fit_ridge_logistic
 from trueup.training.copies import (
     Copies,
     TrainingVotes,
@@ -33,6 +32,7 @@ from trueup.training.copies import (
     take,
     weighted_copies,
 )
+from trueup.training.objectives import fit_by_costs, fit_ridge_logistic
 
 _EM_STEPS = 50
 _SETTLED = 1e-4  # change of a belief

@@ -4,24 +4,39 @@ from __future__ import annotations
 
 import os
 import queue
+import sqlite3
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing, contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
 from trueup._base.validation import check_number
+from trueup._base.writing import check_writable
 from trueup.exceptions import InvalidParameter, StorageError
 from trueup.sessions.log import Event, people_of_batch, rename_in_batch
-from trueup.storage.base import Accepted, Card, Grant, SessionKind, SessionRecord, Waiting
-from trueup.storage.database import leases, log
-from trueup.storage.database.schema import check_schema, migrate
-from trueup.storage.database.sqlite import WriteLock, make_engine, shown_url, translate_database_errors
-from trueup.storage.database.tables import DatabaseNow, cards, events, grants, read_row, sessions
+from trueup.storage.base import Accepted, Card, Grant, SessionKind, SessionRecord, Waiting, url_of_file
+from trueup.storage.database import rows
+from trueup.storage.database.sqlite import WriteLock, make_engine, make_private, shown_url, translate_database_errors
+from trueup.storage.database.tables import (
+    VERSION_TABLE,
+    DatabaseNow,
+    cards,
+    check_schema,
+    events,
+    grants,
+    known_schemas,
+    migrate,
+    read_row,
+    read_schema,
+    sessions,
+    tables_in,
+)
 
 Result = TypeVar("Result")
 Job = Callable[[sa.Connection], Any]
@@ -85,11 +100,11 @@ class DatabaseStorage:
 
     def _read_in(self, name: str, job: Callable[[sa.Connection, Any], Result]) -> Result:
         """What a job reads in one session, given its row."""
-        return self._read(lambda connection: job(connection, log.open_row(connection, name)))
+        return self._read(lambda connection: job(connection, rows.open_row(connection, name)))
 
     def _write_in(self, name: str, job: Callable[[sa.Connection, Any], Result], *, lock: bool = False) -> Result:
         """What a job writes in one session, given its row, which is locked against other writers on request."""
-        return self._write(lambda connection: job(connection, log.open_row(connection, name, lock=lock)))
+        return self._write(lambda connection: job(connection, rows.open_row(connection, name, lock=lock)))
 
     def sessions(self) -> list[SessionRecord]:
         query = sa.select(sessions).order_by(sessions.c.name)
@@ -117,27 +132,27 @@ class DatabaseStorage:
                 with connection.begin_nested():
                     connection.execute(sa.insert(sessions).values(row))
             except sa.exc.IntegrityError:  # two processes may find out at the same time that there is one
-                return log.open_record(connection, name)
+                return rows.open_record(connection, name)
             if events:
-                log.add_events(connection, log.open_row(connection, name, lock=True), events)
-            return log.open_record(connection, name)
+                rows.add_events(connection, rows.open_row(connection, name, lock=True), events)
+            return rows.open_record(connection, name)
 
         return self._write(make)
 
     def find(self, name: str) -> SessionRecord | None:
-        return self._read(lambda connection: log.find_record(connection, name))
+        return self._read(lambda connection: rows.find_record(connection, name))
 
     def open(self, name: str) -> SessionRecord:
-        return self._read(lambda connection: log.open_record(connection, name))
+        return self._read(lambda connection: rows.open_record(connection, name))
 
     def change(
         self, name: str, *, settings: Mapping[str, Any] | None = None, source: Mapping[str, Any] | None = None
     ) -> SessionRecord:
         def change(connection: sa.Connection, session: Any) -> SessionRecord:
-            before = log.open_record(connection, name)
+            before = rows.open_record(connection, name)
             merged = {"settings": before.settings | dict(settings or {}), "source": before.source | dict(source or {})}
             connection.execute(sa.update(sessions).where(sessions.c.id == session.id).values(merged))
-            return log.open_record(connection, name)
+            return rows.open_record(connection, name)
 
         return self._write_in(name, change, lock=True)
 
@@ -157,38 +172,36 @@ class DatabaseStorage:
         def add(connection: sa.Connection, session: Any) -> list[Event] | None:
             if after is not None and session.n_events != after:
                 return None
-            return [event for _, event in log.add_events(connection, session, events)]
+            return [event for _, event in rows.add_events(connection, session, events)]
 
         return self._write_in(name, add, lock=True)
 
     def events(self, name: str, *, since: int = 0, most: int | None = None) -> list[Event]:
         def read(connection: sa.Connection, session: Any) -> list[Event]:
-            return [] if session.n_events <= since else log.read_events(connection, session.id, since, most)
+            return [] if session.n_events <= since else rows.read_events(connection, session.id, since, most)
 
         return self._read_in(name, read)
 
     def cards(self, name: str, *, open_only: bool = True) -> list[Card]:
-        return self._read_in(name, lambda connection, session: leases.read_cards(connection, session.id, open_only))
+        return self._read_in(name, lambda connection, session: rows.read_cards(connection, session.id, open_only))
 
     def claim(self, name: str, who: str, *, seconds: float = 300.0) -> Card | None:
         length = _check_seconds(seconds)
-        return self._write_in(name, lambda connection, session: leases.claim(connection, session, who, length))
+        return self._write_in(name, lambda connection, session: rows.claim(connection, session, who, length))
 
     def renew(self, name: str, who: str, number: int, *, seconds: float = 300.0) -> Card | None:
         length = _check_seconds(seconds)
-        return self._write_in(
-            name, lambda connection, session: leases.renew(connection, session.id, who, number, length)
-        )
+        return self._write_in(name, lambda connection, session: rows.renew(connection, session.id, who, number, length))
 
     def release(self, name: str, who: str, number: int) -> None:
-        self._write_in(name, lambda connection, session: leases.release(connection, session.id, who, number))
+        self._write_in(name, lambda connection, session: rows.release(connection, session.id, who, number))
 
     def answer(self, name: str, number: int, event: Event, *, next_seconds: float | None = None) -> Accepted:
         length = None if next_seconds is None else _check_seconds(next_seconds)
-        return self._write(lambda connection: leases.answer(connection, name, number, event, length))
+        return self._write(lambda connection: rows.answer(connection, name, number, event, length))
 
     def waiting(self, name: str, who: str) -> Waiting:
-        return self._read_in(name, lambda connection, session: leases.waiting(connection, session.id, who))
+        return self._read_in(name, lambda connection, session: rows.waiting(connection, session.id, who))
 
     def grant(self, name: str, digest: str, *, who: str, role: str, use: str, seconds: float) -> Grant:
         end = DatabaseNow() + _check_seconds(seconds)
@@ -372,3 +385,125 @@ def _attempt(job: Job, connection: sa.Connection) -> tuple[Any, BaseException | 
             return job(connection), None
     except Exception as error:
         return None, error
+
+
+_ROWS_AT_ONCE = 1000
+
+
+def copy_database(source: str, target: str) -> int:
+    """Copy all sessions into an empty database, whatever the kinds of the two; returns how many sessions."""
+    with (
+        translate_database_errors(source, target),
+        _engine(source, create=False) as reading,
+        _snapshot(reading) as from_here,
+    ):
+        schema = _known_schema(from_here, source)  # before anything is made at the target
+        with _engine(target) as engine, _writing(engine) as to_there:
+            others = [name for name in tables_in(to_there) if name != VERSION_TABLE]
+            if others or read_schema(to_there, target) is not None:
+                raise StorageError(
+                    f"a copy is made into an empty database, got {shown_url(target)} with the tables "
+                    f"{', '.join(others[:5])}; name another one"
+                )
+            migrate(to_there, schema)
+            return _copy_rows(from_here, to_there)
+
+
+@contextmanager
+def _engine(url: str, *, create: bool = True) -> Iterator[sa.Engine]:
+    engine = make_engine(url, create=create)[0]
+    try:
+        yield engine
+    finally:
+        engine.dispose()
+
+
+def back_up(source: str, path: Path) -> None:
+    """Write the whole database to a new file of SQLite, which is there whole or not at all."""
+    target = check_writable(path)
+    url_of_file(target)  # it must be possible to open it again
+    if target.exists():
+        raise StorageError(f"a backup is a new file, got {str(path)!r}, which is there; name another one")
+    part = target.with_name(f".{target.name}.part")
+    part.unlink(missing_ok=True)
+    try:
+        with (
+            translate_database_errors(source),
+            _engine(source, create=False) as engine,
+            _snapshot(engine) as connection,
+        ):
+            is_sqlite = engine.dialect.name == "sqlite"
+            _known_schema(connection, source)
+            if is_sqlite:
+                _back_up_file(connection, part)
+        if not is_sqlite:
+            copy_database(source, url_of_file(part))
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def upgrade(url: str, backup: Path | None) -> tuple[str, str, Path | None]:
+    """Bring a database to the newest schema, after a backup; returns the schemas before and after, and the backup."""
+    with translate_database_errors(url), _engine(url, create=False) as engine:
+        newest = known_schemas()[-1]
+        with _snapshot(engine) as connection:
+            schema = _known_schema(connection, url)
+        if schema == newest:
+            return schema, newest, None
+        path = backup or _backup_name(engine.url, schema)
+        back_up(url, path)
+        with _writing(engine) as connection:
+            migrate(connection)
+        return schema, newest, path
+
+
+def _backup_name(url: sa.URL, schema: str) -> Path:
+    """Beside a file; for a server in the folder that one is in."""
+    place = Path(str(url.database))
+    name = f"{place.stem}-schema-{schema}-backup.db"
+    return place.with_name(name) if url.drivername.startswith("sqlite") else Path(name)
+
+
+def _known_schema(connection: sa.Connection, url: str) -> str:
+    """The schema of a database that this trueup can read the tables of."""
+    schema = read_schema(connection, shown_url(url))
+    if schema is None:
+        raise StorageError(f"{shown_url(url)} holds no sessions of trueup, got an empty or another database; name one")
+    return schema
+
+
+def _snapshot(engine: sa.Engine) -> sa.Connection:
+    """A connection that sees one moment."""
+    if engine.dialect.name == "postgresql":
+        engine = engine.execution_options(isolation_level="REPEATABLE READ")
+    return engine.connect()
+
+
+def _writing(engine: sa.Engine) -> AbstractContextManager[sa.Connection]:
+    """A transaction that may write."""
+    return engine.execution_options(may_write=True).begin()
+
+
+def _copy_rows(source: sa.Connection, target: sa.Connection) -> int:
+    tables = sa.MetaData()
+    tables.reflect(source, only=lambda name, _: name != VERSION_TABLE)
+    for table in tables.sorted_tables:
+        found = source.execution_options(stream_results=True).execute(sa.select(table))
+        for part in found.mappings().partitions(_ROWS_AT_ONCE):
+            target.execute(sa.insert(table), [dict(row) for row in part])
+    sessions = tables.tables["sessions"]
+    last = target.scalar(sa.select(sa.func.max(sessions.c.id)))
+    if target.dialect.name == "postgresql" and last is not None:
+        target.execute(sa.text("SELECT setval(pg_get_serial_sequence('sessions', 'id'), :last)"), {"last": last})
+    return target.scalar(sa.select(sa.func.count()).select_from(sessions)) or 0
+
+
+def _back_up_file(connection: sa.Connection, path: Path) -> None:
+    """Page by page, as SQLite does it itself."""
+    source = connection.connection.driver_connection
+    if not isinstance(source, sqlite3.Connection):
+        raise TypeError(f"a connection of SQLite was due, got {type(source).__name__}")
+    make_private(path)
+    with closing(sqlite3.connect(path)) as target:
+        source.backup(target)
