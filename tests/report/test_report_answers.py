@@ -6,10 +6,10 @@ import json
 import numpy as np
 import pytest
 import scipy
-from trueup.report.agreement import agreement_report
 
 import trueup as tu
 from trueup.report import render_html, render_markdown
+from trueup.report.measures import agreement_report
 from trueup.report.saving import preferences
 
 
