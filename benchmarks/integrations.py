@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -58,7 +59,8 @@ def _server_seconds(folder: Path) -> list[float]:
     started, passed = time.perf_counter(), []
     command = [sys.executable, "-m", "trueup", "mcp", "--root", str(folder)]
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True) as server:
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}  # as users have it
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, env=kept) as server:
         assert server.stdin is not None
         assert server.stdout is not None
         for number, (method, parameters) in enumerate(requests):
