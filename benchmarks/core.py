@@ -5,8 +5,9 @@ without names all sections are run. Every run is seeded, and kept in a folder as
 measurement goes on where it stopped; runs of other code are not taken up, and quick ones not kept. ``±`` is one
 standard error. What real sets say is measured by ``experiments.real_crowds``.
 
-Sections: checks (accuracy of one system), pairs (two systems), smooth (one checked item more), sparse (few votes, many
-classes), speed (each call in a process of its own, without compiled code).
+Sections: checks (accuracy of one system), pairs (two systems), smooth (one checked item more), advice (the width after
+as many checks as were advised), sparse (few votes, many classes), speed (each call in a process of its own, without
+compiled code).
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 import trueup as tu
@@ -169,6 +172,55 @@ def summarise_smooth(rows: Sequence[Row]) -> Section:
     return Section(
         "Mean width of the interval of accuracy while items are checked one by one at random, up to half of them\n\n"
         f"{as_text(head, lines)}\n\nTarget: one checked item more changes the mean width by less than 10%.",
+        numbers,
+    )
+
+
+# ------------------------------------------------------------------ as many checks as were advised
+
+
+def outputs_of_prompts(seed: int) -> tuple[tu.Labels, Codes, Codes]:
+    """Verdicts on three systems' outputs for each of 150 prompts, the truth, and the system of each output.
+
+    Judges are misled together, on all outputs of a prompt.
+    """
+    rng = np.random.default_rng([seed, 5])
+    prompt, system = np.repeat(np.arange(150), 3), np.tile(np.arange(3), 150)
+    hard, misled = rng.normal(0, 1.5, 150)[prompt], np.where(rng.random(150) < 0.1, 0.6, 0.05)[prompt]
+    truth = (rng.random(450) < expit(np.array([1.4, 1.0, 0.6])[system] + hard)).astype(np.int64)
+    wrong = (rng.random(450) < misled)[:, None] | (rng.random((450, 4)) < 0.12)
+    labels = tu.Labels.from_matrix(np.where(wrong, 1 - truth[:, None], truth[:, None]), classes=[0, 1])
+    items = {"item": labels.items.tolist(), "prompt": prompt.tolist(), "system": system.tolist()}
+    return labels.with_items(items), truth, system
+
+
+def run_advice(case: Case) -> list[Row]:
+    """The mean width after as many checks as a share advises, beside the width that was said."""
+    by, cluster = ("system" if "by system" in case.world else None), ("prompt" if "clusters" in case.world else None)
+    labels, truth, system = outputs_of_prompts(case.seed)
+    rng = np.random.default_rng([case.seed, 6])
+    shares = tu.share(labels, of=1, by=by, cluster=cluster, check_dependence=False, random_state=case.seed)
+    groups = [(n, np.flatnonzero((by is None) | (system == name))) for name, n in shares.vettings.items()]
+    drawn = np.concatenate([rng.permutation(members)[:n] for n, members in groups])
+    checked = labels.with_gold({int(i): int(truth[i]) for i in drawn}, drawn="random")
+    again = replace(shares, evaluation=evaluate_again(shares.evaluation, checked))
+    widths = [float(np.diff(estimate.interval(0.95))[0]) for estimate in again.values()]
+    return [{"n": len(drawn), "said": shares.vetting_width, "came": float(np.mean(widths))}]
+
+
+def summarise_advice(rows: Sequence[Row]) -> Section:
+    lines, numbers = [], {}
+    for world in dict.fromkeys(row["world"] for row in rows):
+        n, said, came = (np.array([row[key] for row in select(rows, world=world)]) for key in ("n", "said", "came"))
+        ratio, error = came / said, float((came / said).std() / math.sqrt(len(n)))
+        cells = [f"{n.mean():.0f}", f"{said.mean():.3f}", f"{came.mean():.3f}", f"{ratio.mean():.2f} ± {error:.2f}"]
+        lines.append([world, *cells, str(len(n))])
+        numbers[world] = {"ratio": float(ratio.mean()), "error": error}
+    head = ["share", "checks", "width said", "width that came", "that came / said", "runs"]
+    return Section(
+        "Three systems' outputs for each of 150 prompts, four judges who are misled together on prompts: as many "
+        f"checked items\nas the share of passes advises\n\n{as_text(head, lines)}\n\nTarget: within 15% in the mean of 100 "
+        "runs.",
         numbers,
     )
 
@@ -350,6 +402,14 @@ FIGURES: dict[str, Figure] = {
         n_quick=1,
         first_seed=164_000,
         quick_worlds=("independent, 100",),
+    ),
+    "advice": Figure(
+        worlds=("of all", "by system", "of all, clusters", "by system, clusters"),
+        run=run_advice,
+        summarise=summarise_advice,
+        n_runs=100,
+        n_quick=1,
+        first_seed=167_000,
     ),
     "sparse": Figure(
         worlds=("independent",), run=run_sparse, summarise=summarise_sparse, n_runs=400, n_quick=1, first_seed=165_000

@@ -134,6 +134,7 @@ FIGURES: dict[str, Figure] = {
         ),
         _module("core-checks", "benchmarks.core", _CALIBRATION, "checks"),
         _module("core-smooth", "benchmarks.core", _CALIBRATION, "smooth"),
+        _module("core-advice", "benchmarks.core", _CALIBRATION, "advice"),
         _module("core-sparse", "benchmarks.core", _CALIBRATION, "sparse"),
         *(
             _module(f"real-crowds-{part}", "experiments.real_crowds", _REAL, part, quick=None)

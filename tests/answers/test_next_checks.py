@@ -55,13 +55,15 @@ def outputs_of_prompts(seed):
     return labels.with_items(items), truth, system, rng
 
 
-@pytest.mark.parametrize("n_runs", [12, pytest.param(100, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("cluster", [None, "prompt"])
 @pytest.mark.parametrize("by", [None, "system"])
-def test_the_number_that_is_advised_brings_the_width_in_the_mean(by, cluster, n_runs):
-    """Of the interval that is shown: with clusters that of the population, and then as narrow as these items can."""
+def test_the_number_that_is_advised_brings_the_width_in_the_mean(by, cluster):
+    """Of the interval that is shown: with clusters that of the population, and then as narrow as these items can.
+
+    Of 12 runs; of 100 in benchmarks/core.py.
+    """
     relative = []
-    for seed in range(n_runs):
+    for seed in range(12):
         labels, truth, system, rng = outputs_of_prompts(seed)
         shares = tu.share(labels, of=1, by=by, cluster=cluster, check_dependence=False, n_draws=512)
         groups = [(n, np.flatnonzero((by is None) | (system == name))) for name, n in shares.vettings.items()]
