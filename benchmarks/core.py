@@ -219,8 +219,8 @@ def summarise_advice(rows: Sequence[Row]) -> Section:
     head = ["share", "checks", "width said", "width that came", "that came / said", "runs"]
     return Section(
         "Three systems' outputs for each of 150 prompts, four judges who are misled together on prompts: as many "
-        f"checked items\nas the share of passes advises\n\n{as_text(head, lines)}\n\nTarget: within 15% in the mean of 100 "
-        "runs.",
+        f"checked items\nas the share of passes advises\n\n{as_text(head, lines)}\n\nTarget: within 15% in the mean of "
+        "100 runs.",
         numbers,
     )
 

@@ -8,6 +8,7 @@ import pytest
 from scipy.special import expit
 
 import trueup as tu
+from trueup.answers.preferences import Separation
 from trueup.estimators.bradley_terry import strengths_of
 from trueup.exceptions import InvalidParameter
 from trueup.noise import sample
@@ -21,6 +22,13 @@ def biased():
     """Judges with a position bias of .15, and what is made of them."""
     sim = tu.simulate.pairs(n_contests=800, n_systems=4, position_bias=0.15, accuracy=0.75, random_state=3)
     return sim, tu.preferences(sim.pairs, **FEW)
+
+
+def test_nobody_is_sent_to_check_what_nobody_can():
+    sentences = [str(Separation("a", "b", 74, None, n)) for n in (640, 420_000)]
+    assert "about 640 checked ones" in sentences[0]
+    assert "equally often" in sentences[1]
+    assert "420" not in sentences[1]
 
 
 def test_a_frame_of_verdicts_is_taken_as_it_is():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
@@ -31,6 +32,8 @@ def html_table(
     >>> page = html_table("<b>", [("a", 0.5, 0.25, 0.75), (1, 0.2, float("nan"), float("nan"))])
     >>> "&lt;b&gt;" in page, page.count("left:25.0%;width:50.0%"), page.count("left:0.0%;width:20.0%")
     (True, 1, 1)
+    >>> html_table("", [], notes=["pass `a<b`"])[-37:]
+    '<p>pass <code>a&lt;b</code></p></div>'
     """
     rows = list(rows)
     shown = [value for row in rows for value in row[1:] if math.isfinite(value)]
@@ -47,8 +50,13 @@ def html_table(
             bar = f'<div style="{_BAR};left:{left:.1f}%;width:{wide:.1f}%"></div>'
         between = [interval(low, high)] if has_intervals else []
         lines.append(_line("td", [escape(str(name)), number(value), *between, f'<div style="{_BOX}">{bar}</div>']))
-    said = "".join(f"<p>{escape(note)}</p>" for note in notes)
+    said = "".join(f"<p>{_with_code(note)}</p>" for note in notes)
     return f"<div><p><b>{escape(title)}</b></p><table>{''.join(lines)}</table>{said}</div>"
+
+
+def _with_code(sentence: str) -> str:
+    """A sentence, what stands between backticks as code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(sentence))
 
 
 def _line(tag: str, cells: Sequence[str]) -> str:

@@ -108,7 +108,7 @@ def text_bar(
     Examples
     --------
     >>> text_bar(0.5, 0.75, bounds=(0.0, 1.0), mark=0.6, width=20)
-    '0 ··········━━┃━━····· 1'
+    '0 ··········━━┃━━━···· 1'
     """
     least, most = bounds
     if not (math.isfinite(least) and math.isfinite(most)):

@@ -33,6 +33,7 @@ from trueup.posteriors import DrawnEstimate, Estimate, PointEstimate
 Ties = Literal["half", "class"]
 _POSITION_DRAWS = 500
 _MOST_STEPS = 3  # pairs that advice names
+_MOST_NEEDED = 10_000  # checked contests, which somebody may have
 _LITTLE = 0.5  # contests that each outcome of a pair is expected to have beforehand, as Jeffreys has it
 _NAMED = MirroredConfusion.alias
 _MEASURE = Metric("strength", np.sum, description="how strong a system is, in log-odds of a win over an average one")
@@ -55,11 +56,11 @@ class Separation:
             return f"{two}: check about {self.n_checks:,} of their {contests}, drawn at random, to see which is better."
         if self.n_needed is None:
             return f"{two}: no contest between them was decided; have judges compare them."
-        needed = f"{float(f'{self.n_needed:.2g}'):,.0f}"
-        return (
-            f"{two}: too close for their {some(self.n_contests, 'contest')}, even if all were checked; add contests, "
-            f"about {needed} checked ones show which is better."
-        )
+        needed = f"add contests, about {float(f'{self.n_needed:.2g}'):,.0f} checked ones show which is better"
+        if self.n_needed > _MOST_NEEDED:
+            needed = "they win about equally often"
+        contests = some(self.n_contests, "contest")
+        return f"{two}: too close for their {contests}, even if all were checked; {needed}."
 
 
 @dataclass(frozen=True, eq=False)
