@@ -31,8 +31,7 @@ from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPrediction
 if TYPE_CHECKING:
     from trueup.data.labels import Labels
     from trueup.labelers import RankedLabeler
-    from trueup.labelers.drawing import Sample
-    from trueup.labelers.planning import Plan
+    from trueup.labelers.planning import Plan, Sample
 
 
 _OF_RANKING = 0.7  # of the time, about: chains take most of it
@@ -208,7 +207,7 @@ def agreement(
     """How far labelers agree: kappas, alpha and the like with intervals, pairs, and the items they disagree on."""
     from trueup.reliability import agreement as entry_point
     from trueup.report import save_report
-    from trueup.report.agreement import agreement_report
+    from trueup.report.measures import agreement_report
 
     labels = read_votes(votes, how)
     numbers = numbers_by_name(values, "--values", "class")
@@ -296,7 +295,7 @@ def draw(
 
     The column of the labels is to be filled in; then the file is what --gold takes.
     """
-    from trueup.labelers.drawing import draw_sample
+    from trueup.labelers.planning import draw_sample
 
     if (predictions is not None) != (by == _PREDICTION):
         got = "none" if predictions is None else "them without it"
@@ -342,7 +341,7 @@ def draw_pairs(
     The column of the winners is to be filled in; then the file is what --gold takes, with --gold-drawn random.
     """
     from trueup.adapters import read_pairs
-    from trueup.labelers.drawing import draw_contests
+    from trueup.labelers.planning import draw_contests
 
     verdicts = read_pairs(source_of(pairs), **vars(columns))
     contests = draw_contests(verdicts, n, random_state=seed)
