@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v p
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-# What a user has, with the compiled kernels; in versions that the tests know.
+# What a user has who installs no extra; in versions that the tests know.
 DEMO := .venv-demo
 LOCK := requirements/development.txt
 TORCH := requirements/torch.txt
@@ -44,7 +44,7 @@ demo: $(DEMO)/.installed
 
 $(DEMO)/.installed: pyproject.toml $(LOCK)
 	$(PYTHON) -m venv $(DEMO)
-	$(DEMO)/bin/python $(INSTALL) --constraint $(LOCK) --editable ".[fast]"
+	$(DEMO)/bin/python $(INSTALL) --constraint $(LOCK) --editable .
 	touch $@
 
 setup: $(STAMP)

@@ -4,32 +4,43 @@ import json
 
 import pytest
 
+from trueup.cli.demo import N_CHECKED, run_demo
 
-def test_it_judges_compares_and_writes_a_report(run_main, tmp_path, monkeypatch):
-    import trueup.cli.demo as module
 
-    results, run = [], module.run_demo
-    monkeypatch.setattr(module, "run_demo", lambda **options: results.append(run(**options)) or results[0])
+@pytest.fixture(scope="module")
+def found():
+    return run_demo()
+
+
+def test_the_story_is_true(found):
+    better, other = found.names
+    assert found.majority[other][0] > found.majority[better][0]  # the majority takes the worse one for the better
+    for name in found.names:
+        majority, alone, checked = found.ranges(name).values()
+        assert name == other or majority[1] < found.truth[name]
+        assert alone[0] <= found.truth[name] <= alone[1]
+        assert checked[0] <= found.truth[name] <= checked[1]
+        assert checked[1] - checked[0] < 0.6 * (alone[1] - alone[0])
+    assert found.decision.verdict == "passed"
+    assert found.decision.progress.n_tells < 2 * N_CHECKED
+
+
+def test_it_says_so_and_writes_a_report(found, run_main, tmp_path, monkeypatch):
+    monkeypatch.setattr("trueup.cli.demo.run_demo", lambda **_: found)
     report = tmp_path / "demo.html"
-    ran = run_main("demo", "--quick", "--report", report)
+    ran = run_main("demo", "--report", report)
     assert ran.code == 0, ran.err
-    for text in ("support vectors", "naive Bayes", "hidden truth", "better than", str(report)):
-        assert text in ran.out
-    steps = ["training two classifiers", "evaluating support vectors", "evaluating naive Bayes", "comparing the two"]
-    parsed = ran.err.splitlines()
-    assert all(line.startswith(step) for line, step in zip(parsed, steps, strict=False)), parsed
-    assert "warning" not in ran.err
-    assert "naive Bayes" in report.read_text(encoding="utf-8")
+    assert "narrow and wrong" in ran.out
+    assert "more checks: yes" in ran.out
+    assert str(report) in ran.out
+    assert max(map(len, ran.out.replace(str(report), "").splitlines())) <= 110
+    assert "templates" in report.read_text(encoding="utf-8")
 
-    # The same result for machines, without the work.
-    result = results[0]
-    monkeypatch.setattr(module, "run_demo", lambda **_: result)
     ran = run_main("demo", "--report", tmp_path / "demo.json", "--json")
     assert ran.code == 0, ran.err
-    found = json.loads(ran.out)
-    assert [one["system"] for one in found["systems"]] == ["support vectors", "naive Bayes"]
-    assert [one["hidden_accuracy"] for one in found["systems"]] == list(result.truth.values())
-    assert found["comparison"]["systems"][0]["system"] == "support vectors"
+    parsed = json.loads(ran.out)
+    assert [one["hidden_accuracy"] for one in parsed["systems"]] == list(found.truth.values())
+    assert parsed["decision"]["verdict"] == "passed"
     json.loads((tmp_path / "demo.json").read_text(encoding="utf-8"))
 
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trueup._base.cells import csv_text
-from trueup._base.wording import chance
+from trueup._base.wording import interval, number, text_bar
 from trueup._base.writing import write_text_safely
 from trueup.cli._command import Answer, as_command
-from trueup.cli._console import as_json, interval_head, note, print_records, print_table, progress_bar, say
+from trueup.cli._console import as_json, note, print_table, progress_bar, say
 from trueup.cli._options import Force, Report, Seed, arg, opt, parse_pairs
 from trueup.cli.judge import write_report
 from trueup.exceptions import InvalidFile, InvalidParameter
@@ -25,144 +24,180 @@ if TYPE_CHECKING:
     from trueup.answers.comparison import Comparison
     from trueup.answers.evaluation import Evaluation
     from trueup.data.labels import Labels
-    from trueup.noise import EffectiveLabelers
+    from trueup.decisions import Decision
     from trueup.simulate import Simulation
 
 
+N_CHECKED = 40
+N_AT_ONCE = 5  # checks between two looks at the decision
+_N_ITEMS, _N_TRAINED = 600, 300
+_SHOWN = (0.5, 1.0)  # the ends of the picture
+_WIDTH = 46
+
+
 @as_command
-def demo(
-    report: Report = "trueup-demo.html",
-    quick: bool = opt(False, "Some of the digits, few draws, a simple noise model: done in seconds."),
-    seed: Seed = 0,
-) -> Answer:
-    """Train two classifiers, let a simulated crowd label the test part, and say how good they really are."""
+def demo(report: Report = "trueup-demo.html", seed: Seed = 0) -> Answer:
+    """Two classifiers, a crowd that errs together, and forty checks: how good are they really, and which is better?"""
     with progress_bar("judging two classifiers") as progress:
-        shares: dict[str, float] = {}
-
-        def show_step(step: str, share: float) -> None:
-            if progress is None and step not in shares:  # no terminal to draw a bar on
-                note(f"{step} …")
-            shares[step] = share
-            if progress is not None:
-                progress(sum(shares.values()) / 3)  # two evaluations and a comparison take almost all of the time
-
-        result = run_demo(quick=quick, random_state=seed, progress=show_step)
-    labels, comparison = result.labels, result.comparison
+        found = run_demo(random_state=seed, progress=progress or (lambda share: None))
     # Before anything is printed: the reader of a pipe may go away.
-    title = "Two classifiers of handwritten digits, judged by a simulated crowd"
-    write_report(report, result.evaluations, labels, comparison=comparison, title=title, seed=seed)
-    systems = [
-        {
-            "system": name,
-            **evaluation.to_dict(),
-            "majority_accuracy": result.majority[name],
-            "hidden_accuracy": result.truth[name],
-        }
-        for name, evaluation in result.evaluations.items()
-    ]
+    title = "Two classifiers of handwritten digits, judged by a crowd and forty checks"
+    write_report(report, found.evaluations, found.labels, comparison=found.comparison, title=title, seed=seed)
     path = str(Path(str(report)).resolve())
+    body = {**found.to_dict(), "report": path}
+    return Answer(body, lambda _: _tell(found, path))
 
-    def show(_: Any) -> None:
-        say(
-            f"A crowd of {labels.n_labelers} gave {labels.n_votes:,} votes on {labels.n_items:,} handwritten digits; "
-            f"the truth stays hidden. {result.effective.sentence}"
-        )
-        columns = {"accuracy of": "system", "trueup": "mean", interval_head(0.95): "interval"}
-        columns |= {"majority as truth": "majority_accuracy", "hidden truth": "hidden_accuracy"}
-        print_records(columns, [{**system["metrics"]["accuracy"], **system} for system in systems])
-        best, other = comparison.ranking[:2]
-        truly = "better" if result.truth[best] > result.truth[other] else "not better"
-        probability = chance(comparison.prob_better(best, other))
-        say(f"{best} is better than {other} with probability {probability}; in truth it is {truly}.")
-        say(f"The report is at {path}")
 
-    body = {"systems": systems, "comparison": comparison.to_dict(), "report": path}
-    warnings = [sentence for evaluation in result.evaluations.values() for sentence in evaluation.warnings]
-    return Answer(body, show, warnings=warnings)
+def _tell(found: Demo, report: str) -> None:
+    """The story, in the order in which it happens."""
+    better, other = found.names
+    say(
+        f"Two classifiers read {_N_ITEMS} handwritten digits. Five people voted on each; nobody looked up the truth.\n"
+        "Some digits look like another, and on those most people err together.\n"
+    )
+    for name in found.names:
+        say(f"Accuracy of {name!r} (┃ is the truth, which nobody knows yet)")
+        for basis, (low, high) in found.ranges(name).items():
+            bar = text_bar(low, high, bounds=_SHOWN, mark=found.truth[name], width=_WIDTH)
+            say(f"  {basis:<20} {interval(low, high, 2)}  {bar}")
+        say("")
+    majority = {name: number(found.majority[name][0], 2) for name in found.names}
+    say(
+        f"The majority vote is narrow and wrong: by it {other!r} is better, {majority[other]} against "
+        f"{majority[better]}.\nVotes alone are wide, since they do not show how often people err together.\n"
+        f"An expert who checks {N_CHECKED} images drawn at random makes it narrow, and right.\n"
+    )
+    n = found.decision.progress.n_tells
+    verdict = {"passed": "yes", "failed": "no"}.get(found.decision.verdict, "still open")
+    say(f"Is {better!r} better than {other!r}? After {n} more checks: {verdict} (false in 5% at most).")
+    say(f"The whole report: {report}")
 
 
 @dataclass(frozen=True)
 class Demo:
     """What the demonstration found, and what it had hidden."""
 
-    labels: Labels
-    effective: EffectiveLabelers
-    evaluations: dict[str, Evaluation]
-    comparison: Comparison  # of the two, by accuracy, on exactly these items
-    majority: dict[str, float | None]
+    labels: Labels  # the votes, with the checks
+    evaluations: dict[str, Evaluation]  # by votes and checks
+    alone: Comparison  # by votes alone
+    comparison: Comparison  # by votes and checks
+    decision: Decision
+    majority: dict[str, tuple[float, float, float]]  # the accuracy with the majority for the truth, and its interval
     truth: dict[str, float]
 
+    @property
+    def names(self) -> tuple[str, str]:
+        """The classifiers, the one that is truly better first."""
+        better, other = sorted(self.truth, key=lambda name: -self.truth[name])
+        return better, other
 
-_N_LABELERS, _VOTES_PER_ITEM = 12, 5
+    def ranges(self, name: str) -> dict[str, tuple[float, float]]:
+        """The interval of a classifier by each way to judge it."""
+        return {
+            "majority vote": self.majority[name][1:],
+            "votes alone": self.alone[name].interval(0.95),
+            f"votes, {N_CHECKED} checks": self.evaluations[name]["accuracy"].interval(0.95),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, JSON-able."""
+        systems = [
+            {
+                "system": name,
+                "hidden_accuracy": self.truth[name],
+                **{basis: {"low": low, "high": high} for basis, (low, high) in self.ranges(name).items()},
+            }
+            for name in self.truth
+        ]
+        return {"systems": systems, "comparison": self.comparison.to_dict(), "decision": self.decision.to_dict()}
 
 
-def crowd_on_digits(random_state: int) -> tuple[Labels, npt.NDArray[np.int64], dict[str, npt.NDArray[np.int64]]]:
-    """Votes of a simulated crowd on scikit-learn's digits, the truth, and the predictions of two classifiers."""
+def crowd_on_digits(random_state: int = 0) -> tuple[Labels, npt.NDArray[np.int64], dict[str, npt.NDArray[np.int64]]]:
+    """Votes of a crowd on scikit-learn's digits, the truth, and the predictions of two classifiers.
+
+    The people compare an image with a picture of each digit in their mind: on the fifth of the images that are nearly
+    as near to another digit, most of them say that one. "templates" works like them, and so errs where they do.
+    """
     import numpy as np
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
-    from sklearn.naive_bayes import GaussianNB
     from sklearn.svm import SVC
 
     from trueup.data.labels import Labels
 
     images, digits = load_digits(return_X_y=True)
-    train, test, y_train, truth = train_test_split(images, digits, train_size=2 / 3, random_state=random_state)
+    train, test, y_train, truth = train_test_split(
+        images, digits, train_size=_N_TRAINED, test_size=_N_ITEMS, random_state=random_state, stratify=digits
+    )
     predictions = {
+        "templates": _distances(test, train, y_train).argmin(axis=1),
         "support vectors": SVC(gamma=0.001).fit(train, y_train).predict(test),
-        "naive Bayes": GaussianNB(var_smoothing=1e-2).fit(train, y_train).predict(test),
     }
-    centres = np.array([images[digits == digit].mean(axis=0) for digit in range(10)])
-    distance = np.linalg.norm(test[:, None, :] - centres, axis=2)
-    lookalike = np.where(np.arange(10) == truth[:, None], np.inf, distance).argmin(axis=1)
-    margin = distance[np.arange(len(truth)), lookalike] - distance[np.arange(len(truth)), truth]
     rng = np.random.default_rng(random_state)
-    hard = 1 / (1 + np.exp((margin - np.quantile(margin, 0.12)) / 3))
-    skill = rng.uniform(0.75, 0.97, _N_LABELERS)
-    n_items = len(truth)
-    item = np.repeat(np.arange(n_items), _VOTES_PER_ITEM)
-    labeler = np.argsort(rng.random((n_items, _N_LABELERS)), axis=1, kind="stable")[:, :_VOTES_PER_ITEM].ravel()
-    chance = skill[labeler] * (1 - 0.5 * hard[item])
-    slip = np.where(rng.random(len(item)) < 0.8 * hard[item] + 0.1, lookalike[item], rng.integers(10, size=len(item)))
-    vote = np.where(rng.random(len(item)) < chance, truth[item], slip)
-    names = np.array([f"labeler {t + 1:02d}" for t in range(_N_LABELERS)], dtype=object)
-    labels = Labels.from_frame({"item": item, "labeler": names[labeler], "label": vote}, classes=list(range(10)))
-    return labels, truth, predictions
+    distance = _distances(test, images, digits)
+    of_others = np.where(np.arange(10) == truth[:, None], np.inf, distance)
+    margin = of_others.min(axis=1) - distance[np.arange(_N_ITEMS), truth]
+    is_hard = (margin < np.quantile(margin, 0.2))[:, None]
+    labeler = np.argsort(rng.random((_N_ITEMS, 12)), axis=1, kind="stable")[:, :5]
+    is_right = rng.random(labeler.shape) < np.where(is_hard, 0.25, rng.uniform(0.85, 0.97, 12)[labeler])
+    looks_like = np.where(
+        rng.random(labeler.shape) < np.where(is_hard, 0.95, 0.2),
+        of_others.argmin(axis=1)[:, None],
+        rng.integers(10, size=labeler.shape),
+    )
+    vote = np.where(is_right, truth[:, None], looks_like)
+    names = np.array([f"labeler {t + 1:02d}" for t in range(12)], dtype=object)
+    item = np.repeat(np.arange(_N_ITEMS), labeler.shape[1])
+    table = {"item": item, "labeler": names[labeler.ravel()], "label": vote.ravel()}
+    return Labels.from_frame(table, classes=list(range(10))), truth, predictions
 
 
-def run_demo(
-    *, quick: bool = False, random_state: int = 0, progress: Callable[[str, float], None] = lambda step, share: None
-) -> Demo:
-    """Evaluate and compare both classifiers from the crowd's votes alone, and only then look at the truth."""
+def _distances(images: Any, of: Any, digits: Any) -> Any:
+    """How far each image is from the mean image of each digit."""
+    import numpy as np
+
+    means = np.stack([of[digits == digit].mean(axis=0) for digit in range(10)])
+    return np.linalg.norm(images[:, None, :] - means, axis=2)
+
+
+def run_demo(*, random_state: int = 0, progress: Any = lambda share: None) -> Demo:
+    """Judge both classifiers by votes, then by votes and forty checks, then check until one is surely better."""
     from trueup.answers.compare import compare
     from trueup.answers.evaluate import evaluate
-    from trueup.noise import DawidSkene, effective_labelers
-    from trueup.report.measures import majority_values
+    from trueup.decisions import decide
+    from trueup.labelers import draw_sample
 
-    def begin(step: str) -> Callable[[float], None]:
-        progress(step, 0.0)
-        return lambda share: progress(step, share)
-
-    begin("training two classifiers and asking a crowd")
     labels, truth, predictions = crowd_on_digits(random_state)
-    asked: dict[str, Any] = {"random_state": random_state}
-    model = None
-    if quick:
-        labels, truth = labels.select(items=labels.items[:200]), truth[:200]
-        predictions = {name: predicted[:200] for name, predicted in predictions.items()}
-        asked["n_draws"] = 512
-        model = DawidSkene().fit(labels)
-    effective = effective_labelers(labels, model)
+    right = {name: float((predicted == truth).mean()) for name, predicted in predictions.items()}
+    how: dict[str, Any] = {"random_state": random_state, "target": "sample", "check_dependence": False}
+    progress(0.1)
+    alone = compare(predictions, labels, **how)
+    progress(0.3)
+    sample = draw_sample(labels, N_CHECKED, random_state=random_state)
+    answers = {item: int(truth[item]) for item in sample.items.tolist()}  # what an expert says
+    checked = labels.with_gold(answers, drawn=sample.drawn)
     metrics = ["accuracy", "macro_f1", "balanced_accuracy"]
     evaluations = {
-        name: evaluate(predicted, labels, metrics=metrics, progress=begin(f"evaluating {name}"), **asked)
-        for name, predicted in predictions.items()
+        name: evaluate(predicted, checked, metrics=metrics, **how) for name, predicted in predictions.items()
     }
-    asked |= {"check_dependence": False, "progress": begin("comparing the two")}  # evaluations checked the same votes
-    comparison = compare(predictions, labels, target="sample", **asked)
-    by_majority = {name: majority_values(evaluation, labels)["accuracy"] for name, evaluation in evaluations.items()}
-    hidden = {name: float((predicted == truth).mean()) for name, predicted in predictions.items()}
-    return Demo(labels, effective, evaluations, comparison, by_majority, hidden)
+    progress(0.7)
+    comparison = compare(predictions, checked, **how)
+    other, better = sorted(right, key=lambda name: right[name])
+    decision = decide(comparison, candidate=better, better_than=other, random_state=random_state)
+    while decision.finished is None:
+        decision.tell({item: int(truth[item]) for item in decision.ask(N_AT_ONCE)})
+    progress(1.0)
+    majority = {name: _by_majority(evaluation, labels) for name, evaluation in evaluations.items()}
+    return Demo(checked, evaluations, alone, comparison, decision, majority, right)
+
+
+def _by_majority(evaluation: Evaluation, labels: Labels) -> tuple[float, float, float]:
+    """The accuracy where the majority vote is taken for the truth, with the interval of textbooks."""
+    from trueup.posteriors.continuous import wilson
+    from trueup.report.measures import majority_values
+
+    share = majority_values(evaluation, labels)["accuracy"] or 0.0
+    return share, *wilson(share * _N_ITEMS, _N_ITEMS)
 
 
 # What --list says; the order is that of the guide.
