@@ -81,6 +81,15 @@ def test_what_is_no_wide_table():
     assert other.value.parameter == "wide"
 
 
+def test_the_file_of_votes_names_what_experts_see(tmp_path):
+    file = tmp_path / "votes.csv"
+    file.write_text("item,labeler,label,text\n1,a,0,One\n1,b,1,One\n2,a,1,Two\n", encoding="utf-8")
+    assert tu.read_labels(file).item_table.given == ()
+    labels = tu.read_labels(file, items=file)
+    assert labels.item_table.given == ("text",)
+    assert labels.item_column("text").tolist() == ["One", "Two"]
+
+
 def test_columns_by_other_usual_names():
     votes = {"output_id": list("aabb"), "judge": list("xyxy"), "verdict": [1, 1, 0, 1], "system": list("ssrr")}
     labels = tu.read_labels(votes, gold={"id": ["a"], "truth": [1]}, items={"id": ["a", "b"], "topic": ["law", "art"]})

@@ -142,7 +142,7 @@ def read_labels(
     gold_drawn : {"chosen", "random"}, optional. How their items were drawn, in place of what the file says.
     items : path, file-like, frame or dict of columns, optional
         What is known of the items, with the same column of items; its columns are added as by `Labels.with_items`, and
-        rows for items without votes are left out.
+        rows for items without votes are left out. The file of the votes itself: its columns that describe items.
     file_format : str
         "auto": a table by its suffix (csv for standard input and file-likes), else the export of a tool by its
         structure. Or "csv", "tsv", "jsonl", "parquet", or one of `trueup.adapters.list_formats`. Files of gold and of
@@ -178,7 +178,10 @@ def read_labels(
         labels = labels.with_gold(_gold_beside(gold, labels, file_format, question, **how))
     if items is None:
         return labels
-    known = reading.read_items(items, item=item, labels=labels, file_format=_table_format(_beside(items, file_format)))
+    form = _table_format(_beside(items, file_format))
+    # The table of votes itself names the columns that it has of the items.
+    own = labels.item_columns if isinstance(items, str | PathLike) and items == path else None
+    known = reading.read_items(items, item=item, columns=own, labels=labels, file_format=form)
     return labels.with_items(known, unknown="ignore")
 
 

@@ -316,7 +316,7 @@ def _serve_files(served: Served) -> None:
         given["blind"] = False
         suggestions = ["–" if name is None else str(name) for name in predicted_classes(systems, labels)]
     if not labels.item_table.given:
-        note("the cards show only the names of the items; add --items FILE with what experts are to look at")
+        note("the cards show only the names of the items; add --items with the file of what experts are to look at")
     note("working out what the votes say …")
     make = functools.partial(ActiveTest, systems, labels, storage=served.url, name=served.name, **given)
     _run(make, served, labels, settings=settings, look=served.look(suggestions), seed=given.get("random_state", 0))
@@ -335,7 +335,7 @@ def _serve_decision(served: Served) -> None:
     answer, labels, asked = _answer_and_conditions(served, gates)
     asked |= given(budget=served.test.budget, random_state=served.test.seed)
     if not labels.item_table.given:
-        note("the cards show only the names of the items; add --items FILE with what experts are to look at")
+        note("the cards show only the names of the items; add --items with the file of what experts are to look at")
     make = functools.partial(decide, answer, **asked, error=gates.error, storage=served.url, name=served.name)
     _run(make, served, labels, settings=settings, look=served.look(None), seed=served.test.seed or 0)
 
