@@ -563,32 +563,13 @@ def render_markdown(data: Mapping[str, Any]) -> str:
     Parameters
     ----------
     data : mapping. What `build_report` returns, or the same read from JSON.
-
-    Examples
-    --------
-    >>> import trueup as tu
-    >>> from trueup.report import build_report
-    >>> sim = tu.simulate.baseline(n_items=200, random_state=0)
-    >>> ev = tu.evaluate(sim.predictions, sim.labels, noise="dawid-skene", n_draws=200, n_warmup=100)
-    >>> render_markdown(build_report(ev, title="A trial")).splitlines()[0]
-    '# A trial'
     """
     check_format(data)
     return re.sub(r"\n{3,}", "\n\n", _rendered(data, "md")).strip() + "\n"
 
 
 def render_json(data: Mapping[str, Any]) -> str:
-    """The report as JSON, what has no value as null.
-
-    Examples
-    --------
-    >>> import trueup as tu
-    >>> from trueup.report import build_report
-    >>> sim = tu.simulate.baseline(n_items=200, random_state=0)
-    >>> ev = tu.evaluate(sim.predictions, sim.labels, noise="dawid-skene", n_draws=200, n_warmup=100)
-    >>> json.loads(render_json(build_report(ev)))["format"]
-    1
-    """
+    """The report as JSON, what has no value as null."""
     check_format(data)
     return json.dumps(data, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
 
@@ -635,15 +616,6 @@ def render_junit(report: GateReport, *, name: str = "gates") -> str:
     Parameters
     ----------
     name : str. Of the suite, and the class of its cases.
-
-    Examples
-    --------
-    >>> import trueup as tu
-    >>> sim = tu.simulate.baseline(n_items=300, random_state=0)
-    >>> ev = tu.evaluate(sim.predictions, sim.labels, noise="dawid-skene", n_draws=200, n_warmup=100)
-    >>> text = render_junit(tu.gate(ev, at_least={"accuracy": 0.999}))
-    >>> 'tests="1" failures="1" errors="0"' in text, "<failure" in text
-    (True, True)
     """
     verdicts = [result.verdict for result in report.results]
     counts = {
@@ -673,16 +645,7 @@ def save_junit(report: GateReport, path: str | PathLike[str], *, name: str = "ga
 
 
 def render_summary(report: GateReport, *, name: str = "trueup") -> str:
-    """Verdict, interval of each gate as a bar of text, and what to do next, as Markdown.
-
-    Examples
-    --------
-    >>> import trueup as tu
-    >>> sim = tu.simulate.baseline(n_items=300, random_state=0)
-    >>> ev = tu.evaluate(sim.predictions, sim.labels, noise="dawid-skene", n_draws=200, n_warmup=100)
-    >>> print(render_summary(tu.gate(ev, at_least={"accuracy": 0.999})).splitlines()[0])
-    ## trueup: failed
-    """
+    """Verdict, interval of each gate as a bar of text, and what to do next, as Markdown."""
     lines = [f"## {name}: {report.verdict}", ""]
     for result in report.results:
         lines += [f"- {_plain_markdown(result.sentence)}"]
