@@ -51,14 +51,6 @@ def read_export(
     keep_names : bool
         Keep mails, names and addresses as the names of labelers; by default they are called annotator-1 and so on.
     exclude_prelabeled : bool. Leave out answers that began with what a model had filled in.
-
-    Examples
-    --------
-    >>> import io, json, trueup as tu
-    >>> answer = {"from_name": "mood", "to_name": "text", "type": "choices", "value": {"choices": ["good"]}}
-    >>> task = {"id": 1, "data": {"text": "fine"}, "annotations": [{"completed_by": 7, "result": [answer]}]}
-    >>> tu.read_export(io.StringIO(json.dumps([task])))
-    Export(label-studio, 1 votes, 0 gold, 0 systems)
     """
     content = Content(path)
     with wrap_read_errors(content.who):
@@ -149,14 +141,6 @@ def read_labels(
         items are of the format of their suffix, or of this one.
     question, keep_names, exclude_prelabeled
         As in `read_export`, of exports.
-
-    Examples
-    --------
-    >>> import trueup as tu
-    >>> rows = {"prompt": [1, 1, 1, 1], "system": list("aabb"), "judge": list("xyxy"), "verdict": [1, 1, 0, 1]}
-    >>> labels = tu.read_labels(rows, item=["prompt", "system"], labeler="judge", label="verdict")
-    >>> labels, labels.item_columns
-    (Labels(2 items, 2 labelers, 2 classes, 4 votes, 2 item columns), ('prompt', 'system'))
     """
     tool = export_format(path, item=item, file_format=file_format)
     votes: dict[str, Any] = {"classes": classes, "missing": missing, "abstain": abstain}
@@ -289,13 +273,6 @@ def read_pairs(
         Verdicts that are taken to be right, as those of people, with the same columns; see `Pairs.with_gold`.
     gold_drawn : {"chosen", "random"}, optional. How their contests were drawn.
     file_format : str. As in `read_labels`.
-
-    Examples
-    --------
-    >>> import io, trueup as tu
-    >>> rows = ["item,judge,first,second,winner", "1,gpt,alpha,beta,alpha", "1,gpt,beta,alpha,first"]
-    >>> tu.read_pairs(io.StringIO(chr(10).join(rows)))
-    Pairs(1 contest of 2 systems, 1 judge, 2 verdicts)
     """
     columns: dict[str, Any] = {"item": item, "judge": judge, "first": first, "second": second, "winner": winner}
     is_named = any(value != name for name, value in columns.items())  # a table whose columns are named is a plain one

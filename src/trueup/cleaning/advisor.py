@@ -285,19 +285,6 @@ class CleaningAdvisor(Session):
     ----------
     .. [1] M. Dolatshah, M. Teoh, J. Wang, J. Pei, "Cleaning Crowdsourced Labels Using Oracles for Statistical
        Classification", PVLDB 12(4) (2018), Section 5.
-
-    Examples
-    --------
-    >>> import trueup as tu
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> sim = tu.simulate.tars(n_items=300, means=[[0, 0], [3, 0]], noise_rates=(0.4, 0.1), random_state=0)
-    >>> noise = tu.noise.Confusion([[0.6, 0.4], [0.1, 0.9]])
-    >>> advisor = tu.CleaningAdvisor(LogisticRegression(), sim.features, sim.labels, noise=noise)
-    >>> before = advisor.model_.score(sim.features, sim.truth)
-    >>> for _ in range(20):
-    ...     advisor.tell({item: int(sim.truth[item]) for item in advisor.ask()})
-    >>> advisor.n_cleaned, bool(advisor.model_.score(sim.features, sim.truth) > before)
-    (20, True)
     """
 
     def __init__(

@@ -477,17 +477,6 @@ def check_until(
     n_sample : int, optional
         How many items are drawn at random and checked first; by default as many as afford the wrong
         labels that votes let expect among them.
-
-    Examples
-    --------
-    >>> import trueup as tu
-    >>> sim = tu.simulate.dawid_skene(n_items=2000, n_labelers=5, accuracy=0.9, random_state=0)
-    >>> check = tu.cleaning.check_until(sim.labels, error=0.02, random_state=0)
-    >>> while not check.finished:
-    ...     check.tell({item: int(sim.truth[item]) for item in check.ask(100)})
-    >>> wrong = sum(label != sim.truth[item] for item, label in check.labels.items())
-    >>> bool(wrong <= 0.02 * 2000), check.n_checked < 1000
-    (True, True)
     """
     return CheckUntil(labels, error=error, confidence=confidence, n_sample=n_sample, random_state=random_state)
 

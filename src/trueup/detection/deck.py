@@ -101,14 +101,6 @@ def make_deck(
         Further tiles from which the outline of an object that nobody doubts is taken; by default one for five tiles.
         Fewer where there is no such object in a tile that was not drawn.
     split : int. Each image has split × split tiles.
-
-    Examples
-    --------
-    >>> from trueup import detection
-    >>> drawn = detection.simulate_boxes(n_images=10, random_state=0)
-    >>> deck = detection.make_deck(detection.match(drawn.found, drawn.objects), n_candidates=20, n_tiles=5)
-    >>> len(deck), sum(card.kind == "planted" for card in deck.cards), sum(card.kind == "hidden" for card in deck.cards)
-    (28, 2, 1)
     """
     if not len(pool):
         raise InvalidParameter("there is no candidate to vet, got an empty pool")

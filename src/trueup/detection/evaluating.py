@@ -263,16 +263,6 @@ def evaluate(
     by_class : bool. Whether each metric is given for each class too, as "ap50: cat".
     **options
         Of `trueup.evaluate`: noise, prior, level, random_state, …
-
-    Examples
-    --------
-    >>> from trueup import detection
-    >>> drawn = detection.simulate_boxes(n_images=20, n_annotators=4, random_state=0)
-    >>> pool = detection.match(drawn.found, drawn.objects)
-    >>> ev = detection.evaluate(pool, metrics=["precision", "ap50"], noise="dawid-skene", n_draws=200, n_warmup=100)
-    >>> low, high = ev["ap50"].interval(0.95)
-    >>> bool(low < ev["ap50"].mean < high)
-    True
     """
     system = pool.systems[0] if system is None and len(pool.found) == 1 else system
     if system is None or system not in pool.found:

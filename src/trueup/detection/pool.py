@@ -261,18 +261,6 @@ def match(
         of several such classes the one with more shapes in all images.
     by_centre : bool. For small things such as cells: shapes whose centres lie in each other are at the same place.
     join : float, optional. The mean overlap from which on shapes of annotators are one candidate; by default `iou`.
-
-    Examples
-    --------
-    >>> from trueup.detection import boxes_from_arrays, match
-    >>> drawn = boxes_from_arrays(
-    ...     image=["a"] * 3, boxes=[[0, 0, 10, 10], [1, 0, 10, 10], [50, 50, 10, 10]], source=["ann", "bob", "bob"],
-    ...     seen=[[True], [True]],
-    ... )
-    >>> found = boxes_from_arrays(image=["a"], boxes=[[0, 1, 10, 10]], scores=[0.9], name="detector")
-    >>> pool = match(found, drawn)
-    >>> len(pool), pool.votes.tolist(), pool.predictions()["detector"]
-    (2, [[1, 0], [1, 1]], {'a/1': 'object', 'a/2': 'nothing'})
     """
     cut = check_number(iou, name="iou", low=0.0, high=1.0, strict=True)
     least = cut if join is None else check_number(join, name="join", low=0.0, high=1.0, strict=True)

@@ -211,20 +211,6 @@ class Monitor:
     random_state : int, optional. Seed of the draws behind the course; 0 by default.
     storage : str or Storage, optional. Where the log is kept, such as ``"sqlite:///watch.db"``; see `trueup.storage`.
     name : str. Of the monitor in the storage.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import trueup as tu
-    >>> rng = np.random.default_rng(0)
-    >>> watch = tu.Monitor()
-    >>> for day in range(1, 9):
-    ...     truth = rng.integers(2, size=200)
-    ...     wrong = rng.random((200, 4)) < [0.1, 0.1, 0.1, 0.15 if day <= 6 else 0.3]
-    ...     classes = np.where(wrong, 1 - truth[:, None], truth[:, None])
-    ...     watch.add(tu.Labels.from_matrix(classes[:, :3]), classes[:, 3], when=f"2026-11-{day:02}")
-    >>> watch.alarm.kind, watch.alarm.since, watch.alarm.when
-    ('something', '2026-11-07', '2026-11-08')
     """
 
     def __init__(

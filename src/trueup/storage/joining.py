@@ -50,16 +50,6 @@ def open_storage(url: str | Storage, *, create: bool = True) -> Storage:
     ------
     StorageError
         The database is of another version of trueup, on a network file system, or cannot be opened.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     storage = open_storage(f"sqlite:///{folder}/test.db")
-    ...     names = [session.name for session in storage.sessions()]
-    ...     storage.close()
-    >>> names
-    []
     """
     if not isinstance(url, str):
         return url

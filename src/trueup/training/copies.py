@@ -175,20 +175,6 @@ def scorer(
     or weak, a good classifier whose errors are independent of theirs is better than that: its score is too low, and the
     interval may end below the truth. The order of classifiers does not suffer. ``noise="dawid-skene"`` gives the level
     if errors are independent; only checked items can show whether they are.
-
-    Examples
-    --------
-    >>> import trueup as tu
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> from sklearn.model_selection import KFold, cross_val_score
-    >>> from trueup.training import NoisyLabelClassifier, scorer
-    >>> sim = tu.simulate.tars(n_items=400, n_labelers=5, noise_rates=0.2, means=[[0, 0], [3, 0]], random_state=0)
-    >>> model = NoisyLabelClassifier(LogisticRegression(), labels=sim.labels)
-    >>> y = np.arange(sim.labels.n_items)
-    >>> judge = scorer("auc", sim.labels, noise="dawid-skene")
-    >>> scores = cross_val_score(model, sim.features, y, scoring=judge, cv=KFold(3))
-    >>> bool(abs(scores.mean() - 0.98) < 0.03)
-    True
     """
     if not isinstance(labels, Labels):
         raise InvalidLabels(f"labels must be Labels, got {type(labels).__name__}; make them with tu.Labels.from_frame")
