@@ -9,10 +9,9 @@ from scipy.special import expit
 
 import trueup as tu
 from trueup.answers.preferences import Separation
-from trueup.estimators.bradley_terry import strengths_of
+from trueup.estimators.pairs import MirroredConfusion, strengths_of
 from trueup.exceptions import InvalidParameter
 from trueup.noise import sample
-from trueup.noise.mirrored import MirroredConfusion
 
 FEW = {"noise": "mirrored", "n_warmup": 100, "n_draws": 400}
 

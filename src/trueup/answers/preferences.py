@@ -23,11 +23,16 @@ from trueup.core.prior import CrowdPrior
 from trueup.data.frames import is_frame, make_frame
 from trueup.data.pairs import FIRST, ROLES, UNKNOWN, Pairs, read_pairs
 from trueup.data.predictions import Predictions
-from trueup.estimators.bradley_terry import draw_biases, leverages_of, strengths_of, weights_of_repeats
+from trueup.estimators.pairs import (
+    MirroredConfusion,
+    draw_biases,
+    leverages_of,
+    strengths_of,
+    weights_of_repeats,
+)
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import Metric
 from trueup.noise import NoiseModel, identifiability_problem
-from trueup.noise.mirrored import MirroredConfusion
 from trueup.posteriors import DrawnEstimate, Estimate, PointEstimate
 
 Ties = Literal["half", "class"]

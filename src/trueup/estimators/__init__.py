@@ -3,8 +3,8 @@
 `METHODS` holds them by name. All return a `Solution`.
 """
 
-from trueup.estimators.confidence import BootstrapEstimate, ScoreEstimate
 from trueup.estimators.counts import (
+    BootstrapEstimate,
     CountsPosterior,
     DrawnCounts,
     DrawnRates,
@@ -12,6 +12,7 @@ from trueup.estimators.counts import (
     LatticeCounts,
     NormalCounts,
     PointCounts,
+    ScoreEstimate,
 )
 from trueup.estimators.curves import Curve, Sensitivity, error_sensitivity, performance_curve
 from trueup.estimators.given_noise import bayes, bayes_multiclass, exact_counts

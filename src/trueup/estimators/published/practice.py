@@ -12,11 +12,12 @@ import numpy.typing as npt
 from trueup._base.types import Codes, Floats
 from trueup._base.validation import RandomState, as_generator
 from trueup.data.labels import Labels
-from trueup.estimators.confidence import BootstrapEstimate, ScoreEstimate
 from trueup.estimators.counts import (
+    BootstrapEstimate,
     DrawnCounts,
     JointPoint,
     PointCounts,
+    ScoreEstimate,
     frozen,
     linear_ratio,
     point_estimate,

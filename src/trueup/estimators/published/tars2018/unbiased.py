@@ -11,8 +11,15 @@ import numpy.typing as npt
 from trueup._base.types import Codes, Floats, Positions
 from trueup._base.validation import RandomState, as_generator, check_choice, check_integer
 from trueup.data.labels import Labels
-from trueup.estimators.confidence import BootstrapEstimate, ScoreEstimate
-from trueup.estimators.counts import JOINT_DRAWS, CountsPosterior, frozen, linear_ratio, point_estimate
+from trueup.estimators.counts import (
+    JOINT_DRAWS,
+    BootstrapEstimate,
+    CountsPosterior,
+    ScoreEstimate,
+    frozen,
+    linear_ratio,
+    point_estimate,
+)
 from trueup.estimators.problem import Solution, covariance_root
 from trueup.estimators.published.tars2018.consolidation import (
     MAX_NUMBERS,
