@@ -20,7 +20,7 @@ def test_a_system_without_a_value_is_ranked_last_and_it_is_said():
     assert cmp.prob_best == {"a": 1.0, "never": 0.0}
     assert np.isnan(cmp["never"].mean)
     assert np.isnan(cmp.regret_of("never"))
-    assert any("undefined for system 'never' on every drawn truth" in sentence for sentence in cmp.warnings)
+    assert any("undefined for system 'never' on all drawn truths" in sentence for sentence in cmp.warnings)
     assert list(cmp.to_frame()["system"]) == ["a", "never"]
 
 

@@ -232,7 +232,7 @@ ROWS = {
         "prior": Row({"prior": tu.CrowdPrior(level_scale=0.2)}, PLAIN),
         "target": Row({"target": "sample"}),
         "check_dependence": Row({"check_dependence": False}, {"pairs": DEPENDENT_PAIRS}),
-        "sampling": Row({"n_warm": 3}),
+        "options": Row({"n_warm": 3}),
     },
 }
 

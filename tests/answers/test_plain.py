@@ -231,6 +231,7 @@ class TestEdges:
         ev = tu.evaluate(truth, tu.Labels.from_matrix(votes, classes=list(range(2000))), metrics=["accuracy"])
         low, high = ev["accuracy"].interval(0.95)
         assert 0.4 < low < high <= 1.0
+        np.testing.assert_allclose(ev.core.mean_chances().sum(axis=1), 1.0)
 
 
 class TestScans:

@@ -292,7 +292,7 @@ class TruthModel:
     def mean_chances(self) -> Floats:
         """P(class) of each item from few θ and without drawing truths, shape (n_items, n_classes)."""
         if self.slots is not None or self._sampled[0] is not None:
-            return self._posterior_of_all
+            return self._posterior_of_all()
         few = slice(None, None, max(1, len(self.theta.beta) // _MEAN_POINTS))
         chances = self.rows.probabilities(self.theta.beta[few], self.theta.gamma[few]).mean(axis=2)
         checked = np.flatnonzero(self.known >= 0)
