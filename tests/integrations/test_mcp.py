@@ -389,19 +389,21 @@ def test_lines_that_are_no_requests_do_not_end_the_server(root):
 
 @real
 def test_the_client_knows_the_tools_soon(root):
-    """Time of the processor, since other programs may have it; the page has what was measured on the clock."""
+    """Time of the processor, since other programs may have it; the page has what was measured on the clock.
 
-    def seconds():
-        used = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return used.ru_utime + used.ru_stime
+    Nearly all of it is the package's. Where the machine is slow or busy, what trueup adds to that is held instead.
+    """
 
-    took = []
-    for _ in range(3):
-        before = seconds()
-        names, _ = answers_to(root)
-        assert names
-        took.append(seconds() - before)
-    assert 0 < min(took) <= FIRST_ANSWER, took
+    def seconds(call):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        call()
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    load = [sys.executable, "-c", "import mcp.server.lowlevel, mcp.server.stdio"]
+    took = [(seconds(lambda: answers_to(root)), seconds(lambda: subprocess.run(load, check=True))) for _ in range(3)]
+    ours, theirs = (min(column) for column in zip(*took, strict=True))
+    assert 0 < ours <= max(FIRST_ANSWER, 1.5 * theirs), took
 
 
 def test_the_command_starts_the_server(monkeypatch, tmp_path):
