@@ -54,6 +54,7 @@ LEVELS = {
 EXTRA_EDGES: set[tuple[str, str]] = {
     ("answers", "report"),  # save_html, imported where it is called
     ("reliability", "report"),  # the same
+    ("decisions", "report"),  # the same
     ("data", "reliability"),  # labels.agreement(), imported where it is called
 }
 # Edges to a lower level that are not allowed: a metric and an answer know no votes and no files.
