@@ -53,6 +53,7 @@ LEVELS = {
 # Edges to the same or a higher level that are allowed all the same: (importer, imported).
 EXTRA_EDGES: set[tuple[str, str]] = {
     ("answers", "report"),  # save_html, imported where it is called
+    ("decisions", "report"),  # the same
     ("reliability", "report"),  # the same
     ("decisions", "report"),  # the same
     ("data", "reliability"),  # labels.agreement(), imported where it is called

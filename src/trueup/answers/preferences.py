@@ -39,6 +39,7 @@ Ties = Literal["half", "class"]
 _POSITION_DRAWS = 500
 _MOST_STEPS = 3  # pairs that advice names
 _MOST_NEEDED = 10_000  # checked contests, which somebody may have
+_FEWEST_NEEDED = 10  # checked contests: fewer move the answer as chance has it
 _LITTLE = 0.5  # contests that each outcome of a pair is expected to have beforehand, as Jeffreys has it
 _NAMED = MirroredConfusion.alias
 _MEASURE = Metric("strength", np.sum, description="how strong a system is, in log-odds of a win over an average one")
@@ -157,7 +158,9 @@ class Preferences(DerivedAnswer):
         gap = 2 * abs(checks.mean - 0.5)
         n = checks.number_for(gap, self.level)
         if checks.width(n, self.level) <= gap:
-            return Separation(a, b, int(members.sum()), n - int((core.drawn[members] >= 0).sum()), None)
+            n_drawn = int((core.drawn[members] >= 0).sum())
+            further = min(max(n - n_drawn, _FEWEST_NEEDED), int(members.sum()) - n_drawn)
+            return Separation(a, b, int(members.sum()), further, None)
         reach = 2 * scipy.special.ndtri((1 + self.level) / 2) / max(gap, 1e-3)
         return Separation(a, b, int(members.sum()), None, int(np.ceil(checks.mean * (1 - checks.mean) * reach**2)))
 
