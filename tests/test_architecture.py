@@ -55,7 +55,6 @@ EXTRA_EDGES: set[tuple[str, str]] = {
     ("answers", "report"),  # save_html, imported where it is called
     ("decisions", "report"),  # the same
     ("reliability", "report"),  # the same
-    ("decisions", "report"),  # the same
     ("data", "reliability"),  # labels.agreement(), imported where it is called
 }
 # Edges to a lower level that are not allowed: a metric and an answer know no votes and no files.

@@ -371,8 +371,15 @@ def _improvement(strategy: ExpectedImprovement, state: CleaningState) -> tuple[E
             believed = believed_truths(state)
             chances, scorer = believed[state.train], believed_scorer(state, believed)
         flips = 1 - chances[np.arange(len(state.train)), state.y]
-        how = {"how": strategy.how, "weigh": strategy.weigh, "scale": strategy.scale, "by_chance": by_chance}
-        expected = state.improvement(scorer, chances, refine=strategy.refine or (20 if strategy.weigh else 100), **how)
+        expected = state.improvement(
+            scorer,
+            chances,
+            refine=strategy.refine or (20 if strategy.weigh else 100),
+            how=strategy.how,
+            weigh=strategy.weigh,
+            scale=strategy.scale,
+            by_chance=by_chance,
+        )
         state.memo[strategy] = expected, flips[expected.items]
     found: tuple[EMI, Floats] = state.memo[strategy]
     return found

@@ -460,8 +460,9 @@ def _place(found: Shapes, candidates: Shapes, iou: float, same_class: bool, by_c
     for k, name in enumerate(found.sources):
         of = np.flatnonzero(found.source == k)
         own = found.select(of)
-        placed = (candidate[of], is_first[of], overlap[of])
-        result[name] = Found(found.scores[of], own.category, *placed, own.boxes, own.masks, own.areas)
+        result[name] = Found(
+            found.scores[of], own.category, candidate[of], is_first[of], overlap[of], own.boxes, own.masks, own.areas
+        )
     return result
 
 

@@ -117,8 +117,14 @@ _INTRO = (
 def _template() -> Any:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    options = {"autoescape": True, "trim_blocks": True, "lstrip_blocks": True, "undefined": StrictUndefined}
-    return Environment(loader=PackageLoader("trueup.detection"), **options).get_template("cards.html.j2")
+    environment = Environment(
+        loader=PackageLoader("trueup.detection"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    return environment.get_template("cards.html.j2")
 
 
 def render_cards(deck: Deck, *, images: str | PathLike[str] | None = None, title: str = "What is there?") -> str:
@@ -227,8 +233,10 @@ def save_for_app(deck: Deck, folder: str | PathLike[str], *, images: str | PathL
             crop = candidate_crop(pool, k) if card is None else shape_crop(pool, image, box, shapes)
             write_text_safely(pictures / file, _standing_alone(crop_figure(crop, width=480, label=names[k])))
             rows.append([names[k], file, "", category])
-    tables = [place / f"{name}.csv" for name in ("votes", "predictions", "items", "gold")]
-    made = AppFiles(*tables, pictures, _write_tiles(deck, place, files))
+    votes_file, predictions_file, items_file, gold_file = (
+        place / f"{name}.csv" for name in ("votes", "predictions", "items", "gold")
+    )
+    made = AppFiles(votes_file, predictions_file, items_file, gold_file, pictures, _write_tiles(deck, place, files))
     _write_table(made.items, ["item", "image", "outline", "class"], rows)
     votes = [
         [pool.items[k], pool.annotators[who], REAL if pool.votes[who, k] else NOTHING]
