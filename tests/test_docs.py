@@ -183,8 +183,8 @@ def topics() -> dict[str, str]:
 
 
 def test_the_documentation_stays_short():
-    assert len(topics()) <= 24, "a topic has one page; put it where the topic is"
-    assert sum(len(text.split()) for text in topics().values()) <= 30_900
+    assert len(topics()) <= 25, "a topic has one page; put it where the topic is"
+    assert sum(len(text.split()) for text in topics().values()) <= 31_900
 
 
 @pytest.mark.parametrize(("name", "text"), sorted(topics().items()), ids=sorted(topics()))
