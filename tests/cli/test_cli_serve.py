@@ -149,6 +149,8 @@ def test_a_decision_is_served_from_options_and_from_a_file(files, run_main, monk
         ("--half-width", "0.1", "--fail-below", "accuracy=0.9"),
         ("--probability", "0.9"),
         ("--not-worse-than", "old"),
+        ("--of", "1", "--fail-below", "1=0.5"),
+        ("--by", "system", "--fail-below", "accuracy=0.5"),
     ):
         assert_one_sentence(run_main("serve", "votes.csv", "predictions.csv", *more, "--port", "0"))
 

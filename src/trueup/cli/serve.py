@@ -73,7 +73,7 @@ class Served:
     @property
     def is_about_tiles(self) -> bool:
         """Whether objects that nobody drew are searched."""
-        return self.votes.lower().endswith(TILES_SUFFIX) and not self.predictions
+        return not self.predictions and self.decision.of is None
 
     def server_settings(self) -> ServerSettings:
         """As the server takes them; what was not given is left to it."""
@@ -347,6 +347,10 @@ def _answer_and_conditions(served: Served, gates: Gates) -> tuple[Any, Labels, d
     from trueup.answers.share import share
 
     how, of = given(level=served.test.level), served.decision.of
+    if of is not None and served.predictions:
+        raise InvalidParameter("--of is about votes alone, got PREDICTIONS beside it; leave out one of them")
+    if served.decision.by is not None and of is None:
+        raise InvalidParameter("--by names the groups of --of, got none; add --of CLASS")
     if of is not None:
         labels, by = read_votes(served.votes, served.how), served.decision.by
         answer: Any = share(labels, of=class_named(labels, of), **given(by=by), **how)
