@@ -131,7 +131,7 @@ def test_an_answer_belongs_to_the_card_that_its_expert_holds():
 
 def test_only_what_waits_can_be_put_off():
     nothing = no_progress(6)
-    with pytest.raises(InvalidParameter, match="waits for an answer"):
+    with pytest.raises(InvalidParameter, match="an item that waits"):
         skip_events(["a"], NAMES, nothing, nothing.truth, Circumstances(), later=True)
     with pytest.raises(InvalidParameter, match="seconds"):
         Circumstances(seconds=-1.0)

@@ -75,7 +75,7 @@ def learned_probabilities(
     Returns an array of shape (n_items,), the truth of vetted items, and P(positive) of others.
 
     P. Nguyen, D. Ramanan, C. Fowlkes, "Active testing: an efficient and robust framework for estimating accuracy",
-    ICML 2018.
+    ICML 2018, equation 13.
 
     Parameters
     ----------

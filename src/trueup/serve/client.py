@@ -170,7 +170,8 @@ class RemoteTest:
 
     def history(self) -> list[dict[str, float]]:
         """The estimate as answers came in: n, mean, low and high."""
-        return [{name: float(value) for name, value in row.items()} for row in self._snapshot()["history"]]
+        rows = self._snapshot()["history"]
+        return [{name: float(value) for name, value in row.items() if value is not None} for row in rows]
 
     def plot(self, ax: Any = None) -> Any:
         """The metric and its interval as answers came in; returns the Axes."""
