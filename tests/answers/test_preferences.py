@@ -148,7 +148,7 @@ def test_vetted_contests_correct_judges_who_err_together():
 def test_without_a_noise_model_verdicts_may_err_as_on_real_sets():
     sim = tu.simulate.pairs(n_contests=150, n_systems=3, position_bias=0.15, accuracy=0.75, random_state=4)
     answer, named = (tu.preferences(sim.pairs, **how) for how in ({}, FEW))
-    assert (answer.evaluation.noise, named.evaluation.noise) == ("as real sets err", "mirrored")
+    assert (answer.evaluation.noise, named.evaluation.noise) == ("learned from public sets", "mirrored")
     assert answer.ranking == named.ranking
     assert answer.win_rate("system-1", "system-2").std > 2 * named.win_rate("system-1", "system-2").std
     told = answer.to_dict()

@@ -56,7 +56,7 @@ class Answer:
     @property
     def noise(self) -> str:
         """The noise models in words."""
-        return "as real sets err" if self.core is not None else noise_in_words(self.task.noise, self.model)
+        return "learned from public sets" if self.core is not None else noise_in_words(self.task.noise, self.model)
 
     @property
     def basis(self) -> str:

@@ -467,7 +467,7 @@ def auc(
                 )
             results.append({"system": str(name), "view": chosen, **estimate.to_dict(level)})
     # The other views take the votes as they are.
-    noise_words = (noise or "as real sets err") if "bayes" in views else "not used"
+    noise_words = (noise or "learned from public sets") if "bayes" in views else "not used"
     target = target or DEFAULT_TARGET
 
     def show(_: Mapping[str, Any]) -> None:

@@ -39,7 +39,7 @@ from trueup.posteriors.estimate import new_axes
 
 Sort = Literal["information", "accuracy"]
 _TIE = 1e-9
-_PLAIN = "as real sets err"
+_PLAIN = "learned from public sets"
 _POINTS = 1000  # quantiles of an exact distribution
 _SPAM_TRUTHS = 200  # drawn to tell who is a pure spammer
 
