@@ -5,7 +5,8 @@ out.json]``; without names all sections are run. Every run is seeded, and kept i
 
 Sections: error (false verdicts on the very bound, with a look after every check), checks (how many until it is decided,
 beside the same bets on items drawn at random and beside a sample of a size that is fixed before, and how often the
-number that was named is enough), look (the time of one).
+number that was named is enough), intervals (how often those that are shown beside a verdict hold, after so many checks
+and where it ends), look (the time of one).
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ import numpy as np
 from scipy.special import ndtri
 
 import trueup as tu
-from benchmarks._answers import select
-from benchmarks._coverage_tally import Section, as_text
+from benchmarks._answers import row_of, select, tally_of
+from benchmarks._coverage_tally import Section, as_text, share
 from benchmarks._data import data_folder, load_crowd, one_against_others
 from benchmarks._runs import Case, Figure, Row, run_figures
 from benchmarks._worlds import better_system, equal_system, make
@@ -37,6 +38,7 @@ N_SEEDS = 20  # decisions on the same votes
 N_EXCHANGED = 60
 GAPS = (0.05, 0.1)  # how far the bound is from the truth
 DESIGNS = ("drawn", "votes", "random", "fixed")
+SHOWN_AFTER = (10, 20, 40)  # answers
 NAMED_AFTER = (0, 20, 60)  # answers before the number of further ones is asked for
 OPEN_SETS = "open judge sets"
 
@@ -315,6 +317,44 @@ def summarise_checks(rows: Sequence[Row]) -> Section:
     )
 
 
+# ------------------------------------------------------------------ the intervals that are shown
+
+
+def run_intervals(case: Case) -> list[Row]:
+    """The estimate of a decision after so many checks, which were drawn for the decision, and where it ends by then."""
+    problem = _problem(case)
+    conditions, _ = problem.asked(GAPS[0])
+    decision = tu.decide(problem.answer, **conditions, error=ERROR, random_state=case.seed)
+    true = float(decision.conditions[0].numbers(problem.truth[None])[0])
+    rows = []
+    for n in range(SHOWN_AFTER[-1] + 1):
+        is_end = n == SHOWN_AFTER[-1] or decision.verdict != "undecided"
+        if n in SHOWN_AFTER and decision.verdict == "undecided":
+            rows.append(row_of(str(n), true, decision.estimates[0]))
+        if is_end:
+            rows.append(row_of("where it ends", true, decision.estimates[0]))
+            break
+        decision.tell(problem.truths_of(list(decision.ask(1))))
+    return rows
+
+
+def summarise_intervals(rows: Sequence[Row]) -> Section:
+    lines, numbers = [], {}
+    for name in [*dict.fromkeys(row["world"] for row in rows), "all"]:
+        for after in (*map(str, SHOWN_AFTER), "where it ends"):
+            own = [row for row in rows if row["answer"] == after and name in (row["world"], "all")]
+            if own:
+                tally = tally_of(own)
+                lines.append([name, after, share(tally), f"{tally.width:.3f}", str(len(own))])
+                numbers[f"{name}, {after}"] = tally.numbers()
+    return Section(
+        f"95% intervals beside a verdict, {N_ITEMS} items, the bound {GAPS[0]:g} off: after so many checks, where it "
+        f"is still open, and\nwhere it ends, after {SHOWN_AFTER[-1]} checks at most\n\n"
+        f"{as_text(['question', 'checks', 'holds % ± s.e.', 'width', 'runs'], lines)}\n\nTarget: at least 93% of all.",
+        numbers,
+    )
+
+
 # ------------------------------------------------------------------ the time of a look
 
 
@@ -364,6 +404,15 @@ FIGURES: dict[str, Figure] = {
         first_seed=172_000,
         quick_worlds=tuple(PROBLEMS)[:1],
     ),
+    "intervals": Figure(
+        worlds=tuple(PROBLEMS),
+        run=run_intervals,
+        summarise=summarise_intervals,
+        n_runs=50,
+        n_quick=1,
+        first_seed=174_000,
+        quick_worlds=tuple(PROBLEMS)[:1],
+    ),
     "look": Figure(
         worlds=ON_THE_BOUND[:4],
         run=run_look,
@@ -384,4 +433,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    from benchmarks import decisions  # by this name other processes find what is sent to them
+
+    decisions.main()

@@ -143,6 +143,7 @@ FIGURES: dict[str, Figure] = {
         _module("core-pairs", "benchmarks.core", _COMPARING, "pairs"),
         _module("decisions-error", "benchmarks.decisions", _COMPARING, "error"),
         _module("decisions-checks", "benchmarks.decisions", _COMPARING, "checks"),
+        _module("decisions-intervals", "benchmarks.decisions", _COMPARING, "intervals"),
         _module("decisions-look", "benchmarks.decisions", _SPEED, "look"),
         _module("rates", "benchmarks.rates", _RATES),
         _module("unbiased", "benchmarks.unbiased", _RATES),

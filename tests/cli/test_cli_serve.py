@@ -20,6 +20,7 @@ from cli_helpers import HANGS_AFTER, PROGRAM, assert_one_sentence
 
 import trueup as tu
 from trueup.cli import main
+from trueup.cli._gates import DecisionOptions
 from trueup.cli._options import PredictionOptions, VoteOptions
 from trueup.cli._vetting import SessionOptions
 from trueup.cli.serve import ServeOptions, layout_of, read_settings
@@ -199,6 +200,7 @@ def test_the_guide_names_every_key_of_a_file_of_settings():
     guide = Path(__file__).parents[2] / "docs" / "guide" / "vetting-app.md"
     rows = dict(re.findall(r"^\| `\[(\w+)\]` \| (.*) \|$", guide.read_text(encoding="utf-8"), re.MULTILINE))
     bundles = {"reading": (VoteOptions, PredictionOptions), "test": (SessionOptions,), "server": (ServeOptions,)}
+    bundles["decision"] = (DecisionOptions,)
     keys = {table: {one.name for bundle in each for one in fields(bundle)} for table, each in bundles.items()}
     keys["card"] = {*(one.name for one in fields(Layout)), "class_names"}
     assert {table: set(re.findall(r"`(\w+)`", row)) for table, row in rows.items()} == keys

@@ -119,7 +119,7 @@ def test_futures_are_what_playing_them_gives():
 
 
 def test_at_the_bound_hardly_more_runs_than_allowed_are_false_at_any_look():
-    """A small version of the table of false verdicts: with a limit 20% lower it fails."""
+    """A small version of the table of false verdicts, which are few; that a bet is fair is the test of all orders."""
     rng = np.random.default_rng(3)
     n, runs = 300, 600
     base = rng.beta(4, 2, n)

@@ -17,7 +17,8 @@ from trueup._base.html import html_table
 from trueup._base.types import Booleans, Codes, Floats
 from trueup._base.validation import check_choice, check_level, check_number
 from trueup._base.wording import number
-from trueup.answers.comparison import Answer, BySlice, Comparison, Part, plot_intervals
+from trueup.answers.answer import Answer, BySlice, Part
+from trueup.answers.comparison import Comparison, plot_intervals
 from trueup.answers.next_checks import Goal, NextChecks, next_checks, on_which
 from trueup.answers.prepare import FUNCTION_DRAWS, Task, solution_on, values_on
 from trueup.core.truth import TruthModel

@@ -45,29 +45,32 @@ def demo(report: Report = "trueup-demo.html", seed: Seed = 0) -> Answer:
     write_report(report, found.evaluations, found.labels, comparison=found.comparison, title=title, seed=seed)
     path = str(Path(str(report)).resolve())
     body = {**found.to_dict(), "report": path}
-    return Answer(body, lambda _: _tell(found, path))
+    return Answer(body, lambda _: _show(found, path))
 
 
-def _tell(found: Demo, report: str) -> None:
+def _show(found: Demo, report: str) -> None:
     """The story, in the order in which it happens."""
-    better, other = found.names
     say(
         f"Two classifiers read {_N_ITEMS} handwritten digits. Five people voted on each; nobody looked up the truth.\n"
         "Some digits look like another, and on those most people err together.\n"
     )
-    for name in found.names:
+    for name in found.truth:
         say(f"Accuracy of {name!r} (┃ is the truth, which nobody knows yet)")
         for basis, (low, high) in found.ranges(name).items():
             bar = text_bar(low, high, bounds=_SHOWN, mark=found.truth[name], width=_WIDTH)
             say(f"  {basis:<20} {interval(low, high, 2)}  {bar}")
         say("")
-    majority = {name: number(found.majority[name][0], 2) for name in found.names}
+    first, second = sorted(found.truth, key=lambda name: -found.majority[name][0])
+    counted = f"{number(found.majority[first][0], 2)} against {number(found.majority[second][0], 2)}"
+    is_wrong = found.truth[first] < found.truth[second]
+    ranges = [(found.truth[name], *list(found.ranges(name).values())[-1]) for name in found.truth]
+    is_right = all(low <= true <= high for true, low, high in ranges)
     say(
-        f"The majority vote is narrow and wrong: by it {other!r} is better, {majority[other]} against "
-        f"{majority[better]}.\nVotes alone are wide, since they do not show how often people err together.\n"
-        f"An expert who checks {N_CHECKED} images drawn at random makes it narrow, and right.\n"
+        f"The majority vote is narrow{' and wrong' if is_wrong else ''}: by it {first!r} is better, {counted}.\n"
+        "Votes alone are wide, since they do not show how often people err together.\n"
+        f"An expert who checks {N_CHECKED} images drawn at random makes it narrow{', and right' if is_right else ''}.\n"
     )
-    n = found.decision.progress.n_tells
+    n, (better, other) = found.decision.progress.n_tells, found.comparison.ranking
     verdict = {"passed": "yes", "failed": "no"}.get(found.decision.verdict, "still open")
     say(f"Is {better!r} better than {other!r}? After {n} more checks: {verdict} (false in 5% at most).")
     say(f"The whole report: {report}")
@@ -84,12 +87,6 @@ class Demo:
     decision: Decision
     majority: dict[str, tuple[float, float, float]]  # the accuracy with the majority for the truth, and its interval
     truth: dict[str, float]
-
-    @property
-    def names(self) -> tuple[str, str]:
-        """The classifiers, the one that is truly better first."""
-        better, other = sorted(self.truth, key=lambda name: -self.truth[name])
-        return better, other
 
     def ranges(self, name: str) -> dict[str, tuple[float, float]]:
         """The interval of a classifier by each way to judge it."""
@@ -182,7 +179,7 @@ def run_demo(*, random_state: int = 0, progress: Any = lambda share: None) -> De
     }
     progress(0.7)
     comparison = compare(predictions, checked, **how)
-    other, better = sorted(right, key=lambda name: right[name])
+    better, other = comparison.ranking  # as far as anybody knows
     decision = decide(comparison, candidate=better, better_than=other, random_state=random_state)
     while decision.finished is None:
         decision.tell({item: int(truth[item]) for item in decision.ask(N_AT_ONCE)})
