@@ -4,11 +4,20 @@ from functools import partial
 from multiprocessing import Pipe
 
 import pytest
-from vetting_server import plain_data, wait_for
+from vetting_server import fitted, plain_data, wait_for
 
 import trueup as tu
 from trueup.exceptions import StorageError
-from trueup.serve.estimating import FEWEST_AHEAD, InProcess, LatestSnapshot, _watch, append_cards, take_snapshot
+from trueup.serve.estimating import (
+    FEWEST_AHEAD,
+    FollowedLog,
+    InProcess,
+    LatestSnapshot,
+    Watcher,
+    _watch,
+    append_cards,
+    take_snapshot,
+)
 from trueup.sessions.log import Event
 from trueup.storage import open_storage
 
@@ -60,6 +69,27 @@ def test_cards_are_added_after_answers_and_never_after_cards_of_others(vetting):
     assert [event.kind for event in tail] == ["tell", "ask"]
     assert append_cards(storage, "q3", [Event("ask", new, propensity=0.1)], n) is None
     assert [event.kind for event in storage.events("q3", since=n)] == ["tell", "ask"]
+
+
+def test_answers_that_come_while_cards_are_written_are_followed_up(vetting):
+    storage = vetting.storage
+    vetting.services.estimating.stop()
+    card = storage.claim("q3", "ann").number
+    clients = [(vetting.signed_in("ann"), "1"), (vetting.signed_in("bob"), "0")]
+
+    def write(events, after):
+        while clients:
+            client, choice = clients.pop()
+            client.post("/reply", json={"card": card, "choice": choice, "key": choice})
+        return append_cards(storage, "q3", events, after)
+
+    session = fitted(120).restart(random_state=0)
+    session.follow(FollowedLog(storage, "q3", write))
+    watcher = Watcher(session, storage, "q3", vetting.services.latest.put)
+    while watcher.step():
+        pass
+    assert not clients
+    assert [one.purpose for one in storage.cards("q3")].count("settle") == 1
 
 
 @pytest.mark.parametrize("estimator", ["vetted-only", "ppi++", "lure"])

@@ -68,10 +68,10 @@ class Vetting:
 def wait_for(sign: Callable[[], Any]) -> Any:
     """What a sign says once it says anything; waiting for ever is a failure."""
     until = time.monotonic() + HANGS_AFTER
-    while not (told := sign()):
+    while not (answer := sign()):
         assert time.monotonic() < until, "nothing came"
         time.sleep(0.01)
-    return told
+    return answer
 
 
 def some_data(n_items: int = 120, columns: dict[str, list[Any]] | None = None) -> tuple[Any, Any, dict[Any, Any]]:

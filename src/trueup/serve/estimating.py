@@ -451,8 +451,8 @@ class Watcher:
             self._session.ask(n)
         else:
             self._session.follow_up()
-        self._n_drawn_for = len(self._session.log)
-        return self._n_drawn_for > n_events
+        self._n_drawn_for = n_events  # Answers may have come in while cards were written: the next look is for them
+        return len(self._session.log) > n_events
 
 
 def cards_ahead(log: Sequence[Event], n_out: int, *, now: float, seconds: float) -> int:
