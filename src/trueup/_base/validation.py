@@ -94,7 +94,6 @@ def refuse_options(options: Mapping[str, Any], taken: Collection[str] = ()) -> N
             raise InvalidParameter(
                 f"`{name}` is for a `noise` model that is drawn by chains, got it for the plain answer, which draws "
                 "none; leave it out",
-                parameter=name,
             )
         if name not in taken:
             hint = did_you_mean(name, taken) or "; leave it out"

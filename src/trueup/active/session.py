@@ -257,16 +257,14 @@ class ActiveTest(DrawnSession):
             raise InvalidParameter(refusal, parameter="estimator")
         n_open = int((labels.gold_codes < 0).sum())
         if budget is not None and check_integer(budget, name="budget", low=1) > n_open:
-            raise InvalidParameter(
-                f"`budget` must be at most the {n_open} items that can be checked, got {budget}", parameter="budget"
-            )
+            raise InvalidParameter(f"`budget` must be at most the {n_open} items that can be checked, got {budget}")
         self.budget = None if budget is None else int(budget)
         self.half_width = None if half_width is None else check_number(half_width, name="half_width", low=0.0)
         self.prob_better = (
             None if prob_better is None else check_number(prob_better, name="prob_better", low=0.5, high=1)
         )
         if prob_better is not None and self.pool.n_systems < 2:
-            raise InvalidParameter("`prob_better` needs two systems, got one; pass a dict", parameter="prob_better")
+            raise InvalidParameter("`prob_better` needs two systems, got one; pass a dict")
         self._estimation = Estimation(self.pool, self._estimator, noise, self.target)
         self.blind = self._blind = bool(blind)
         self.shares = Shares(overlap, repeat, checks)

@@ -308,7 +308,7 @@ def _check_gold(gold: Source | None, **about: str | None) -> None:
     """Stop where something is said of gold and there is none."""
     for name, value in about.items():
         if gold is None and value is not None:
-            raise InvalidParameter(f"`{name}` is about a gold file, got no `gold`; name the file", parameter=name)
+            raise InvalidParameter(f"`{name}` is about a gold file, got no `gold`; name the file")
 
 
 def _beside(path: Source, file_format: str) -> str:
@@ -329,7 +329,6 @@ def _refuse(**wishes: Any) -> None:
             raise InvalidParameter(
                 f"`{name}` is for exports of other tools, got {value!r} and a plain table; leave it out, or name "
                 "the tool with `file_format=…`",
-                parameter=name,
             )
 
 
@@ -340,5 +339,4 @@ def _refuse_columns(path: Source, tool: str, columns: Mapping[str, Any]) -> None
             raise InvalidParameter(
                 f"`{name}` names a column of plain tables, got {value!r} for {named(path)}, an export of {tool}; "
                 "leave it out, or pass `file_format=…` with the format of the table",
-                parameter=name,
             )

@@ -122,9 +122,7 @@ def core_again(
     before = task.labels
     same = labels.votes.shape == before.votes.shape and labels.items.tolist() == before.items.tolist()
     if not same or abs(labels.votes - before.votes).nnz:
-        raise InvalidParameter(
-            "`labels` must have the same votes as before, got others; call the function again", parameter="labels"
-        )
+        raise InvalidParameter("`labels` must have the same votes as before, got others; call the function again")
     seed = task.seed if random_state is None else random_state
     return core.with_labels(labels, seed), replace(task, labels=labels, seed=seed)
 

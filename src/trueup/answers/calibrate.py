@@ -62,14 +62,11 @@ def calibrate(
     check_level(level)
     names: list[Hashable] = list(range(len(sets))) if families is None else list(families)
     if len(names) != len(sets):
-        raise InvalidParameter(
-            f"`families` must name the source of each of {len(sets)} sets, got {len(names)}", parameter="families"
-        )
+        raise InvalidParameter(f"`families` must name the source of each of {len(sets)} sets, got {len(names)}")
     if len(set(names)) < _FEWEST_SETS:
         raise InvalidParameter(
             f"`sets` must come from at least {_FEWEST_SETS} sources, got {len(set(names))}; grade more, or use the "
             "prior that comes with trueup",
-            parameter="sets",
         )
     deviations = []
     for k, (predictions, labels, truth) in enumerate(sets):

@@ -307,7 +307,6 @@ def auc(
         if view != "bayes" and name in settings.changed():
             raise InvalidParameter(
                 f'`{name}` goes with `view="bayes"`, got `view={view!r}`, which takes none; leave it out',
-                parameter=name,
             )
     check_asked_of_all(alone=noise is not None, prior=prior)
     refuse_options(sampling, ("n_chains", "n_warmup") if noise is not None else ())

@@ -147,7 +147,7 @@ def evaluate(
             return build_evaluation(task, check_dependence=check_dependence, core=core)
     chosen = METHODS[method]
     if (truth is not None) != (METHODS.resolve(method) == "ideal"):
-        raise InvalidParameter('`truth` goes with `method="ideal"`, and that method needs it', parameter="truth")
+        raise InvalidParameter('`truth` goes with `method="ideal"`, and that method needs it')
     is_plain = noise is None and METHODS.resolve(method) == "bayes"
     check_asked_of_all(alone=not is_plain, by=by, cluster=cluster, weights=weights, prior=prior)
     if is_plain:
@@ -202,7 +202,6 @@ def _target_of(method: Method, name: str, target: Target | None) -> Target:
         choices = " or ".join(repr(choice) for choice in method.targets)
         raise InvalidParameter(
             f"`target` of method {name!r} must be {choices}, got {target!r}; leave it out, or choose another method",
-            parameter="target",
         )
     return target
 

@@ -272,7 +272,6 @@ class Subject:
                 "`answer` must be what evaluate, compare, share, mean_score or preferences returned, got "
                 f"{type(self.answer).__name__}; pass that, with bounds by metric: "
                 '`tu.gate(ev, at_least={"accuracy": .9})`',
-                parameter="answer",
             )
 
     @property
@@ -300,7 +299,6 @@ class Subject:
             raise InvalidParameter(
                 f"`margin` is how much worse is allowed, got {margin!r} without `not_worse_than`; name the other "
                 "system",
-                parameter="margin",
             )
         check_number(margin, name="margin", low=0.0)
         if references and isinstance(self.answer, Evaluation):
@@ -491,7 +489,6 @@ def candidates_among(systems: Sequence[Any], named: Hashable | None, references:
     if named in references and named is not None:
         raise InvalidParameter(
             f"`candidate` must be another than the system it is held against, got {named!r} for both; name another",
-            parameter="candidate",
         )
     return [system for system in systems if system not in references] if named is None else [named]
 
@@ -504,7 +501,6 @@ def check_bound(metric: Metric, bound: float, *, name: str) -> None:
         raise InvalidParameter(
             f"`{name}` must be a value that {metric.name} can have, {low:g} to {high:g}, got {bound:g}; name such a "
             "one",
-            parameter=name,
         )
 
 
@@ -515,7 +511,6 @@ def check_together(at_least: Mapping[str, float], at_most: Mapping[str, float]) 
             raise InvalidParameter(
                 f"`at_least` must not be above `at_most`, got {at_least[metric]:g} and {at_most[metric]:g} for "
                 f"{metric}, which no number meets; change one of them",
-                parameter="at_least",
             )
 
 
@@ -526,5 +521,4 @@ def check_margin(margin: float, bounds: tuple[float, float], *, largest: float |
         raise InvalidParameter(
             f"`margin` is in the units of the metric, which goes from {low:g} to {high:g}, got {margin:g}, which "
             "allows everything; two points of a share are 0.02",
-            parameter="margin",
         )

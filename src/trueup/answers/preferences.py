@@ -474,7 +474,6 @@ def preferences(
     if not isinstance(pairs, Pairs):
         raise InvalidParameter(
             f"`pairs` must be Pairs or a frame, got {type(pairs).__name__}; read a file with read_pairs",
-            parameter="pairs",
         )
     check_choice(ties, ("half", "class"), name="ties")
     refuse_options(options, ("n_draws",) if noise is None else ("n_chains", "n_warmup", "n_draws"))

@@ -212,7 +212,6 @@ def prepare(
         raise InvalidLabels(
             f"`labels` must be Labels, got {type(labels).__name__}; make them with Labels.from_frame or from_matrix, "
             "and pass the predictions first",
-            parameter="labels",
         )
     check_choice(target, ("sample", "population"), name="target")
     check_level(level)
@@ -291,13 +290,12 @@ def _truth_codes(truth: Any, labels: Labels, outputs: AlignedPredictions) -> Cod
     try:
         codes = np.asarray(as_predictions(truth, labels).align(labels, missing="ignore").outputs("classes")[0])
     except InvalidPredictions as error:
-        raise InvalidParameter(f"`truth` cannot be read as classes of the items: {error}", parameter="truth") from error
+        raise InvalidParameter(f"`truth` cannot be read as classes of the items: {error}") from error
     unknown = (codes < 0) & outputs.has_output("classes").any(axis=0)
     if unknown.any():
         raise InvalidParameter(
             f"`truth` must name the class of every item with a prediction, got none for {int(unknown.sum())} items: "
             f"{preview(labels.items[unknown])}; name them, or leave their predictions out",
-            parameter="truth",
         )
     return codes
 
@@ -483,7 +481,6 @@ def _check_metrics(metrics: Mapping[str, Metric]) -> None:
             raise InvalidParameter(
                 f"`metrics` of votes that are scanned must be of the confusion counts, got {name!r}, which needs "
                 f"{metric.needs}; leave it out, or read all votes into memory with scan.read()",
-                parameter="metrics",
             )
 
 

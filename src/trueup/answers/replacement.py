@@ -261,12 +261,11 @@ def _check_people(
     """Judges and people, all of them labelers and nobody both."""
     tested = list(judges) if isinstance(judges, list | tuple | set | np.ndarray) else [judges]
     if not tested:
-        raise InvalidParameter("`judges` must name a labeler, got none; name whom to test", parameter="judges")
+        raise InvalidParameter("`judges` must name a labeler, got none; name whom to test")
     labels.labeler_codes(tested)
     if humans is not None and (isinstance(humans, str) or not isinstance(humans, Iterable)):
         raise InvalidParameter(
             f"`humans` must be a sequence of labelers, got {humans!r}; pass a list of {LEAST_HUMANS} or more",
-            parameter="humans",
         )
     people = [name for name in labels.labelers.tolist() if name not in tested] if humans is None else list(humans)
     labels.labeler_codes(people)
@@ -280,7 +279,6 @@ def _check_people(
         raise InvalidParameter(
             f"`humans` must be at least {LEAST_HUMANS} people, got {len(set(people))}; with fewer there is nobody to "
             "agree with, so ask one more, or compare with checked items by `trueup.compare`",
-            parameter="humans",
         )
     return tested, list(dict.fromkeys(people))
 

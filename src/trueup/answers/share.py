@@ -179,7 +179,6 @@ class Shares(DerivedAnswer, Mapping[Any, Estimate]):
         if lacking:
             raise InvalidParameter(
                 f"`other` must have a number for each group, got none for {preview(lacking)}; give each one",
-                parameter="other",
             )
         mine = self._draws_of(names)
         if isinstance(scores, Shares):
@@ -390,7 +389,6 @@ def share(
             raise InvalidParameter(
                 f"`at_least` must part the ratings, which go from {values.min():g} to {values.max():g}, got {least:g}; "
                 "name a number among them",
-                parameter="at_least",
             )
         code = int(values.argmax())
         words = f"how many of the items are {least:g} or more in truth"
@@ -511,9 +509,7 @@ def _scores_of(labels: Labels, values: Mapping[Hashable, float] | None) -> Float
         )
     scores = np.array([float(given[name]) for name in names])
     if np.ptp(scores) == 0:
-        raise InvalidParameter(
-            f"`values` must differ between classes, got {scores[0]:g} for all; give other ones", parameter="values"
-        )
+        raise InvalidParameter(f"`values` must differ between classes, got {scores[0]:g} for all; give other ones")
     return scores
 
 
@@ -525,5 +521,4 @@ def _check_labels(labels: Any) -> None:
     if not isinstance(labels, Labels):
         raise InvalidParameter(
             f"`labels` must be Labels, got {type(labels).__name__}; make them with Labels.from_frame or read_labels",
-            parameter="labels",
         )

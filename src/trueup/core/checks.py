@@ -35,7 +35,6 @@ def check_weights(chance: Floats) -> Floats:
         raise InvalidParameter(
             f"`chance` of a checked item must be a probability in (0, 1], got {preview(wrong.tolist())}; leave out "
             "items that were not drawn by chance",
-            parameter="chance",
         )
     weights = 1 / chance - 1
     if not weights.any():

@@ -111,13 +111,11 @@ def values_of(labels: Labels, by: str | Mapping[Hashable, Any], parameter: str) 
     if not isinstance(by, Mapping):
         raise InvalidParameter(
             f"`{parameter}` must be an item column or a mapping from item to value, got {type(by).__name__}",
-            parameter=parameter,
         )
     known = set(labels.items.tolist())
     strangers = [item for item in by if item not in known]
     if strangers:
         raise InvalidParameter(
             f"`{parameter}` must be of items of the labels, got {len(strangers)} others: {preview(strangers)}",
-            parameter=parameter,
         )
     return [by.get(item) for item in labels.items.tolist()], {"by": "slice"}.get(parameter, parameter)

@@ -64,7 +64,6 @@ class VoteNames:
             raise InvalidParameter(
                 f"`{parameter}` must be one of the classes {preview(self.classes, most=10)}, got {name!r}"
                 f"{did_you_mean(name, names) or '; name one of them'}",
-                parameter=parameter,
             )
         return int(names.index(name))
 

@@ -254,7 +254,7 @@ def draw_truths(
     if not is_drawn(noise):
         return _known(labels, noise, item_prior, n_draws, rng, progress)
     if item_prior is not None:
-        raise InvalidParameter("`item_prior` is for known or fitted noise; pass `outputs`", parameter="item_prior")
+        raise InvalidParameter("`item_prior` is for known or fitted noise; pass `outputs`")
     n_chains = int(sampling.pop("n_chains", 4))
     draws = sample(
         labels,

@@ -239,12 +239,9 @@ def _check_columns(on: object) -> list[str]:
         raise InvalidParameter(
             f"`on` must name columns, got {preview(wrong) if wrong else 'none'}; name one of the items, such as "
             "'length'",
-            parameter="on",
         )
     if len(set(columns)) < len(columns):
-        raise InvalidParameter(
-            f"`on` must name each column once, got {preview(columns)}; leave one out", parameter="on"
-        )
+        raise InvalidParameter(f"`on` must name each column once, got {preview(columns)}; leave one out")
     return columns
 
 
@@ -271,7 +268,7 @@ def _of_labels(labels: Labels, columns: Sequence[str], of: Hashable | Sequence[H
         asked = list(of)
     wrong = [name for name in asked if name not in classes]
     if wrong or not asked:
-        raise InvalidParameter(f"`of` must be classes, got {preview(wrong)}{did_you_mean(of, classes)}", parameter="of")
+        raise InvalidParameter(f"`of` must be classes, got {preview(wrong)}{did_you_mean(of, classes)}")
     item, labeler, answer, times = one_vote_each(labels, np.random.default_rng(0)).vote_table()
     named = np.flatnonzero(answer < labels.n_classes)
     item, labeler, answer = (np.repeat(codes[named], times[named]) for codes in (item, labeler, answer))

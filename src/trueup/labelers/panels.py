@@ -519,7 +519,7 @@ def _class_asked(labels: Labels, of: Hashable | None) -> int:
     if of is None:
         return 1 if len(classes) == 2 else int(labels.votes_per_answer[: len(classes)].argmax())
     if of not in classes:
-        raise InvalidParameter(f"`of` must be a class, got {of!r}{did_you_mean(of, classes)}", parameter="of")
+        raise InvalidParameter(f"`of` must be a class, got {of!r}{did_you_mean(of, classes)}")
     return int(classes.index(of))
 
 

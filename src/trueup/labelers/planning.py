@@ -699,7 +699,7 @@ def draw_sample(
     n = check_integer(n, name="n", low=1)
     check_choice(allocation, ALLOCATIONS, name="allocation")
     if n > labels.n_items:
-        raise InvalidParameter(f"`n` must be at most the {labels.n_items} items there are, got {n}", parameter="n")
+        raise InvalidParameter(f"`n` must be at most the {labels.n_items} items there are, got {n}")
     values = [None] * labels.n_items if by is None else _strata(labels, by)
     names = list(dict.fromkeys(values))
     code_of = {name: code for code, name in enumerate(names)}
@@ -733,7 +733,7 @@ def draw_contests(pairs: Pairs, n: int, *, random_state: RandomState = 0) -> lis
     n = check_integer(n, name="n", low=1)
     n_contests = pairs.labels.n_items
     if n > n_contests:
-        raise InvalidParameter(f"`n` must be at most the {n_contests} contests there are, got {n}", parameter="n")
+        raise InvalidParameter(f"`n` must be at most the {n_contests} contests there are, got {n}")
     rng = as_generator(random_state)
     drawn = [pairs.contests[contest] for contest in draw_sample(pairs.labels, n, random_state=rng).items.tolist()]
     return [
@@ -757,10 +757,9 @@ def _strata(labels: Labels, by: Any) -> list[Hashable]:
     if len(values) != labels.n_items:
         raise InvalidParameter(
             f"`by` must have a value for each of the {labels.n_items} items, got {len(values)}; pass {{item: value}}",
-            parameter="by",
         )
     if not all(isinstance(value, Hashable) for value in values):
-        raise InvalidParameter("`by` must have one value for each item, got several; pass a flat list", parameter="by")
+        raise InvalidParameter("`by` must have one value for each item, got several; pass a flat list")
     return [None if is_null(value) else value for value in values]
 
 
@@ -768,7 +767,7 @@ def _allocate(n: int, sizes: Positions, shares: Floats) -> Positions:
     """How many of `n` items each stratum gives: by its share, at least one, at most all it has."""
     if n < len(sizes):
         raise InvalidParameter(
-            f"`n` must be at least the {len(sizes)} strata, got {n}; draw more, or take fewer strata", parameter="n"
+            f"`n` must be at least the {len(sizes)} strata, got {n}; draw more, or take fewer strata"
         )
     counts = np.ones(len(sizes), dtype=np.int64)
     for _ in range(n - len(sizes)):  # the next goes where it is most due, as seats go to parties (Sainte-Laguë)

@@ -262,9 +262,7 @@ def rank(
     check_integer(n_draws, name="n_draws", low=10)
     rng = as_generator(random_state)
     if noise is not None and prior is not None:
-        raise InvalidParameter(
-            "`prior` is for the plain answer, got it beside a `noise`; leave one out", parameter="prior"
-        )
+        raise InvalidParameter("`prior` is for the plain answer, got it beside a `noise`; leave one out")
     used = CrowdPrior() if prior is None else prior
     with using_engine(engine):
         if isinstance(labels, LabelScan):

@@ -383,7 +383,6 @@ def _fitted(model: NoiseModel, scan: LabelScan[Labels]) -> Reading:
     if not isinstance(model, DawidSkene | OneCoin | SoftTruth):
         raise InvalidParameter(
             f"`noise` of scans must be 'dawid-skene', 'one-coin' or 'soft-truth', got {model!r}; use scan.read()",
-            parameter="noise",
         )
     return reading_of(model.clone().fit(scan), scan)
 

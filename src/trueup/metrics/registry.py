@@ -175,23 +175,19 @@ class Metric:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
-            raise InvalidParameter(f"`name` of a metric must be a word, got {self.name!r}", parameter="name")
+            raise InvalidParameter(f"`name` of a metric must be a word, got {self.name!r}")
         if not callable(self.function):
-            raise InvalidParameter(
-                f"`function` of the metric {self.name!r} must be callable, got {self.function!r}", parameter="function"
-            )
+            raise InvalidParameter(f"`function` of the metric {self.name!r} must be callable, got {self.function!r}")
         check_choice(self.needs, NEEDS, name="needs")
         if not _are_bounds(self.bounds):
             raise InvalidParameter(
                 f"`bounds` of the metric {self.name!r} must be a smaller and a larger number, got {self.bounds!r}; "
                 "pass e.g. (0.0, 1.0)",
-                parameter="bounds",
             )
         if self.higher_is_better not in (True, False, None):
             raise InvalidParameter(
                 f"`higher_is_better` of the metric {self.name!r} must be True, False or None, got "
                 f"{self.higher_is_better!r}",
-                parameter="higher_is_better",
             )
 
     @property
@@ -569,14 +565,13 @@ def as_metrics(
     if not isinstance(metrics, str | Iterable) and not callable(metrics):
         raise InvalidParameter(
             f'`metrics` must be a metric, or a list or mapping of some, got {metrics!r}; pass e.g. ["accuracy"]',
-            parameter="metrics",
         )
     if isinstance(metrics, Mapping):
         entries: list[Any] = list(metrics.items())
     else:
         entries = [metrics] if isinstance(metrics, str) or callable(metrics) else list(metrics)
     if not entries:
-        raise InvalidParameter("`metrics` must name at least one metric, got none", parameter="metrics")
+        raise InvalidParameter("`metrics` must name at least one metric, got none")
     named: dict[str, Metric] = {}
     for entry in entries:
         name, metric = _named(entry, classes, positive)
@@ -584,7 +579,6 @@ def as_metrics(
             raise InvalidParameter(
                 f"`metrics` must have different names, got {name!r} twice; name functions by a mapping, as in "
                 '{"cost": cost}',
-                parameter="metrics",
             )
         named[name] = metric
     return named
@@ -749,5 +743,5 @@ def _positive_index(labels: list[Any], positive: Any) -> int:
     if positive is None:
         return len(labels) - 1
     if str(positive) not in texts:
-        raise InvalidParameter(f"`positive` must be one of {preview(texts)}, got {positive!r}", parameter="positive")
+        raise InvalidParameter(f"`positive` must be one of {preview(texts)}, got {positive!r}")
     return texts.index(str(positive))

@@ -643,7 +643,6 @@ def _check_given(settings: Mapping[str, Any], given: Mapping[str, Any], where: s
             raise StorageError(
                 f"`{key}` of {where} is fixed when it begins, which was {settings[key]!r:.60}, got {value!r:.60}; "
                 "leave it out, or begin another monitor",
-                parameter=key,
             )
 
 

@@ -153,7 +153,6 @@ class NoiseModel(ABC):
         raise InvalidParameter(
             f"`noise` must be a model that can be drawn together with the truth, got {type(self).__name__}; fit it and "
             "take it as known, or use DawidSkene or OneCoin",
-            parameter="noise",
         )
 
     @property

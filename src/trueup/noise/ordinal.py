@@ -104,7 +104,6 @@ class Ordinal(TableModel):
             raise InvalidParameter(
                 f"`order` must name each of the classes once, {preview(names, most=10)}, got "
                 f"{preview(list(self.order), most=10)}; name them from the lowest to the highest",
-                parameter="order",
             )
         return np.array([place[name] for name in names])
 

@@ -54,7 +54,6 @@ def _no_such_device(name: str) -> InvalidParameter:
     return InvalidParameter(
         f"`engine` must name a device that is here, {', '.join(f'torch:{one}' for one in there)}, got "
         f"{f'torch:{name}'!r}; leave it out to let the engine choose",
-        parameter="engine",
     )
 
 

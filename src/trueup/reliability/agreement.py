@@ -432,7 +432,6 @@ def agreement(
     if not isinstance(labels, Labels):
         raise InvalidLabels(
             f"`labels` must be trueup.Labels, got {type(labels).__name__}; make them with read_labels",
-            parameter="labels",
         )
     check_choice(scale, SCALES, name="scale")
     check_choice(labelers, ("random", "fixed"), name="labelers")

@@ -135,13 +135,10 @@ def class_values(labels: Labels, scale: Scale, values: Mapping[Hashable, float] 
     if values is not None and not isinstance(values, Mapping):
         raise InvalidParameter(
             f"`values` must be a mapping from class to number, got {type(values).__name__}; pass a dict",
-            parameter="values",
         )
     if values is not None and set(names) - set(values):
         lacking = [name for name in names if name not in values]
-        raise InvalidParameter(
-            f"`values` must have a number for each class, got none for {preview(lacking)}; add them", parameter="values"
-        )
+        raise InvalidParameter(f"`values` must have a number for each class, got none for {preview(lacking)}; add them")
     numbers = numbers_of(names) if values is None else _numbers_named(names, values)
     if scale == "nominal":
         return None if numbers is None else np.array(numbers)
@@ -175,14 +172,12 @@ def _numbers_named(names: list[Any], values: Mapping[Hashable, float]) -> tuple[
     except (TypeError, ValueError) as error:
         raise InvalidParameter(
             f"`values` must be numbers, got {preview([values[name] for name in names])}; name a number for each class",
-            parameter="values",
         ) from error
     if not np.isfinite(numbers).all():
-        raise InvalidParameter(f"`values` must be finite, got {preview(numbers)}; name one a class", parameter="values")
+        raise InvalidParameter(f"`values` must be finite, got {preview(numbers)}; name one a class")
     if len(numbers) > 1 and min(numbers) == max(numbers):
         raise InvalidParameter(
             f"`values` must differ, got {numbers[0]:g} for every class; name numbers that tell classes apart",
-            parameter="values",
         )
     return numbers
 

@@ -210,7 +210,6 @@ class StoredLog:
             raise StorageError(
                 f"`{name}` of {where} is fixed when it begins, which was {before!r:.60}, got {value!r:.60}; leave it "
                 "so, or name a new session",
-                parameter=name,
             )
         said = {name: settings[name] for name in stopping if settings[name] is not None}
         if any(record.settings[name] != value for name, value in said.items()):
