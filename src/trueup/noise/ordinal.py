@@ -20,7 +20,7 @@ _LAPSE = (-3.0, 1.0)  # mean and scale of the normal law of the mean log-odds of
 # Scales of the half-normal laws of how much raters differ: in bias, discrimination, stretch and lapse.
 _SPREADS = (1.0, 0.5, 0.5, 1.0)
 _FLOOR = 1e-12  # of a probability
-_FIT_SWEEPS = (300, 400)
+_FIT_SWEEPS = (200, 300)
 _FALL = 1.0  # how fast a system is expected to say a class less the further it is from the truth, in log for each step
 _HYPER = np.array([*_GAP, *_LAPSE, *_SPREADS])
 
