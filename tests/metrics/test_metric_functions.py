@@ -139,13 +139,17 @@ def test_bad_input():
 
 
 class TestCounts:
-    def test_against_scikit_learn(self):
+    @pytest.mark.parametrize("n_classes", [4, 150])  # more cells than items are counted in another way
+    def test_against_scikit_learn(self, n_classes):
         rng = np.random.default_rng(0)
-        y, p = rng.integers(0, 4, (2, 500))
-        np.testing.assert_array_equal(confusion_counts(y, p, 4), sk.confusion_matrix(y, p, labels=range(4)))
+        y, p = rng.integers(0, n_classes, (2, 500))
+        classes = range(n_classes)
+        counts = confusion_counts(np.stack([y, p]), p, n_classes)
+        np.testing.assert_array_equal(counts[0], sk.confusion_matrix(y, p, labels=classes))
+        np.testing.assert_array_equal(counts[1], sk.confusion_matrix(p, p, labels=classes))
         w = rng.random(500)
-        expected = sk.confusion_matrix(y, p, labels=range(4), sample_weight=w)
-        np.testing.assert_allclose(confusion_counts(y, p, 4, weights=w), expected)
+        expected = sk.confusion_matrix(y, p, labels=classes, sample_weight=w)
+        np.testing.assert_allclose(confusion_counts(y, p, n_classes, weights=w), expected)
 
     def test_bad_input(self):
         with pytest.raises(InvalidParameter, match=r"truth_codes must lie between 0 and 1, got \[-1\]"):

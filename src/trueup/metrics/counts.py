@@ -171,6 +171,7 @@ def kappa(counts: npt.ArrayLike) -> Floats:
 
 
 _BLOCK = 1 << 21  # cells worked on at once: the temporary arrays stay within the processor's reach
+_MOSTLY_EMPTY = 20  # cells for each item; from here on only those with items are touched
 
 
 def confusion_counts(
@@ -203,17 +204,25 @@ def confusion_counts(
         raise InvalidParameter(f"weights must be one for each of {truth.shape[1]} items, got shape {mass.shape}")
     mass = None if mass is None else np.broadcast_to(mass, truth.shape)
     rows = max(_BLOCK // max(truth.shape[1], n_classes**2, 1), 1)
-    counts = np.empty((len(truth), n_classes, n_classes))
+    counts = np.zeros((len(truth), n_classes**2))
     for start in range(0, len(truth), rows):
         block = slice(start, start + rows)
-        counts[block] = _count_block(truth[block], pred[block], n_classes, None if mass is None else mass[block])
-    return counts if batched else counts[0]
+        _count_block(truth[block], pred[block], n_classes, None if mass is None else mass[block], counts[block])
+    tables = counts.reshape(len(truth), n_classes, n_classes)
+    return tables if batched else tables[0]
 
 
 def _count_block(
-    truth: npt.NDArray[Any], pred: npt.NDArray[Any], n_classes: int, mass: npt.NDArray[np.float64] | None
-) -> npt.NDArray[np.float64]:
-    cell = truth.astype(np.intp) * n_classes + pred + (np.arange(len(truth)) * n_classes**2)[:, None]
+    truth: npt.NDArray[Any],
+    pred: npt.NDArray[Any],
+    n_classes: int,
+    mass: npt.NDArray[np.float64] | None,
+    counts: npt.NDArray[np.float64],
+) -> None:
+    """Add to counts, of shape (n_draws, n_classes²), that are zero."""
+    cell = (truth.astype(np.intp) * n_classes + pred + (np.arange(len(truth)) * n_classes**2)[:, None]).ravel()
     weights = None if mass is None else mass.ravel()
-    counted = np.bincount(cell.ravel(), weights=weights, minlength=len(truth) * n_classes**2)
-    return np.asarray(counted, dtype=float).reshape(len(truth), n_classes, n_classes)
+    if _MOSTLY_EMPTY * truth.shape[1] < n_classes**2:  # zeros are not written, nor copied
+        np.add.at(counts.reshape(-1), cell, 1.0 if weights is None else weights)
+    else:
+        counts[:] = np.bincount(cell, weights=weights, minlength=counts.size).reshape(counts.shape)

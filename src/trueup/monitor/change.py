@@ -62,7 +62,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaln, gammaln, logsumexp, ndtr, ndtri_exp, xlog1py, xlogy
+from scipy.special import betaln, gammaln, ndtr, ndtri_exp, xlog1py, xlogy
 
 from trueup._base.types import Codes, Floats
 from trueup.monitor.batch import Batch, Counts, Panel, Stream
@@ -75,7 +75,7 @@ _SCALE, _FREEDOM = 0.017, 3.0  # of the prior of the standard deviation ω betwe
 _DEVIATIONS = np.exp(np.linspace(math.log(1e-3), math.log(math.pi / 2), 60))  # the points of the mean over ω
 _SQUARES = _DEVIATIONS**2
 _LOG_PRIOR = np.log(_DEVIATIONS) - (_FREEDOM + 1) / 2 * np.log1p(_SQUARES / _SCALE**2 / _FREEDOM)
-_LOG_PRIOR = _LOG_PRIOR - logsumexp(_LOG_PRIOR)
+_LOG_PRIOR = _LOG_PRIOR - np.logaddexp.reduce(_LOG_PRIOR)
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,8 @@ def _given_dispersion(log_value: float, log_likelihoods: Floats, factor: float) 
     `log_likelihoods` are those of the residuals for each ω; the variance of the difference grows by 4 ω² `factor`.
     """
     score = float(ndtri_exp(log_value - math.log(2)))
-    weights = np.exp(_LOG_PRIOR + log_likelihoods - logsumexp(_LOG_PRIOR + log_likelihoods))
+    joint = _LOG_PRIOR + log_likelihoods
+    weights = np.exp(joint - np.logaddexp.reduce(joint))
     return float(weights @ (2 * ndtr(score / np.sqrt(1 + 4 * factor * _SQUARES))))
 
 
@@ -233,10 +234,11 @@ def _log_probability(hits: Counts, n: Counts, all_hits: Counts, n_all: Counts) -
 
 def _log_two_sided(hits: int, n: int, all_hits: int, n_all: int) -> float:
     """Log of twice the tail on the side on which the hits lie, of at most 1: that of the test of Fisher."""
+    # numpy's sum of few numbers takes a tenth of the time of scipy's, and there is one a window and look.
     low, high = max(0, n - (n_all - all_hits)), min(n, all_hits)
     is_few = hits * n_all <= n * all_hits
     tail = np.arange(low, hits + 1) if is_few else np.arange(hits, high + 1)
-    return min(math.log(2) + float(logsumexp(_log_probability(tail, *np.array([n, all_hits, n_all])))), 0.0)
+    return min(math.log(2) + float(np.logaddexp.reduce(_log_probability(tail, *np.array([n, all_hits, n_all])))), 0.0)
 
 
 # ------------------ Who changed: the system, or a judge?
