@@ -24,6 +24,7 @@ from benchmarks._coverage_tally import LEVEL, Section, Tally, as_text, share, tr
 from trueup.active import ESTIMATORS, State, get_strategy
 from trueup.active.estimators import ENOUGH_DRAWS, as_estimate
 from trueup.active.session import Estimation, anytime_interval
+from trueup.active.strategies import Random
 from trueup.posteriors import Estimate
 from trueup.sessions.progress import Counted, Progress, count_answers, no_progress
 from trueup.sessions.session import draw_in_turn
@@ -178,7 +179,9 @@ def _with_cards(run: Run, how: Any, now: float, rng: np.random.Generator) -> Run
     world = run.world
     progress = run._progress(run.items, run.ends <= now)
     model = world.estimations["rectified"]
-    believed = model.estimator.believed(model.pool, progress, model.model)
+    # What is believed takes most of the time, and even draws do not look at it.
+    seen = no_progress(N_ITEMS) if isinstance(how, Random) else progress
+    believed = model.estimator.believed(model.pool, seen, model.model)
     available = progress.draw == 0
     state = State(model.pool, believed, progress.vetted, available)
     chosen, chances = draw_in_turn(how.scores(state), REFILL, rng)

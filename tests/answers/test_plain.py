@@ -224,11 +224,11 @@ class TestEdges:
         assert ev["recall"].interval(0.95) == (1.0, 1.0)
         assert ev["accuracy"].interval(0.95) == ev["prevalence"].interval(0.95)
 
-    def test_two_thousand_classes(self) -> None:
+    def test_a_thousand_classes(self) -> None:
         rng = np.random.default_rng(0)
-        truth = rng.integers(2000, size=3000)
-        votes = np.where(rng.random((3000, 3)) < 0.7, truth[:, None], rng.integers(2000, size=(3000, 3)))
-        ev = tu.evaluate(truth, tu.Labels.from_matrix(votes, classes=list(range(2000))), metrics=["accuracy"])
+        truth = rng.integers(1000, size=1500)
+        votes = np.where(rng.random((1500, 3)) < 0.7, truth[:, None], rng.integers(1000, size=(1500, 3)))
+        ev = tu.evaluate(truth, tu.Labels.from_matrix(votes, classes=list(range(1000))), metrics=["accuracy"])
         low, high = ev["accuracy"].interval(0.95)
         assert 0.4 < low < high <= 1.0
         np.testing.assert_allclose(ev.core.mean_chances().sum(axis=1), 1.0)
