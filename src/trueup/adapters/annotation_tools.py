@@ -183,9 +183,6 @@ def _read(content: Content, collector: Collector) -> None:
         _read_tasks(content, collector)
 
 
-# Tasks --------------------------------------------------------------------------------------------------------------
-
-
 def _read_tasks(content: Content, collector: Collector) -> None:
     for number, task in enumerate(collector.objects(content.records(), "tasks"), start=1):
         data = member(task, "data")
@@ -276,9 +273,6 @@ def _chosen(value: dict[str, Any]) -> list[Any] | None:
     return None
 
 
-# Rows ---------------------------------------------------------------------------------------------------------------
-
-
 def _read_rows(content: Content, collector: Collector) -> None:
     collector.from_text = content.head.shape == "table"
     rows = list(collector.objects(content.records(), "rows"))
@@ -328,9 +322,6 @@ def _values_of(cell: Any) -> list[Any]:
     if isinstance(cell, dict):
         return _chosen(cell) or []
     return [] if cell is None else list(cell) if isinstance(cell, list) else [cell]
-
-
-# Back ---------------------------------------------------------------------------------------------------------------
 
 
 def _write(answers: Iterable[Answer], target: Target) -> str:
@@ -405,9 +396,6 @@ def _read_argilla(content: Content, collector: Collector) -> None:
             _read_nested(record, number, collector)
 
 
-# Nested -------------------------------------------------------------------------------------------------------------
-
-
 def _read_nested(record: dict[str, Any], number: int, collector: Collector) -> None:
     metadata = member(record, "metadata")
     fields = member(record, "fields")
@@ -449,9 +437,6 @@ def _suggestions(suggestions: Any, collector: Collector) -> Iterator[tuple[str, 
             yield str(one.get("question_name") or one.get("question_id")), one
 
 
-# Flat ---------------------------------------------------------------------------------------------------------------
-
-
 def _read_flat(record: dict[str, Any], number: int, collector: Collector) -> None:
     item = _item_of(record, record, f"record {number}", *_RECORD_NAMES)
     questions = [name.removesuffix(_RESPONSES) for name in record if name.endswith(_RESPONSES)]
@@ -481,9 +466,6 @@ def _read_flat(record: dict[str, Any], number: int, collector: Collector) -> Non
             collector.predict(question, item, agent, value, record.get(f"{question}{_SUGGESTION}.score"))
 
 
-# Both ---------------------------------------------------------------------------------------------------------------
-
-
 def _answer(question: str, item: Any, user: Any, value: Any, status: Any, collector: Collector) -> None:
     labeler = collector.person(user)
     if status == "draft":
@@ -503,9 +485,6 @@ def _classes(value: Any) -> Any:
     if isinstance(value, list):
         return value if all(plain(one) is not None for one in value) else None
     return plain(value)
-
-
-# Back ---------------------------------------------------------------------------------------------------------------
 
 
 def _write_argilla(answers: Iterable[Answer], target: Target) -> str:

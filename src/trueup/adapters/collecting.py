@@ -137,8 +137,6 @@ class Collector:
         self._sentences: list[str] = []
         self._n_answers = self._n_prelabeled = 0
 
-    # ------------------------------------------------------------------ who
-
     def person(self, name: Any) -> Value:
         """A person by the identity that the tool has: an id is kept, a mail, a name or an address is not."""
         known = plain(name)
@@ -173,8 +171,6 @@ class Collector:
     def _without_address(self, name: Value) -> Value:
         """The name of a labeler or a system, as it is unless it is a mail or an address."""
         return self.named_person(name) if is_address(name) else name
-
-    # ------------------------------------------------------------------ answers
 
     def vote(
         self,
@@ -261,8 +257,6 @@ class Collector:
             else:
                 known.setdefault(f"data_{column}" if column in _VOTE_COLUMNS else column, value)
 
-    # ------------------------------------------------------------------ what else there was
-
     def drop(self, what: str, n: int = 1) -> None:
         """Something that is left out."""
         self._counts["Left out"][what] += n
@@ -297,8 +291,6 @@ class Collector:
     def asked(self) -> list[str]:
         """The questions so far."""
         return list(self._questions)
-
-    # ------------------------------------------------------------------ out
 
     def finish(self, tool: str, source: str) -> Export:
         """The export of all that was told."""

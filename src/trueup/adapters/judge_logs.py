@@ -27,8 +27,6 @@ from trueup.exceptions import InvalidFile, InvalidParameter
 
 _RIGHT_OR_WRONG = (0, 1)
 
-# lm-evaluation-harness ----------------------------------------------------------------------------------------------
-
 
 def _sniff_lm_eval(head: Head) -> list[str]:
     return marks(head.keys, "doc_id", "filtered_resps", "resps") if "filtered_resps" in head.keys else []
@@ -86,8 +84,6 @@ LM_EVAL = Adapter(
     basis="real files",
 )
 
-# DeepEval -----------------------------------------------------------------------------------------------------------
-
 
 def _sniff_deepeval(head: Head) -> list[str]:
     inside = head.document.get("testRunData", head.document)
@@ -130,8 +126,6 @@ DEEPEVAL = Adapter(
     becomes="votes: metrics that pass or fail",
     basis="the documented layout",
 )
-
-# Ragas --------------------------------------------------------------------------------------------------------------
 
 
 def _sniff_ragas(head: Head) -> list[str]:
@@ -347,8 +341,6 @@ def _inside(row: Mapping[str, Any], name: str) -> dict[str, Any]:
     return {key.removeprefix(f"{name}."): cell for key, cell in row.items() if key.startswith(f"{name}.")}
 
 
-# Langfuse -----------------------------------------------------------------------------------------------------------
-
 _LANGFUSE_KEYS = ("traceId", "observationId", "dataType", "stringValue", "authorUserId", "configId", "queueId")
 
 
@@ -365,8 +357,6 @@ def _langfuse(row: Mapping[str, Any]) -> _Feedback:
         when=row.get("timestamp") or row.get("createdAt"),
     )
 
-
-# LangSmith ----------------------------------------------------------------------------------------------------------
 
 _LANGSMITH_KEYS = ("run_id", "feedback_source", "key", "feedback_group_id", "comparative_experiment_id", "correction")
 
@@ -389,8 +379,6 @@ def _langsmith(row: Mapping[str, Any]) -> _Feedback:
     )
 
 
-# Phoenix ------------------------------------------------------------------------------------------------------------
-
 _PHOENIX_KEYS = ("annotator_kind", "span_id", "identifier", "annotation_name", "result", "result.label", "result.score")
 
 
@@ -405,9 +393,6 @@ def _phoenix(row: Mapping[str, Any]) -> _Feedback:
         kind == "HUMAN",
         when=row.get("updated_at") or row.get("created_at"),
     )
-
-
-# All ----------------------------------------------------------------------------------------------------------------
 
 
 def _adapter(tool: str, own: str, convert: Callable[[Mapping[str, Any]], _Feedback], keys: tuple[str, ...]) -> Adapter:
@@ -460,8 +445,6 @@ LANGSMITH = _adapter("LangSmith", "feedback_source", _langsmith, _LANGSMITH_KEYS
 PHOENIX = _adapter("Phoenix", "annotator_kind", _phoenix, _PHOENIX_KEYS)
 
 
-# ------------------ Inspect
-
 _GRADE, _SCORE, _ANSWER = "grade", "score", "answer"
 _UNPARSEABLE = "grades that could not be parsed"
 _HEADER_KEYS = ("eval", "status", "invalidated")
@@ -479,9 +462,6 @@ def _sniff_inspect(head: Head) -> list[str]:
         "eval.model",
         *(name for name in ("samples", "plan", "results", "stats", "status") if name in head.document),
     ]
-
-
-# Samples ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -590,9 +570,6 @@ def _from_archive(content: Content, collector: Collector) -> tuple[dict[str, Any
         _sample_of(one) for name in members for one in collector.objects(content.member_records(name), "samples")
     ]
     return header if isinstance(header, dict) else {}, samples
-
-
-# Votes --------------------------------------------------------------------------------------------------------------
 
 
 def _tell_samples(about: dict[str, Any], samples: list[_Sample], collector: Collector) -> None:
@@ -710,9 +687,6 @@ def _warn_of_version(about: dict[str, Any], keys: list[str], collector: Collecto
             f"Inspect {'.'.join(map(str, numbers))} gave the grade I where it could not parse a grade, so such "
             "abstentions cannot be told from verdicts."
         )
-
-
-# Back ---------------------------------------------------------------------------------------------------------------
 
 
 def _write_inspect(answers: Iterable[Answer], target: Target) -> str:

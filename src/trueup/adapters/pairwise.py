@@ -88,9 +88,6 @@ _NO_ORDER = (
 )
 
 
-# MT-Bench and arena -------------------------------------------------------------------------------------------------
-
-
 def _mt_bench_pair(row: Mapping[str, Any], flips: _Flips, collector: Collector) -> None:
     a, b = str(row.get("model_1")), str(row.get("model_2"))
     swap = a > b
@@ -165,8 +162,6 @@ def _mt_bench_single(row: Mapping[str, Any], flips: _Flips, collector: Collector
         collector.vote(_SCORE, item, labeler, score)
 
 
-# JudgeBench ---------------------------------------------------------------------------------------------------------
-
 _ARROWS = {"A>B": _FIRST, "B>A": _SECOND, "A=B": _TIE}
 
 
@@ -188,9 +183,6 @@ def _judge_bench(row: Mapping[str, Any], flips: _Flips, collector: Collector) ->
             collector.map("verdicts on swapped pairs turned back")
 
 
-# AlpacaEval ---------------------------------------------------------------------------------------------------------
-
-
 def _alpaca_eval(row: Mapping[str, Any], flips: _Flips, collector: Collector) -> None:
     a, b = str(row.get("generator_1")), str(row.get("generator_2"))
     first, second = sorted((a, b))
@@ -207,9 +199,6 @@ def _alpaca_eval(row: Mapping[str, Any], flips: _Flips, collector: Collector) ->
     _vote(item, _judge_name(row.get("annotator")), said, collector, swap=a > b)
 
 
-# RewardBench --------------------------------------------------------------------------------------------------------
-
-
 def _reward_bench(row: Mapping[str, Any], flips: _Flips, collector: Collector) -> None:
     chosen, rejected = str(row.get("text_chosen")), str(row.get("text_rejected"))
     item = hashed(row.get("prompt"), *sorted((chosen, rejected)))
@@ -220,8 +209,6 @@ def _reward_bench(row: Mapping[str, Any], flips: _Flips, collector: Collector) -
     said = None if result is None else {1.0: _FIRST, 0.0: _SECOND}.get(result)
     _vote(item, str(plain(row.get("model")) or row["__stem"]), said, collector, swap=swap)
 
-
-# All ----------------------------------------------------------------------------------------------------------------
 
 _Reader = Callable[[Mapping[str, Any], _Flips, Collector], None]
 _MT_BENCH: dict[tuple[str, ...], _Reader] = {

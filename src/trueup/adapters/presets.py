@@ -43,9 +43,6 @@ def _columns(rows: Iterable[Row]) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in row))
 
 
-# Mechanical Turk ----------------------------------------------------------------------------------------------------
-
-
 def _read_mturk(content: Content, collector: Collector) -> None:
     rows = _rows(content, collector)
     columns = _columns(rows)
@@ -110,9 +107,6 @@ def _ticked(value: Any) -> Any:
     return plain(value)
 
 
-# Appen --------------------------------------------------------------------------------------------------------------
-
-
 def _read_appen(content: Content, collector: Collector) -> None:
     rows = _rows(content, collector)
     columns = [name for name in _columns(rows) if not name.startswith("_")]
@@ -158,9 +152,6 @@ def _tell_gold(question: str, item: Any, alternatives: list[str], collector: Col
         collector.drop("test questions with several right answers")
 
 
-# Toloka -------------------------------------------------------------------------------------------------------------
-
-
 def _read_toloka(content: Content, collector: Collector) -> None:
     rows = _rows(content, collector)
     columns = _columns(rows)
@@ -185,9 +176,6 @@ def _read_toloka(content: Content, collector: Collector) -> None:
                 collector.miss("assignments without an answer")
             else:
                 collector.vote(question, item, labeler, label, when=_cell(row, "ASSIGNMENT:submitted"))
-
-
-# crowd-kit ----------------------------------------------------------------------------------------------------------
 
 
 def _sniff_crowd_kit(head: Head) -> list[str]:

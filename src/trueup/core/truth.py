@@ -138,8 +138,6 @@ class TruthModel:
     n_draws: int = 2048
     seed: int = 0
 
-    # ------------------------------------------------------------------ what is known
-
     @cached_property
     def drawn(self) -> Codes:
         """The class of each checked item that was drawn by chance, -1 for all others."""
@@ -165,8 +163,6 @@ class TruthModel:
     def basis(self) -> str:
         """What the answer rests on, in words."""
         return basis_in_words(self.n_checked, len(self.known))
-
-    # ------------------------------------------------------------------ the model
 
     @cached_property
     def _sampled(self) -> tuple[Codes | None, Floats | None]:
@@ -371,8 +367,6 @@ class TruthModel:
         known = np.where(is_checked, self.labels.gold_codes, -1).astype(np.int32)
         labels = replace(self.labels, gold_codes=known)
         return replace(self, labels=labels, base=np.array(base), prior=_ANYTHING, centres=None)
-
-    # ------------------------------------------------------------------ does it fit
 
     def surprises(self) -> tuple[list[Surprise], list[Surprise]]:
         """How checked items fit what votes let expect: those drawn by chance, and those that somebody chose."""

@@ -190,8 +190,6 @@ class Labels(Votes):
         What was said when they were read: what was left out, mapped or guessed, with how often. `notes` begins with it.
     """
 
-    # ------------------------------------------------------------------ in
-
     def __init__(self, table: Any = None, /, **fields: Any) -> None:
         """The votes of a frame or a dict of columns, as by `from_frame`; or what `replace` makes, from all fields."""
         if table is not None:
@@ -404,8 +402,6 @@ class Labels(Votes):
 
     def _repr_html_(self) -> str:
         return _describe.as_html(self)
-
-    # ------------------------------------------------------------------ other labels from these
 
     def with_gold(
         self,
@@ -663,8 +659,6 @@ class Labels(Votes):
                 stacklevel=2,
             )
         return union
-
-    # ------------------------------------------------------------------ out
 
     @property
     def gold_only_classes(self) -> list[Any]:

@@ -191,8 +191,6 @@ class Pairs:
                 raise contradiction(name, (given[name], winner), 1, remedy="settle them, or read them as verdicts")
         return given
 
-    # ------------------------------------------------------------------ sizes and codes
-
     @property
     def n_contests(self) -> int:
         """Number of contests."""
@@ -218,8 +216,6 @@ class Pairs:
     def items(self) -> list[Hashable]:
         """The item of each contest."""
         return [item for item, _, _ in self.contests]
-
-    # ------------------------------------------------------------------ as votes
 
     @cached_property
     def heard(self) -> tuple[Codes, Codes, Codes, Codes]:

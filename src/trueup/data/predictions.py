@@ -43,8 +43,6 @@ class Predictions:
     parts: tuple[System, ...]
     are_labelers: bool = False  # the votes of the labelers themselves; see `Labels.as_systems`
 
-    # ------------------------------------------------------------------ in
-
     @classmethod
     def from_classes(
         cls, values: Any, *, items: Iterable[Hashable] | None = None, system: Hashable = "model"
@@ -209,8 +207,6 @@ class Predictions:
         if not parts:
             raise InvalidPredictions(f"no labeler has {min_votes} votes for a class; lower min_votes")
         return cls(tuple(parts), are_labelers=True)
-
-    # ------------------------------------------------------------------ what is there
 
     @property
     def systems(self) -> Vocabulary:

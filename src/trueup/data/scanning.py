@@ -92,8 +92,6 @@ class LabelScan(VoteNames, Generic[_V]):
         position = {name: k for k, name in enumerate(self.classes.tolist())}
         return np.array([position[name] for name in self.gold.values()], dtype=np.int32)
 
-    # ------------------------------------------------------------------ what all files together say
-
     @property
     def n_items(self) -> int:
         """Number of items of all files."""
@@ -133,8 +131,6 @@ class LabelScan(VoteNames, Generic[_V]):
     def __repr__(self) -> str:
         rows = f", {self.n_items:,} items, {self.n_votes:,} votes" if self._places else ""
         return f"LabelScan({len(self.files):,} files, {self.n_labelers:,} labelers, {self.n_classes} classes{rows})"
-
-    # ------------------------------------------------------------------ votes
 
     def partitions(self) -> Iterator[_V]:
         """The votes as `Labels`, file after file, all with the same labelers and classes."""

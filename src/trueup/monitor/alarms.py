@@ -140,9 +140,6 @@ def what_is_counted(stream: Stream) -> str:
     }[stream.subject]
 
 
-# ------------------------------------------------------------------ where there is no alarm
-
-
 def cannot_test_yet(watched: Mapping[Stream, History], n_batches: int, *, false_alarms: float, baseline: int) -> str:
     """Why no alarm is possible yet of the batches since the baseline began, and what is needed; "" where one is."""
     if n_batches <= baseline:

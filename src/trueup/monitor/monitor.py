@@ -265,8 +265,6 @@ class Monitor:
         self._first = 0  # the batch that the present baseline begins with
         self._alarms: list[Alarm] | None = None
 
-    # ------------------------------------------------------------------ in
-
     def add(self, labels: Labels, predictions: Any = None, *, when: Any) -> None:
         """Add a batch.
 
@@ -399,8 +397,6 @@ class Monitor:
                     "name one of them",
                 )
             _check_metric(self.settings["metric"], batch.classes, positive)
-
-    # ------------------------------------------------------------------ out
 
     @property
     def alarm(self) -> Alarm | None:

@@ -313,8 +313,6 @@ class Agreement(Mapping[str, Estimate]):
             )
         return " ".join(words)
 
-    # ------------------------------------------------------------------ out
-
     def to_frame(self, *, backend: str | None = None) -> Any:
         """One row a coefficient: coefficient, meaning, mean, low, high; slices in a column before, where asked for."""
         columns: dict[str, list[Any]] = {

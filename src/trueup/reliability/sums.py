@@ -165,8 +165,6 @@ class AgreementSums:
             at = self.slots[name]
             items[:, at] = -_sum_rows(rows[:, at], part.item, part.n_items)
 
-    # ------------------------------------------------------------------ the coefficients
-
     @property
     def names(self) -> tuple[str, ...]:
         """The coefficients, in the order of `coefficients`."""
@@ -533,9 +531,6 @@ def _of_rows(rows: VoteRows, effects: Floats) -> Floats:
         own = column[rows.item[at] - start, rows.labeler[at]]
         by_row[at] = np.asarray(rows.shares[at].multiply(own).sum(axis=1)).ravel()
     return by_row
-
-
-# ------------------ Kendall's W
 
 
 def kendall(rows: VoteRows, values: Floats, *, with_labelers: bool) -> Spread:

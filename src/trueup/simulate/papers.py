@@ -32,8 +32,6 @@ from trueup.simulate.simulation import (
     draw_votes,
 )
 
-# ------------------ Urkullu's simulator
-
 URKULLU_CASES: Final[dict[str, tuple[float, float]]] = {
     "extreme": (0.525, 0.475),
     "bad": (0.6, 0.4),
@@ -182,9 +180,6 @@ def _bernoulli_positions(n: int, chance: float, rng: np.random.Generator) -> Pos
         blocks.append(positions[positions < n])
         last = int(positions[-1])
     return np.concatenate(blocks)
-
-
-# ------------------ TARS's simulator
 
 
 def tars(

@@ -27,8 +27,6 @@ from trueup.data.votes import nothing_vetted
 from trueup.exceptions import InvalidParameter, InvalidPredictions
 from trueup.noise.ordinal import draw_matrices
 
-# ------------------ Ratings from the ordinal model.
-
 
 def ratings(
     *,
@@ -111,9 +109,6 @@ Values = float | tuple[float, float] | Sequence[float] | npt.NDArray[Any]
 """One value for all, a (low, high) tuple to draw uniformly from, or a list or array with one value each."""
 
 
-# ---------------------------------------------------------------------- parameters
-
-
 def draw_values(values: Values, n: int, *, name: str, rng: np.random.Generator) -> Floats:
     """`n` values in [0, 1] from a number, a (low, high) tuple or an array of `n` values."""
     array = check_numbers(values, name=name)
@@ -147,9 +142,6 @@ def diagonal_confusion(accuracy: npt.ArrayLike, n_classes: int) -> Floats:
     """Confusion matrices with the accuracies ``(..., n_classes)`` on the diagonal and errors spread evenly."""
     right = np.asarray(accuracy, dtype=float)[..., None]
     return np.where(np.eye(n_classes, dtype=bool), right, (1 - right) / (n_classes - 1))
-
-
-# ---------------------------------------------------------------------- draws
 
 
 def draw_categories(table: Floats, rows: Positions, rng: np.random.Generator) -> Positions:
@@ -190,9 +182,6 @@ def draw_pairs(
         chosen[:, j] = np.where(taken, top, candidate)
     chosen.sort(axis=1)
     return np.repeat(np.arange(n_items), k), chosen.ravel()
-
-
-# ---------------------------------------------------------------------- votes
 
 
 def draw_votes(matrices: Floats, truth: Positions, votes_per_item: int | None, rng: np.random.Generator) -> Labels:
