@@ -17,6 +17,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from itertools import islice, zip_longest
 from typing import Any
 
 from trueup.adapters.collecting import (
@@ -31,6 +32,7 @@ from trueup.adapters.collecting import (
     marks,
     member,
     plain,
+    with_values,
 )
 from trueup.adapters.content import Content, Head, without_suffix
 from trueup.exceptions import InvalidFile, InvalidParameter
@@ -52,14 +54,12 @@ def _read_prodigy(content: Content, collector: Collector) -> None:
     names: set[Any] = set()
     n_nameless = 0
     for task in collector.objects(content.records(), "tasks"):
-        name = next((task[key] for key in ("_annotator_id", "_session_id") if plain(task.get(key)) is not None), None)
+        name = first_of(task, "_annotator_id", "_session_id")
         if name is None:
             n_nameless += 1
-            labeler: Any = collector.named_person(content.stem)
         else:
             (stamps if _STAMP.fullmatch(str(name)) else names).add(name)
-            labeler = collector.named_person(name)
-        _read_task(task, labeler, collector)
+        _read_task(task, collector.named_person(content.stem if name is None else name), collector)
     if n_nameless:
         collector.note(f"{n_nameless:,} answers name nobody; they are taken for those of one person, after the file.")
     if stamps and not names:
@@ -70,26 +70,18 @@ def _read_prodigy(content: Content, collector: Collector) -> None:
 
 
 def _read_task(task: dict[str, Any], labeler: Any, collector: Collector) -> None:
-    item = task.get("_input_hash")
-    if plain(item) is None:
-        item = hashed(task.get("text"))
-    columns = {
-        k: v for k, v in task.items() if not k.startswith("_") and k not in _PRODIGY_KEYS and plain(v) is not None
-    }
-    collector.describe(item, columns)
+    item = hashed(task.get("text")) if plain(task.get("_input_hash")) is None else task["_input_hash"]
+    own = {key: value for key, value in task.items() if not key.startswith("_") and key not in _PRODIGY_KEYS}
+    collector.describe(item, with_values(own))
     answer, when = task.get("answer"), task.get("_timestamp")
     time = f"{when:020.3f}" if isinstance(when, int | float) and not isinstance(when, bool) else None
-    options = task.get("options")
-    label = plain(task.get("label"))
-    if isinstance(options, list) or isinstance(task.get("accept"), list):
-        question = "choice"
-        taken = task.get("accept")
+    taken, label = task.get("accept"), plain(task.get("label"))
+    if isinstance(task.get("options"), list) or isinstance(taken, list):
         if answer == "accept" and isinstance(taken, list):
-            collector.vote(question, item, labeler, taken, when=time)
-        elif answer == "reject":
-            collector.abstain(question, item, labeler, "refused choices", when=time)
+            collector.vote("choice", item, labeler, taken, when=time)
         else:
-            collector.abstain(question, item, labeler, "ignored tasks", when=time)
+            why = "refused choices" if answer == "reject" else "ignored tasks"
+            collector.abstain("choice", item, labeler, why, when=time)
         return
     if isinstance(task.get("spans"), list) and label is None:
         collector.drop("tasks that mark parts of a text")
@@ -143,7 +135,7 @@ def _read_rows_doccano(rows: Iterator[Any], annotator: str, who: str, collector:
         )
     labeler = collector.named_person(annotator)
     for row in collector.objects(rows, "examples"):
-        item = row.get("id") if plain(row.get("id")) is not None else hashed(row.get("text"))
+        item = hashed(row.get("text")) if plain(row.get("id")) is None else row["id"]
         collector.describe(item, {name: value for name, value in row.items() if name not in _OWN_KEYS})
         labels = row.get("label", row.get("labels", row.get("annotations")))
         if not labels:
@@ -189,19 +181,17 @@ def _read_tasks(content: Content, collector: Collector) -> None:
         item = _item_of(task, data, number, "id")
         collector.describe(item, {name: value for name, value in data.items() if name != ITEM_KEY})
         annotations = task.get("annotations", task.get("completions"))
-        n_read = 0
+        place = 0
         for place, annotation in enumerate(collector.objects(annotations, "annotations"), start=1):
             _read_annotation(annotation, item, place, collector)
-            n_read += 1
-        if not n_read:
+        if not place:
             collector.miss("tasks without annotations")
-        drafts = task.get("drafts")
-        collector.drop("drafts", len(drafts) if isinstance(drafts, list) else 0)
+        collector.drop("drafts", len(listed(task.get("drafts"))))
         predictions = task.get("predictions")
         if isinstance(predictions, list):
-            ids = [one for one in predictions if isinstance(one, int)]
-            collector.drop("predictions of which the export has the numbers only", len(ids))
-            predictions = [one for one in predictions if not isinstance(one, int)]
+            told = [one for one in predictions if not isinstance(one, int)]
+            collector.drop("predictions of which the export has the numbers only", len(predictions) - len(told))
+            predictions = told
         for prediction in collector.objects(predictions, "predictions"):
             for question, values in _answers_of(prediction.get("result"), collector).items():
                 system = prediction.get("model_version") or "model"
@@ -217,8 +207,7 @@ def _item_of(record: dict[str, Any], about: dict[str, Any], unnamed: Any, *names
 
 def _read_annotation(annotation: dict[str, Any], item: Any, place: int, collector: Collector) -> None:
     who = annotation.get("completed_by")
-    if isinstance(who, dict):
-        who = who.get("id") if who.get("id") is not None else who.get("email")
+    who = first_of(who, "id", "email") if isinstance(who, dict) else who
     if plain(who) is None:
         labeler: Any = f"unknown {place}"
         collector.map("annotations that name no annotator, numbered within their tasks")
@@ -228,8 +217,8 @@ def _read_annotation(annotation: dict[str, Any], item: Any, place: int, collecto
     if annotation.get("was_cancelled") or annotation.get("skipped"):
         collector.abstain(None, item, labeler, "skipped answers")
         return
-    answers = _answers_of(annotation.get("result"), collector)
     results = annotation.get("result")
+    answers = _answers_of(results, collector)
     origins = [str(one.get("origin", "")) for one in listed(results) if isinstance(one, dict)]
     prelabeled = annotation.get("parent_prediction") is not None or any(one.startswith("prediction") for one in origins)
     if not results:
@@ -332,12 +321,8 @@ def _write(answers: Iterable[Answer], target: Target) -> str:
         task: dict[str, Any] = {"data": {**(answer.columns or {}), ITEM_KEY: answer.item}}
         if answer.label is not None:
             kind, value = _value_of(answer.label, target)
-            result = {
-                "from_name": control,
-                "to_name": target.details.get("to_name") or "text",
-                "type": kind,
-                "value": value,
-            }
+            to_name = target.details.get("to_name") or "text"
+            result = {"from_name": control, "to_name": to_name, "type": kind, "value": value}
             prediction: dict[str, Any] = {"model_version": target.agent, "result": [result]}
             if answer.confidence is not None:
                 prediction["score"] = answer.confidence
@@ -387,97 +372,77 @@ def _sniff_argilla(head: Head) -> list[str]:
     return []
 
 
+Told = tuple[dict[str, Any], dict[str, Any], list[tuple[Any, ...]], list[tuple[Any, ...]]]
+
+
 def _read_argilla(content: Content, collector: Collector) -> None:
     is_flat = any(name.endswith((_USERS, _STATUS)) for name in content.head.keys)
     for number, record in enumerate(collector.objects(content.records(), "records"), start=1):
-        if is_flat:
-            _read_flat(record, number, collector)
-        else:
-            _read_nested(record, number, collector)
+        about, columns, answers, suggestions = _of_flat(record) if is_flat else _of_nested(record, collector)
+        item = _item_of(record, about, f"record {number}", *_RECORD_NAMES)
+        collector.describe(item, columns)
+        for question, user, value, status in answers:
+            labeler, classes = collector.person(user), _classes(value)
+            if status == "draft":
+                collector.drop("drafts")
+            elif status == "discarded":
+                collector.abstain(question, item, labeler, "discarded answers")
+            elif value is None:
+                collector.abstain(question, item, labeler, "empty answers")
+            elif classes is None:
+                collector.drop("answers that rank or mark parts of a text")
+            else:
+                collector.vote(question, item, labeler, classes)
+        if not answers:
+            collector.miss("records without answers")
+        for question, agent, value, score in suggestions:
+            if _classes(value) is not None:
+                collector.predict(question, item, agent or "model", _classes(value), score)
 
 
-def _read_nested(record: dict[str, Any], number: int, collector: Collector) -> None:
+def _of_nested(record: dict[str, Any], collector: Collector) -> Told:
+    """Where a name may stand, what is known of the item, its answers and its suggestions; version 1 has lists."""
     metadata = member(record, "metadata")
-    fields = member(record, "fields")
-    item = _item_of(record, metadata, f"record {number}", *_RECORD_NAMES)
-    about = {name: value for name, value in metadata.items() if name != ITEM_KEY}
-    collector.describe(item, {**fields, **about})
-    n_read = 0
-    responses = record.get("responses")
-    if isinstance(responses, dict):
-        for question, answers in responses.items():
-            for answer in collector.objects(answers, "responses"):
-                n_read += 1
-                _answer(question, item, answer.get("user_id"), answer.get("value"), answer.get("status"), collector)
-                if "status" not in answer:
-                    collector.note(
-                        "Nested exports of Argilla have lost the status of answers, so that discarded ones and drafts "
-                        "count as votes; to_list(flatten=True) and to_datasets() keep it."
-                    )
-    for response in collector.objects(responses if isinstance(responses, list) else None, "responses"):  # version 1
-        values = response.get("values")
-        for question, value in values.items() if isinstance(values, dict) else ():
-            n_read += 1
+    columns = {**member(record, "fields"), **{name: value for name, value in metadata.items() if name != ITEM_KEY}}
+    answers: list[tuple[Any, ...]] = []
+    for question, several in member(record, "responses").items():
+        for answer in collector.objects(several, "responses"):
+            answers.append((question, answer.get("user_id"), answer.get("value"), answer.get("status")))
+            if "status" not in answer:
+                collector.note(
+                    "Nested exports of Argilla have lost the status of answers, so that discarded ones and drafts "
+                    "count as votes; to_list(flatten=True) and to_datasets() keep it."
+                )
+    for response in collector.objects(listed(record.get("responses")), "responses"):
+        for question, value in member(response, "values").items():
             inner = value.get("value") if isinstance(value, dict) else value
-            _answer(question, item, response.get("user_id"), inner, response.get("status"), collector)
-    if not n_read:
-        collector.miss("records without answers")
-    for question, suggestion in _suggestions(record.get("suggestions"), collector):
-        value = _classes(suggestion.get("value"))
-        if value is not None:
-            collector.predict(question, item, suggestion.get("agent") or "model", value, suggestion.get("score"))
+            answers.append((question, response.get("user_id"), inner, response.get("status")))
+    said = [
+        (question, one)
+        for question, several in member(record, "suggestions").items()
+        for one in collector.objects(several, "suggestions")
+    ]
+    for one in collector.objects(listed(record.get("suggestions")), "suggestions"):
+        said.append((str(one.get("question_name") or one.get("question_id")), one))
+    suggestions = [(name, one.get("agent"), one.get("value"), one.get("score")) for name, one in said]
+    return metadata, columns, answers, suggestions
 
 
-def _suggestions(suggestions: Any, collector: Collector) -> Iterator[tuple[str, dict[str, Any]]]:
-    if isinstance(suggestions, dict):
-        for question, suggestion in suggestions.items():
-            yield from ((question, one) for one in collector.objects(suggestion, "suggestions"))
-    elif isinstance(suggestions, list):  # version 1
-        for one in collector.objects(suggestions, "suggestions"):
-            yield str(one.get("question_name") or one.get("question_id")), one
-
-
-def _read_flat(record: dict[str, Any], number: int, collector: Collector) -> None:
-    item = _item_of(record, record, f"record {number}", *_RECORD_NAMES)
+def _of_flat(record: dict[str, Any]) -> Told:
+    """The same of a record whose keys are questions with what is said of them."""
     questions = [name.removesuffix(_RESPONSES) for name in record if name.endswith(_RESPONSES)]
     suggested = [name.removesuffix(_SUGGESTION) for name in record if name.endswith(_SUGGESTION)]
-    own = {
-        f"{question}{suffix}"
-        for question in (*questions, *suggested)
-        for suffix in (_RESPONSES, _USERS, _STATUS, _SUGGESTION, f"{_SUGGESTION}.score", f"{_SUGGESTION}.agent")
-    }
+    ends = (_RESPONSES, _USERS, _STATUS, _SUGGESTION, f"{_SUGGESTION}.score", f"{_SUGGESTION}.agent")
+    own = {f"{question}{end}" for question in (*questions, *suggested) for end in ends}
     columns = {name: value for name, value in record.items() if name not in own | _OWN_COLUMNS | {ITEM_KEY}}
-    collector.describe(item, columns)
-    n_read = 0
+    answers: list[tuple[Any, ...]] = []
     for question in questions:
-        values = listed(record.get(f"{question}{_RESPONSES}"))
-        users, statuses = listed(record.get(f"{question}{_USERS}")), listed(record.get(f"{question}{_STATUS}"))
-        for place, value in enumerate(values):
-            n_read += 1
-            user = users[place] if place < len(users) else None
-            status = statuses[place] if place < len(statuses) else None
-            _answer(question, item, user, value, status, collector)
-    if not n_read:
-        collector.miss("records without answers")
-    for question in suggested:
-        value = _classes(record.get(f"{question}{_SUGGESTION}"))
-        if value is not None:
-            agent = record.get(f"{question}{_SUGGESTION}.agent") or "model"
-            collector.predict(question, item, agent, value, record.get(f"{question}{_SUGGESTION}.score"))
-
-
-def _answer(question: str, item: Any, user: Any, value: Any, status: Any, collector: Collector) -> None:
-    labeler = collector.person(user)
-    if status == "draft":
-        collector.drop("drafts")
-    elif status == "discarded":
-        collector.abstain(question, item, labeler, "discarded answers")
-    elif value is None:
-        collector.abstain(question, item, labeler, "empty answers")
-    elif (classes := _classes(value)) is None:
-        collector.drop("answers that rank or mark parts of a text")
-    else:
-        collector.vote(question, item, labeler, classes)
+        users, values, statuses = (listed(record.get(f"{question}{end}")) for end in (_USERS, _RESPONSES, _STATUS))
+        rows = islice(zip_longest(users, values, statuses), len(values))
+        answers += [(question, *row) for row in rows]
+    parts = [f"{_SUGGESTION}{end}" for end in (".agent", "", ".score")]
+    suggestions = [(question, *(record.get(f"{question}{part}") for part in parts)) for question in suggested]
+    return record, columns, answers, suggestions
 
 
 def _classes(value: Any) -> Any:

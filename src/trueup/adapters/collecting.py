@@ -22,7 +22,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from trueup._base.validation import kind_of
@@ -85,6 +85,19 @@ def first_of(row: Mapping[str, Any], *names: str) -> Any:
     return next((row[name] for name in names if plain(row.get(name)) is not None), None)
 
 
+def with_values(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns that hold text, numbers or truth values."""
+    return {name: value for name, value in columns.items() if plain(value) is not None}
+
+
+def number_of(value: Any) -> float | None:
+    """A number, also from the text of a cell; None for what is none."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
+
+
 def hashed(*parts: Any) -> str:
     """A short name for something that has no name, always the same for the same text."""
     text = "\x1f".join(str(part) for part in parts)
@@ -99,7 +112,7 @@ class _Row:
     labeler: Value
     values: tuple[Value, ...] | None
     run: int | None = None
-    when: str = ""
+    when: Any = None
     shown: int = UNKNOWN
 
 
@@ -110,6 +123,17 @@ class _Question:
     forecasts: dict[tuple[Value, Value], tuple[tuple[Value, ...], float | None]] = field(default_factory=dict)
     classes: tuple[Hashable, ...] | None = None
     details: dict[str, str] = field(default_factory=dict)
+
+    def items(self) -> Iterator[Value]:
+        """The items of all that was told."""
+        yield from (row.item for row in self.votes)
+        yield from (item for item, _ in self.truths)
+        yield from (item for _, item in self.forecasts)
+
+    def answers(self) -> list[tuple[Value, ...]]:
+        """The classes that votes, truths and systems name; of abstentions none are told."""
+        told = [row.values for row in self.votes if row.values is not None]
+        return [*told, *(values for _, values in self.truths), *(values for values, _ in self.forecasts.values())]
 
 
 class Collector:
@@ -194,7 +218,6 @@ class Collector:
         self._n_prelabeled += prelabeled
         if prelabeled and self.exclude_prelabeled:
             return
-        when = when if isinstance(when, str) else ""
         self._of(question).votes.append(_Row(name, self._without_address(labeler), chosen, run, when, shown))
 
     def abstain(
@@ -210,7 +233,6 @@ class Collector:
         if question is None:
             self._about_all.append((name, labeler))
         else:
-            when = when if isinstance(when, str) else ""
             self._of(question).votes.append(_Row(name, labeler, None, run, when))
 
     def truth(self, question: str, item: Any, label: Any) -> None:
@@ -278,7 +300,7 @@ class Collector:
         """The objects in a list; what is none is counted as `what` that is left out."""
         if values is None:
             return
-        for value in values if isinstance(values, list) or _is_stream(values) else [values]:
+        for value in values if isinstance(values, list | Iterator) else [values]:
             if isinstance(value, dict):
                 yield value
             else:
@@ -301,22 +323,14 @@ class Collector:
         for name, known in self._questions.items():
             questions.update(self._split(name, known))
         in_use = {name: known for name, known in questions.items() if known.votes or known.truths or known.forecasts}
-        rename = _Renaming(self._all_items(in_use.values()), from_text=self.from_text)
+        rename = _Renaming((item for known in in_use.values() for item in known.items()), from_text=self.from_text)
         self.map(_JOINED, rename.n_joined)
         answers = {name: self._answers(known, rename) for name, known in in_use.items()}
         return Export(tool, source, answers, self._item_table(rename), tuple(self._notes()))
 
-    def _all_items(self, questions: Iterable[_Question]) -> Iterator[Value]:
-        for known in questions:
-            yield from (row.item for row in known.votes)
-            yield from (item for item, _ in known.truths)
-            yield from (item for _, item in known.forecasts)
-
     def _split(self, name: str, known: _Question) -> dict[str, _Question]:
         """A question as it is, or one of yes and no for each class where answers name several."""
-        chosen = [row.values for row in known.votes if row.values is not None]
-        chosen += [values for _, values in known.truths]
-        chosen += [values for values, _ in known.forecasts.values()]
+        chosen = known.answers()
         if all(len(values) <= 1 for values in chosen):
             for row in known.votes:
                 if row.values is not None and not row.values:
@@ -329,13 +343,12 @@ class Collector:
         return {f"{name}: {one}": _yes_or_no(known, name, one) for one in classes}
 
     def _answers(self, known: _Question, rename_item: _Renaming) -> Answers:
-        labels = [row.values[0] for row in known.votes if row.values]
-        labels += [values[0] for _, values in known.truths]
-        labels += [values[0] for values, _ in known.forecasts.values()]
+        labels = [values[0] for values in known.answers() if values]
         rename = _Renaming(labels, from_text=self.from_text)
         rename_labeler = _Renaming((row.labeler for row in known.votes), from_text=self.from_text)
         self.map(_JOINED, rename.n_joined + rename_labeler.n_joined)
-        rows = sorted(known.votes, key=lambda row: row.when)  # stable: without times the order of the file
+        # Stable: without times it is the order of the file.
+        rows = sorted(known.votes, key=lambda row: row.when if isinstance(row.when, str) else "")
         seen: Counter[tuple[Value, Value]] = Counter()
         votes: dict[str, list[Any]] = {"item": [], "labeler": [], "label": [], "run": []}
         for row in rows:
@@ -350,9 +363,10 @@ class Collector:
         systems = _Renaming((system for system, _ in known.forecasts), from_text=False)
         forecasts: dict[str, list[Any]] = {"item": [], "system": [], "prediction": [], "confidence": []}
         for (system, item), (values, confidence) in known.forecasts.items():
-            cells = (rename_item(item), systems(system), rename(values[0]), confidence)
-            for column, cell in zip(forecasts.values(), cells, strict=True):
-                column.append(cell)
+            forecasts["item"].append(rename_item(item))
+            forecasts["system"].append(systems(system))
+            forecasts["prediction"].append(rename(values[0]))
+            forecasts["confidence"].append(confidence)
         gold: dict[Hashable, Hashable] = {
             rename_item(item): rename(label) for item, label in self._settled(known.truths).items()
         }
@@ -470,19 +484,12 @@ def _yes_or_no(known: _Question, question: str, one: Value) -> _Question:
         return ("yes" if one in values else "no",)
 
     return _Question(
-        [
-            _Row(row.item, row.labeler, None if row.values is None else said(row.values), row.run, row.when)
-            for row in known.votes
-        ],
+        [replace(row, values=None if row.values is None else said(row.values)) for row in known.votes],
         [(item, said(values)) for item, values in known.truths],
         {key: (said(values), confidence) for key, (values, confidence) in known.forecasts.items()},
         ("no", "yes"),
         {**known.details, "question": question, "class": str(one)},
     )
-
-
-def _is_stream(values: Any) -> bool:
-    return isinstance(values, Iterator)
 
 
 # ------------------ What an adapter is: how one tool's files are recognised, read and written

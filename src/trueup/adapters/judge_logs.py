@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from trueup.adapters.collecting import (
@@ -19,7 +19,9 @@ from trueup.adapters.collecting import (
     listed,
     marks,
     member,
+    number_of,
     plain,
+    with_values,
 )
 from trueup.adapters.content import Content, Head, JsonStream
 from trueup.data.encoding import is_plain_integer
@@ -35,18 +37,15 @@ def _sniff_lm_eval(head: Head) -> list[str]:
 def _read_lm_eval(content: Content, collector: Collector) -> None:
     values: dict[str, set[Any]] = {}
     for row in collector.objects(content.records(), "samples"):
-        item = row.get("doc_hash") if plain(row.get("doc_hash")) is not None else row.get("doc_id")
-        doc = member(row, "doc")
-        about = {name: value for name, value in doc.items() if plain(value) is not None}
-        collector.describe(item, {"doc_id": plain(row.get("doc_id")), **about})
+        item = first_of(row, "doc_hash", "doc_id")
+        collector.describe(item, {"doc_id": plain(row.get("doc_id")), **with_values(member(row, "doc"))})
         chosen = _likeliest(row.get("filtered_resps"))
         # The key of multiple choice is a number; a key in words cannot be held against the number of a choice.
         if chosen is not None and is_plain_integer(str(row.get("target"))):
             collector.truth("answer", item, str(row["target"]))
             collector.predict("answer", item, "model", str(chosen))
             continue
-        metrics = row.get("metrics")
-        for metric in listed(metrics):
+        for metric in listed(row.get("metrics")):
             used = plain(row.get("filter"))
             labeler = str(metric) if used in (None, "none") else f"{metric} ({used})"
             verdict = plain(row.get(str(metric)))
@@ -65,15 +64,8 @@ def _likeliest(responses: Any) -> int | None:
     if not isinstance(responses, list) or len(responses) < 2:
         return None
     scores = [one[0] if isinstance(one, list) and one else None for one in responses]
-    numbers = [_number(score) for score in scores]
+    numbers = [number_of(score) for score in scores]
     return None if None in numbers else max(range(len(numbers)), key=lambda k: numbers[k] or 0.0)
-
-
-def _number(value: Any) -> float | None:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return None
 
 
 LM_EVAL = Adapter(
@@ -97,7 +89,7 @@ def _read_deepeval(content: Content, collector: Collector) -> None:
         for number, case in enumerate(collector.objects(_elements_of(stream, "testCases", "testRunData"), "cases")):
             item = hashed(case.get("input"), case.get("actualOutput")) if plain(case.get("input")) else f"case {number}"
             columns = {"name": case.get("name"), "input": case.get("input"), "output": case.get("actualOutput")}
-            collector.describe(item, {name: value for name, value in columns.items() if plain(value) is not None})
+            collector.describe(item, with_values(columns))
             for metric in collector.objects(case.get("metricsData"), "metrics"):
                 question = str(plain(metric.get("name")) or "metric")
                 labeler = str(plain(metric.get("evaluationModel")) or question)
@@ -151,7 +143,7 @@ def _read_ragas(content: Content, collector: Collector) -> None:
 def _read_annotation(metric: str, row: dict[str, Any], collector: Collector, *, is_binary: bool) -> None:
     given = member(row, "metric_input")
     item = hashed(*(f"{name}={value}" for name, value in sorted(given.items())))
-    collector.describe(item, {name: value for name, value in given.items() if plain(value) is not None})
+    collector.describe(item, with_values(given))
     verdict, accepted = plain(row.get("metric_output")), row.get("is_accepted")
     if verdict is None:
         collector.abstain(metric, item, "ragas", "metrics without a value")
@@ -192,67 +184,51 @@ def _sniff_promptfoo(head: Head) -> list[str]:
 
 
 def _read_promptfoo(content: Content, collector: Collector) -> None:
-    numbers = _Numbers()
-    thumbs: list[tuple[str, str]] = []
+    seen = _Seen()
     with content.json() as stream:
         for row in collector.objects(_elements_of(stream, "results", "results"), "results"):
-            _read_row(row, numbers, thumbs, collector)
+            _read_row(row, seen, collector)
     asked = [question for question in collector.asked if question != _PASS]
     question = asked[0] if len(asked) == 1 and len(collector.asked) == 1 else _PASS
-    for item, label in thumbs:
+    for item, label in seen.thumbs:
         collector.truth(question, item, label)
-    if thumbs:
+    if seen.thumbs:
         collector.ask(question, classes=_CLASSES)
 
 
-class _Numbers:
-    """The numbers of tests and prompts that old files lack, in order of appearance, and of repetitions."""
+@dataclass
+class _Seen:
+    """What rows before have shown: the tests and prompts that old files do not number, and the clicks of people."""
 
-    def __init__(self) -> None:
-        self._tests: dict[str, int] = {}
-        self._prompts: dict[str, int] = {}
-        self._runs: Counter[str] = Counter()
+    tests: dict[str, int] = field(default_factory=dict)
+    prompts: dict[str, int] = field(default_factory=dict)
+    runs: Counter[str] = field(default_factory=Counter)  # how often an answer was asked for
+    assertions: Counter[tuple[str, str, str]] = field(default_factory=Counter)  # of an item, a question and a labeler
+    thumbs: list[tuple[str, str]] = field(default_factory=list)
 
-    def test(self, row: dict[str, Any]) -> int:
-        """The number of the test of a row."""
-        number = row.get("testIdx")
+
+def _read_row(row: dict[str, Any], seen: _Seen, collector: Collector) -> None:
+    system = str(plain(_label_of(row.get("provider"))) or "model")
+    test, prompt, about = row.get("testIdx"), row.get("promptIdx"), row.get("prompt")
+    if not isinstance(test, int):
         written = json.dumps(row.get("vars"), sort_keys=True, default=str)
-        return number if isinstance(number, int) else self._tests.setdefault(written, len(self._tests))
-
-    def prompt(self, row: dict[str, Any]) -> int:
-        """The number of the prompt of a row."""
-        number, prompt = row.get("promptIdx"), row.get("prompt")
-        about = prompt if isinstance(prompt, dict) else {"raw": prompt}
-        written = str(about.get("label") or about.get("display") or about.get("raw"))
-        return number if isinstance(number, int) else self._prompts.setdefault(written, len(self._prompts))
-
-    def run(self, name: str) -> int:
-        """How often this answer was asked for, with this time."""
-        self._runs[name] += 1
-        return self._runs[name]
-
-
-def _read_row(row: dict[str, Any], numbers: _Numbers, thumbs: list[tuple[str, str]], collector: Collector) -> None:
-    provider = row.get("provider")
-    if isinstance(provider, dict):
-        provider = provider.get("label") or provider.get("id")
-    system = str(plain(provider) or "model")
-    test, prompt = numbers.test(row), numbers.prompt(row)
+        test = seen.tests.setdefault(written, len(seen.tests))
+    if not isinstance(prompt, int):
+        named = about.get("label") or about.get("display") or about.get("raw") if isinstance(about, dict) else about
+        written = str(named)
+        prompt = seen.prompts.setdefault(written, len(seen.prompts))
     name = f"{test}/{prompt}/{system}"
-    run = numbers.run(name)
+    seen.runs[name] += 1
+    run = seen.runs[name]
     item = name if run == 1 else f"{name}#{run}"
-    variables = member(row, "vars")
-    response = member(row, "response")
-    output = response.get("output")
+    output = member(row, "response").get("output")
     columns = {"test": test, "prompt_number": prompt, "system": system, "repeat": run}
     columns |= {"output": output} if isinstance(output, str) else {}
-    collector.describe(item, {**columns, **{k: v for k, v in variables.items() if plain(v) is not None}})
-    grading = row.get("gradingResult")
+    collector.describe(item, {**columns, **with_values(member(row, "vars"))})
     n_read = 0
-    seen: Counter[tuple[str, str]] = Counter()
-    for part in _parts(grading, collector):
+    for part in _parts(row.get("gradingResult"), collector):
         n_read += 1
-        _read_part(part, item, run, seen, thumbs, collector)
+        _read_part(part, item, run, seen, collector)
     if not n_read:
         collector.miss("answers that ended in errors" if row.get("error") else "answers without assertions")
 
@@ -269,30 +245,27 @@ def _parts(grading: Any, collector: Collector, depth: int = 0) -> Iterator[dict[
         yield grading
 
 
-def _read_part(
-    part: dict[str, Any],
-    item: str,
-    run: int,
-    seen: Counter[tuple[str, str]],
-    thumbs: list[tuple[str, str]],
-    collector: Collector,
-) -> None:
+def _label_of(provider: Any) -> Any:
+    """The name of a provider, which may be an object."""
+    return (provider.get("label") or provider.get("id")) if isinstance(provider, dict) else provider
+
+
+def _read_part(part: dict[str, Any], item: str, run: int, seen: _Seen, collector: Collector) -> None:
     assertion, metadata = part["assertion"], part.get("metadata")
     kind = str(plain(assertion.get("type")) or "assertion")
     passed = part.get("pass")
     if kind == "human":
         # The assertion of trueup.integrations.promptfoo marks what nobody checked.
         if isinstance(passed, bool) and not (isinstance(metadata, dict) and metadata.get("checked") is False):
-            thumbs.append((item, _CLASSES[passed]))
+            seen.thumbs.append((item, _CLASSES[passed]))
         return
     metric = plain(assertion.get("metric"))
     question = _PASS if metric is None else str(metric)
-    grader = assertion.get("provider")
-    grader = (grader.get("label") or grader.get("id")) if isinstance(grader, dict) else grader
+    grader = _label_of(assertion.get("provider"))
     labeler = kind if plain(grader) is None else f"{kind} ({grader})"
-    seen[question, labeler] += 1
-    if seen[question, labeler] > 1:
-        labeler = f"{labeler} {seen[question, labeler]}"  # another assertion of the same kind
+    seen.assertions[item, question, labeler] += 1
+    if seen.assertions[item, question, labeler] > 1:
+        labeler = f"{labeler} {seen.assertions[item, question, labeler]}"  # another assertion of the same kind
     collector.ask(question, classes=_CLASSES)
     if isinstance(metadata, dict) and metadata.get("graderError") is True:
         collector.abstain(question, item, labeler, "graders that failed", run=run)
@@ -314,18 +287,9 @@ PROMPTFOO = Adapter(
 # ------------------ Feedback rows of Langfuse, LangSmith and Phoenix: who said what of which trace, run or span.
 # What people said is gold; what models, code and programs said are votes.
 
-
-@dataclass(frozen=True)
-class _Feedback:
-    """A row in common terms."""
-
-    item: Any
-    question: Any
-    who: str
-    label: Any
-    by_person: bool
-    correction: Any = None
-    when: Any = None
+_LANGFUSE_KEYS = ("traceId", "observationId", "dataType", "stringValue", "authorUserId", "configId", "queueId")
+_LANGSMITH_KEYS = ("run_id", "feedback_source", "key", "feedback_group_id", "comparative_experiment_id", "correction")
+_PHOENIX_KEYS = ("annotator_kind", "span_id", "identifier", "annotation_name", "result", "result.label", "result.score")
 
 
 def _inside(row: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -341,61 +305,36 @@ def _inside(row: Mapping[str, Any], name: str) -> dict[str, Any]:
     return {key.removeprefix(f"{name}."): cell for key, cell in row.items() if key.startswith(f"{name}.")}
 
 
-_LANGFUSE_KEYS = ("traceId", "observationId", "dataType", "stringValue", "authorUserId", "configId", "queueId")
-
-
-def _langfuse(row: Mapping[str, Any]) -> _Feedback:
+def _langfuse(row: Mapping[str, Any], collector: Collector) -> None:
     source = str(plain(row.get("source")) or "API").upper()
-    kind = str(plain(row.get("dataType")) or "").upper()
-    label = row.get("value") if kind == "NUMERIC" or plain(row.get("stringValue")) is None else row.get("stringValue")
-    return _Feedback(
-        first_of(row, "observationId", "traceId", "sessionId", "datasetRunId"),
-        row.get("name"),
-        source.lower(),
-        label,
-        source == "ANNOTATION",
-        when=row.get("timestamp") or row.get("createdAt"),
-    )
+    is_text = str(plain(row.get("dataType")) or "").upper() != "NUMERIC" and plain(row.get("stringValue")) is not None
+    item = first_of(row, "observationId", "traceId", "sessionId", "datasetRunId")
+    label, when = row.get("stringValue" if is_text else "value"), row.get("timestamp") or row.get("createdAt")
+    _tell(row.get("name"), item, source.lower(), label, collector, by_person=source == "ANNOTATION", when=when)
 
 
-_LANGSMITH_KEYS = ("run_id", "feedback_source", "key", "feedback_group_id", "comparative_experiment_id", "correction")
-
-
-def _langsmith(row: Mapping[str, Any]) -> _Feedback:
-    source = _inside(row, "feedback_source")
+def _langsmith(row: Mapping[str, Any], collector: Collector) -> None:
+    source, corrected = _inside(row, "feedback_source"), row.get("correction")
     kind = str(plain(source.get("type")) or "api")
-    metadata = member(source, "metadata")
-    corrected = row.get("correction")
+    who = str(first_of(member(source, "metadata"), "model", "name") or kind)
     if isinstance(corrected, dict):
         corrected = first_of(corrected, "value", "score", "label")
-    return _Feedback(
-        first_of(row, "run_id", "trace_id"),
-        row.get("key"),
-        str(first_of(metadata, "model", "name") or kind),
-        first_of(row, "value", "score"),
-        kind == "app",
-        correction=corrected,
-        when=row.get("created_at"),
-    )
+    item, label, when = first_of(row, "run_id", "trace_id"), first_of(row, "value", "score"), row.get("created_at")
+    _tell(row.get("key"), item, who, label, collector, by_person=kind == "app", correction=corrected, when=when)
 
 
-_PHOENIX_KEYS = ("annotator_kind", "span_id", "identifier", "annotation_name", "result", "result.label", "result.score")
-
-
-def _phoenix(row: Mapping[str, Any]) -> _Feedback:
+def _phoenix(row: Mapping[str, Any], collector: Collector) -> None:
     kind = str(plain(row.get("annotator_kind")) or "CODE").upper()
-    result = {**row, **_inside(row, "result")}
-    return _Feedback(
-        first_of(row, "span_id", "context.span_id", "trace_id", "session_id"),
-        first_of(row, "name", "annotation_name"),
-        str(first_of(row, "identifier") or kind.lower()),
-        first_of(result, "label", "score"),
-        kind == "HUMAN",
-        when=row.get("updated_at") or row.get("created_at"),
-    )
+    item = first_of(row, "span_id", "context.span_id", "trace_id", "session_id")
+    label = first_of({**row, **_inside(row, "result")}, "label", "score")
+    question, who = first_of(row, "name", "annotation_name"), str(first_of(row, "identifier") or kind.lower())
+    when = row.get("updated_at") or row.get("created_at")
+    _tell(question, item, who, label, collector, by_person=kind == "HUMAN", when=when)
 
 
-def _adapter(tool: str, own: str, convert: Callable[[Mapping[str, Any]], _Feedback], keys: tuple[str, ...]) -> Adapter:
+def _adapter(
+    tool: str, own: str, tell: Callable[[Mapping[str, Any], Collector], None], keys: tuple[str, ...]
+) -> Adapter:
     """The adapter of a tool whose rows have a key that the others lack, maybe spread over columns with dots."""
 
     def sniff(head: Head) -> list[str]:
@@ -407,7 +346,7 @@ def _adapter(tool: str, own: str, convert: Callable[[Mapping[str, Any]], _Feedba
     def read(content: Content, collector: Collector) -> None:
         collector.from_text = content.head.shape == "table"
         for row in collector.objects(content.records(), "rows"):
-            _tell(convert(row), collector)
+            tell(row, collector)
 
     return Adapter(
         title=f"{tool}: feedback rows as JSON, JSON Lines or CSV",
@@ -418,26 +357,35 @@ def _adapter(tool: str, own: str, convert: Callable[[Mapping[str, Any]], _Feedba
     )
 
 
-def _tell(feedback: _Feedback, collector: Collector) -> None:
-    question = plain(feedback.question)
-    if question is None or plain(feedback.item) is None:
+def _tell(
+    question: Any,
+    item: Any,
+    who: str,
+    said: Any,
+    collector: Collector,
+    *,
+    by_person: bool,
+    correction: Any = None,
+    when: Any = None,
+) -> None:
+    """What a row says, in common terms."""
+    if plain(question) is None or plain(item) is None:
         collector.drop("rows without a name or a thing that was judged")
         return
-    label = plain(feedback.label)
-    if feedback.by_person:
-        if label is None:
-            collector.miss("judgements of people without a value")
-        else:
-            collector.map("judgements of people read as gold")
-            collector.truth(str(question), feedback.item, label)
-        return
-    if plain(feedback.correction) is not None:
-        collector.map("corrections read as gold")
-        collector.truth(str(question), feedback.item, feedback.correction)
-    if label is None:
-        collector.abstain(str(question), feedback.item, feedback.who, "verdicts without a value", when=feedback.when)
+    name, label = str(plain(question)), plain(said)
+    if by_person and label is None:
+        collector.miss("judgements of people without a value")
+    elif by_person:
+        collector.map("judgements of people read as gold")
+        collector.truth(name, item, label)
     else:
-        collector.vote(str(question), feedback.item, feedback.who, label, when=feedback.when)
+        if plain(correction) is not None:
+            collector.map("corrections read as gold")
+            collector.truth(name, item, correction)
+        if label is None:
+            collector.abstain(name, item, who, "verdicts without a value", when=when)
+        else:
+            collector.vote(name, item, who, label, when=when)
 
 
 LANGFUSE = _adapter("Langfuse", "traceId", _langfuse, _LANGFUSE_KEYS)
@@ -458,10 +406,7 @@ def _sniff_inspect(head: Head) -> list[str]:
     about = head.document.get("eval")
     if not isinstance(about, dict) or "model" not in about:
         return []
-    return [
-        "eval.model",
-        *(name for name in ("samples", "plan", "results", "stats", "status") if name in head.document),
-    ]
+    return ["eval.model", *marks(head.document, "samples", "plan", "results", "stats", "status")]
 
 
 @dataclass(frozen=True)
@@ -496,8 +441,7 @@ def _sample_of(sample: dict[str, Any]) -> _Sample:
     epoch, metadata = sample.get("epoch"), sample.get("metadata")
     columns = {"input": sample["input"]} if isinstance(sample.get("input"), str) else {}
     columns |= {"target": sample["target"]} if isinstance(sample.get("target"), str) else {}
-    if isinstance(metadata, dict):
-        columns |= {name: value for name, value in metadata.items() if plain(value) is not None}
+    columns |= with_values(metadata) if isinstance(metadata, dict) else {}
     return _Sample(
         sample.get("id"),
         epoch if isinstance(epoch, int) and not isinstance(epoch, bool) else 1,
@@ -511,10 +455,8 @@ def _sample_of(sample: dict[str, Any]) -> _Sample:
 
 def _score_of(score: dict[str, Any]) -> _Score:
     metadata = member(score, "metadata")
-    panel = metadata.get("panel")
-    votes = panel.get("votes") if isinstance(panel, dict) else None
-    grading = metadata.get("grading")
-    graders = [turn.get("model") for turn in listed(grading) if isinstance(turn, dict)]
+    votes = member(metadata, "panel").get("votes")
+    graders = [turn.get("model") for turn in listed(metadata.get("grading")) if isinstance(turn, dict)]
     history = [edit for edit in score.get("history") or [] if isinstance(edit, dict)]
     originals = [edit.get("value") for edit in history if not edit.get("provenance")]
     return _Score(
@@ -577,7 +519,8 @@ def _tell_samples(about: dict[str, Any], samples: list[_Sample], collector: Coll
     keys = list(dict.fromkeys(key for sample in samples for key in sample.scores))
     members = _members(about)
     labelers = _labelers(keys, members, samples)
-    question = {key: _question_of(key, samples) for key in keys}
+    said = {key: [_judged(sample.scores[key]) for sample in samples if key in sample.scores] for key in keys}
+    question = {key: _question_for(values) for key, values in said.items()}
     system = plain(about.get("model"))
     for number, sample in enumerate(samples, start=1):
         name = sample.name if plain(sample.name) is not None else number
@@ -636,11 +579,6 @@ def _tell_edit(question: str, item: Any, value: Any, collector: Collector) -> No
         collector.truth(question, item, value)
 
 
-def _question_of(key: str, samples: list[_Sample]) -> str:
-    """The question of a key of scores."""
-    return _question_for(_judged(sample.scores[key]) for sample in samples if key in sample.scores)
-
-
 def _question_for(values: Iterable[Any]) -> str:
     """Grades in letters or words are one question and numbers another; unparseable ones are of what the others are."""
     known = next((value for value in values if plain(value) is not None), "")
@@ -650,14 +588,12 @@ def _question_for(values: Iterable[Any]) -> str:
 def _members(about: dict[str, Any]) -> dict[str, list[str]]:
     """The models behind each key of scores; of several scorers of one name the later keys are numbered."""
     members: dict[str, list[str]] = {}
-    scorers = about.get("scorers")
-    for scorer in listed(scorers):
+    for scorer in listed(about.get("scorers")):
         if not isinstance(scorer, dict) or not isinstance(scorer.get("name"), str):
             continue
         name = scorer["name"].rpartition("/")[2]
         n_before = sum(re.fullmatch(re.escape(name) + r"\d*", key) is not None for key in members)
-        options = scorer.get("options")
-        model = options.get("model") if isinstance(options, dict) else None
+        model = member(scorer, "options").get("model")
         models = [
             one.get("model") if isinstance(one, dict) else one
             for one in (model if isinstance(model, list) else [model])
@@ -679,8 +615,7 @@ def _labelers(keys: list[str], members: dict[str, list[str]], samples: list[_Sam
 
 
 def _warn_of_version(about: dict[str, Any], keys: list[str], collector: Collector) -> None:
-    packages = about.get("packages")
-    version = packages.get("inspect_ai") if isinstance(packages, dict) else None
+    version = member(about, "packages").get("inspect_ai")
     numbers = tuple(map(int, re.findall(r"\d{1,6}", version)[:3])) if isinstance(version, str) else ()
     if len(numbers) == 3 and numbers < _UNPARSED_WERE_WRONG_BEFORE and any("graded" in key for key in keys):
         collector.note(

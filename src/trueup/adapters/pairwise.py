@@ -12,14 +12,25 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from trueup.adapters.collecting import Adapter, Basis, Collector, hashed, listed, plain
+from trueup.adapters.collecting import Adapter, Basis, Collector, hashed, listed, member, number_of, plain
 from trueup.adapters.content import Content, Head
-from trueup.data.pairs import AS_NAMED, ITEM_TEXTS, ONE_HOT, REVERSED, UNKNOWN, VERDICTS, marked_winner, who_won
+from trueup.data.pairs import (
+    AS_NAMED,
+    FIRST,
+    ITEM_TEXTS,
+    ONE_HOT,
+    REVERSED,
+    SECOND,
+    TIE,
+    UNKNOWN,
+    VERDICTS,
+    marked_winner,
+    who_won,
+)
 
 _QUESTION, _SCORE = "winner", "score"
 _LONGEST_NAME = 40  # characters of a prompt that names its item; longer ones are hashed
-_FIRST, _SECOND, _TIE = "first", "second", "tie"
-_CLASSES = (_FIRST, _SECOND)
+_CLASSES = (FIRST, SECOND)
 _QUESTION_IDS, _BATTLE_IDS = ("item", "question_id", "prompt_id", "conversation_id"), ("id",)
 _SIDE = re.compile(r"(.+)_[ab12]")  # columns about one of the two sides, such as conversation_a and conversation_b
 _SYSTEM = re.compile(r"model_|generator_|winner")  # columns that name a system or the winner
@@ -27,7 +38,7 @@ _NO_QUESTION = (
     "No column says what the two systems answered (question_id, prompt, question, instruction or id), so each row is a "
     "contest of its own; name the prompts if several judges saw the same contest."
 )
-_SWAPPED = {_FIRST: _SECOND, _SECOND: _FIRST, _TIE: _TIE}
+_SWAPPED = {FIRST: SECOND, SECOND: FIRST, TIE: TIE}
 
 
 def _vote(
@@ -55,14 +66,6 @@ def _judge_name(judge: Any) -> str:
     return str(plain(first) or "judge")
 
 
-def _number(value: Any) -> float | None:
-    """A number, also from the text of a cell; None for what is none."""
-    try:
-        return None if plain(value) is None else float(value)
-    except ValueError:
-        return None
-
-
 class _Flips:
     """Counts the pairs whose verdict changes with the order in which they are shown."""
 
@@ -75,7 +78,7 @@ class _Flips:
 
     def tell(self, collector: Collector) -> None:
         twice = [verdicts for verdicts in self._verdicts.values() if len(verdicts) > 1]
-        flipped = sum({_FIRST, _SECOND} <= set(verdicts) for verdicts in twice)
+        flipped = sum({FIRST, SECOND} <= set(verdicts) for verdicts in twice)
         if flipped:
             collector.note(
                 f"The verdict goes to the other system in {flipped} of {len(twice)} pairs when they are shown in the "
@@ -93,7 +96,7 @@ def _mt_bench_pair(row: Mapping[str, Any], flips: _Flips, collector: Collector) 
     swap = a > b
     item = _pair_item(row, a, b, collector)
     labeler = _judge_name(row.get("judge"))
-    names = {"model_1": _FIRST, "model_2": _SECOND, "tie": _TIE}  # already turned back to the models in the file
+    names = {"model_1": FIRST, "model_2": SECOND, "tie": TIE}  # already turned back to the models in the file
     orders = (REVERSED, AS_NAMED) if swap else (AS_NAMED, REVERSED)  # the first game shows model_1 first
     for run, (key, shown) in enumerate(zip(("g1_winner", "g2_winner"), orders, strict=True), start=1):
         winner = names.get(row.get(key, ""))
@@ -156,30 +159,29 @@ def _mt_bench_single(row: Mapping[str, Any], flips: _Flips, collector: Collector
     item = f"{row.get('question_id')}/{system}" + (f"/turn {turn}" if str(turn) not in ("None", "1") else "")
     collector.describe(item, {"system": system, "question": plain(row.get("question_id")), "turn": turn})
     labeler, score = _judge_name(row.get("judge")), plain(row.get("score"))
-    if score is None or _number(score) == -1:
+    if score is None or number_of(score) == -1:
         collector.abstain(_SCORE, item, labeler, "grades that could not be parsed")
     else:
         collector.vote(_SCORE, item, labeler, score)
 
 
-_ARROWS = {"A>B": _FIRST, "B>A": _SECOND, "A=B": _TIE}
+_ARROWS = {"A>B": FIRST, "B>A": SECOND, "A=B": TIE}
 
 
 def _judge_bench(row: Mapping[str, Any], flips: _Flips, collector: Collector) -> None:
-    item, judgments = row.get("pair_id"), row.get("judgments")
+    item = row.get("pair_id")
     collector.describe(item, {name: row.get(name) for name in ("source", "original_id", "response_model")})
     if row.get("label") in ("A>B", "B>A"):
         collector.truth(_QUESTION, item, _ARROWS[row["label"]])
-    for run, judgment in enumerate(listed(judgments), start=1):
+    for run, judgment in enumerate(listed(row.get("judgments")), start=1):
         about = judgment if isinstance(judgment, dict) else {}
-        inner = about.get("judgment")
-        model = inner.get("judge_model") if isinstance(inner, dict) else None
+        model = member(about, "judgment").get("judge_model")
         labeler = str(plain(model) or plain(row.get("judge_model")) or plain(row.get("judge_name")) or "judge")
         said = _ARROWS.get(str(about.get("decision")))
         # The second judgement is of the pair shown the other way round, and the file has it as it was said.
         shown = REVERSED if run == 2 else AS_NAMED
         flips.add((item, labeler), _vote(item, labeler, said, collector, swap=run == 2, run=run, shown=shown))
-        if run == 2 and said in (_FIRST, _SECOND):
+        if run == 2 and said in (FIRST, SECOND):
             collector.map("verdicts on swapped pairs turned back")
 
 
@@ -190,10 +192,10 @@ def _alpaca_eval(row: Mapping[str, Any], flips: _Flips, collector: Collector) ->
     item = f"{question}/{first}/{second}"
     columns = {"first": first, "second": second, "question": question, "dataset": plain(row.get("dataset"))}
     collector.describe(item, {**columns, "instruction": plain(row.get("instruction"))})
-    preference = _number(row.get("preference"))  # 1 is the first output and 2 the second; the order is undone already
+    preference = number_of(row.get("preference"))  # 1 is the first output and 2 the second; the order is undone already
     said: str | None = None
     if preference is not None and (preference == 0 or 1 <= preference <= 2):
-        said = _TIE if preference in (0, 1.5) else _FIRST if preference < 1.5 else _SECOND
+        said = TIE if preference in (0, 1.5) else FIRST if preference < 1.5 else SECOND
         if preference not in (0, 1, 1.5, 2):
             collector.map("soft preferences read as the likelier side")
     _vote(item, _judge_name(row.get("annotator")), said, collector, swap=a > b)
@@ -204,9 +206,9 @@ def _reward_bench(row: Mapping[str, Any], flips: _Flips, collector: Collector) -
     item = hashed(row.get("prompt"), *sorted((chosen, rejected)))
     swap = chosen > rejected  # in canonical order the chosen text is the first or the second by chance
     collector.describe(item, {"subset": plain(row.get("subset")), "prompt": plain(row.get("prompt"))})
-    collector.truth(_QUESTION, item, _SECOND if swap else _FIRST)
-    result = _number(row.get("results"))
-    said = None if result is None else {1.0: _FIRST, 0.0: _SECOND}.get(result)
+    collector.truth(_QUESTION, item, SECOND if swap else FIRST)
+    result = number_of(row.get("results"))
+    said = None if result is None else {1.0: FIRST, 0.0: SECOND}.get(result)
     _vote(item, str(plain(row.get("model")) or row["__stem"]), said, collector, swap=swap)
 
 
@@ -233,9 +235,8 @@ def _adapter(
         layout = _layout_of(content.head.keys, layouts) or next(iter(layouts))
         flips = _Flips()
         collector.from_text = content.head.shape == "table"
-        judge = re.search(
-            r"judge_model=([^,]+?)(\.jsonl?|,|$)", content.file_name
-        )  # JudgeBench has the judge in the file's name
+        # JudgeBench has the judge in the file's name.
+        judge = re.search(r"judge_model=([^,]+?)(\.jsonl?|,|$)", content.file_name)
         for number, cells in enumerate(collector.objects(_rows(content), "rows"), start=1):
             row = {str(name).casefold(): cell for name, cell in cells.items()}
             named = {"judge_model": judge[1], **row} if judge and not row.get("judge_model") else row

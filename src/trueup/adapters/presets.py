@@ -19,6 +19,7 @@ from trueup.adapters.collecting import (
     is_address,
     is_personal_column,
     marks,
+    member,
     plain,
 )
 from trueup.adapters.content import Content, Head
@@ -51,7 +52,7 @@ def _read_mturk(content: Content, collector: Collector) -> None:
     if item_column is None:
         collector.note("Items are HITs: no column Input.… has a value of its own for each of them.")
     for row in rows:
-        item = _cell(row, item_column) if item_column is not None else _cell(row, "HITId")
+        item = _cell(row, item_column or "HITId")
         if str(row.get("AssignmentStatus")) == "Rejected":
             collector.drop("assignments that the requester rejected")
             continue
@@ -115,11 +116,9 @@ def _read_appen(content: Content, collector: Collector) -> None:
     questions = [name.removesuffix("_gold") for name in golds]
     if collector.question in columns:
         questions = [str(collector.question)]
-    if not questions:
-        questions = differing
-        if questions:
-            listed = ", ".join(map(repr, questions))
-            collector.note(f"Guessed that {listed} are questions, since judgements of one unit differ in them.")
+    if not questions and differing:
+        questions, listed = differing, ", ".join(map(repr, differing))
+        collector.note(f"Guessed that {listed} are questions, since judgements of one unit differ in them.")
     if not questions:
         listed = ", ".join(map(repr, columns)) or "none"
         raise InvalidFile(
@@ -131,25 +130,19 @@ def _read_appen(content: Content, collector: Collector) -> None:
         if str(row.get("_tainted")).lower() == "true":
             collector.drop("judgements that the platform called tainted")
             continue
-        about = {name: row.get(name) for name in columns if name not in {*questions, *golds}}
-        collector.describe(item, about)
+        collector.describe(item, {name: row.get(name) for name in columns if name not in {*questions, *golds}})
         for question in questions:
             gold = _cell(row, f"{question}_gold")
-            if gold is not None:
-                _tell_gold(question, item, str(gold).split("\n"), collector)
+            if gold is not None and "\n" in str(gold):
+                collector.drop("test questions with several right answers")
+            elif gold is not None:
+                collector.truth(question, item, str(gold))
             label = _cell(row, question)
             if label is None:
                 collector.miss("blank answers")
             else:
                 answers = str(label).split("\n")
                 collector.vote(question, item, labeler, answers if len(answers) > 1 else label)
-
-
-def _tell_gold(question: str, item: Any, alternatives: list[str], collector: Collector) -> None:
-    if len(alternatives) == 1:
-        collector.truth(question, item, alternatives[0])
-    else:
-        collector.drop("test questions with several right answers")
 
 
 def _read_toloka(content: Content, collector: Collector) -> None:
@@ -246,13 +239,8 @@ def _sniff(head: Head) -> list[str]:
         # The folders of a response are two marks themselves: of what it is, and of the object it is about.
         return [name for name in ("worker-response/", "iteration-") if responses] + manifests[:1]
     sources = [name for name in _SOURCES if name in head.keys]
-    about = [
-        name
-        for name, value in head.keys.items()
-        if name.endswith("-metadata")
-        and isinstance(value, dict)
-        and str(value.get("type", "")).startswith("groundtruth/")
-    ]
+    metadata = {name: member(head.keys, name) for name in head.keys if name.endswith("-metadata")}
+    about = [name for name, value in metadata.items() if str(value.get("type", "")).startswith("groundtruth/")]
     return [*sources, *about] if sources else []
 
 
