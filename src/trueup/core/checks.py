@@ -53,12 +53,6 @@ def design_effect(base: Floats, codes: Codes, truth: Codes, clusters: Codes) -> 
 
     1 + (m − 1) r, with m the mean size of an item's cluster among those checked and r how much the errors on items of
     one cluster have in common: those of the base, or those of what it expects of a system, whichever is more.
-
-    Parameters
-    ----------
-    base : array of shape (n_checks, n_classes)
-    codes : integer array of shape (n_systems, n_checks)
-    truth, clusters : integer arrays of shape (n_checks,)
     """
     return 1 + mean_others(clusters) * shared_errors(base, codes, truth, clusters)
 
@@ -103,12 +97,8 @@ class Surprise:
 def surprises(rows: Rows, truth: Codes, systems: Sequence[int], prior_draws: ThetaDraws) -> list[Surprise]:
     """Of each system with enough checked items, how surprising the number of its right answers is.
 
-    Parameters
-    ----------
-    rows : Rows. The checked items, with a base that knows none of them.
-    truth : integer array of shape (n_checks,)
-    systems : sequence of int. The place of each system that has a feature, in the order of the features.
-    prior_draws : ThetaDraws. Draws without any checked item.
+    `rows` are the checked items with a base that knows none of them, `prior_draws` are made without any checked item,
+    and `systems` are the places of those that have a feature, in the order of the features.
     """
     named = rows.named(rows.probabilities(prior_draws.beta, prior_draws.gamma))
     found = []

@@ -86,49 +86,11 @@ def build_features(
     slices: Codes | None = None,
     with_classes: bool = True,
 ) -> Features:
-    """The features for what systems say.
+    """The features for what systems say, and unless left out for the shares of classes.
 
-    Parameters
-    ----------
-    base : array of shape (n_items, n_classes)
-    codes : integer array of shape (n_systems, n_items)
-        The class that each system names, -1 for none. Equal systems count once.
-    scores : array of shape (n_scorers, n_items), optional. Of the positive class, as `standard_scores` gives them.
-    slices : integer array of shape (n_items,), optional. -1 for none.
-    with_classes : bool. Whether the shares of classes may differ from what votes say.
+    Outputs `codes` are of shape (n_systems, n_items), -1 for none; `scores` are of the positive class, as
+    `standard_scores` gives them, of shape (n_scorers, n_items).
     """
-    chosen, n_levels = choose_features(
-        base, codes, scores=scores, positive=positive, slices=slices, with_classes=with_classes
-    )
-    return features_of(chosen, n_levels, codes, scores=scores, slices=slices)
-
-
-def features_of(
-    chosen: tuple[Feature, ...],
-    n_levels: int,
-    codes: Codes,
-    *,
-    scores: Floats | None = None,
-    slices: Codes | None = None,
-) -> Features:
-    """Features that were chosen, for some items."""
-    columns = [feature.of(codes, scores, slices) for feature in chosen]
-    n_items = codes.shape[1]
-    targets = np.array([target for target, _ in columns], dtype=np.int64).reshape(len(columns), n_items)
-    values = np.array([value for _, value in columns], dtype=float).reshape(len(columns), n_items)
-    return Features(chosen, targets, values, n_levels)
-
-
-def choose_features(
-    base: Floats,
-    codes: Codes,
-    *,
-    scores: Floats | None = None,
-    positive: int | None = None,
-    slices: Codes | None = None,
-    with_classes: bool = True,
-) -> tuple[tuple[Feature, ...], int]:
-    """Which features there are, and how many of them are levels; see `build_features`."""
     n_items, n_classes = base.shape
     systems = [place for place in first_of_equals(codes) if (codes[place] >= 0).any()]
     constant = {int(codes[place, 0]) for place in systems if (codes[place] == codes[place, 0]).all()}
@@ -151,7 +113,23 @@ def choose_features(
                 chosen.append(Feature("part", code=1, part=part))
     if scores is not None and positive is not None:
         chosen += [Feature("score", place, positive) for place in first_of_equals(scores)]
-    return tuple(chosen), n_levels
+    return features_of(tuple(chosen), n_levels, codes, scores=scores, slices=slices)
+
+
+def features_of(
+    chosen: tuple[Feature, ...],
+    n_levels: int,
+    codes: Codes,
+    *,
+    scores: Floats | None = None,
+    slices: Codes | None = None,
+) -> Features:
+    """Features that were chosen, for some items."""
+    columns = [feature.of(codes, scores, slices) for feature in chosen]
+    n_items = codes.shape[1]
+    targets = np.array([target for target, _ in columns], dtype=np.int64).reshape(len(columns), n_items)
+    values = np.array([value for _, value in columns], dtype=float).reshape(len(columns), n_items)
+    return Features(chosen, targets, values, n_levels)
 
 
 def first_of_equals(table: npt.NDArray[Any]) -> list[int]:

@@ -169,14 +169,7 @@ class Checks:
         return np.asarray(self.weights @ np.log(np.maximum(chances, 1e-300)))
 
     def score_and_information(self, beta: Floats, gamma: Floats, slopes: Floats) -> tuple[Floats, Floats]:
-        """Gradient and expected information at one θ, along directions with these slopes.
-
-        Parameters
-        ----------
-        beta : array of shape (1,)
-        gamma : array of shape (1, n_features)
-        slopes : array of shape (1 + n_features, n_dimensions). d (β, γ) / d point.
-        """
+        """Gradient and expected information at one θ; slopes d (β, γ) / d point are (1 + n_features, n_dimensions)."""
         rows, n = self.rows, len(self.truth)
         chances = rows.probabilities(beta, gamma)[:, :, 0]
         heights = rows.design @ slopes[1:] + np.outer(rows.log_base.ravel(), slopes[0])

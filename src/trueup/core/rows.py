@@ -89,13 +89,7 @@ class Rows:
         return sparse.csr_array(entries, shape=(self.log_base.size, self.n_features))
 
     def probabilities(self, beta: Floats, gamma: Floats) -> Floats:
-        """P(class) of each row for each θ, shape (n_rows, n_classes, n_points).
-
-        Parameters
-        ----------
-        beta : array of shape (n_points,)
-        gamma : array of shape (n_points, n_features)
-        """
+        """P(class) of each row for each θ, shape (n_rows, n_classes, n_points); γ is of (n_points, n_features)."""
         heights = self.design @ np.ascontiguousarray(gamma.T)
         heights += self.log_base.reshape(-1, 1) * beta
         if self.offset is not None:

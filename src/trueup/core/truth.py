@@ -296,17 +296,7 @@ class TruthModel:
         return np.asarray(chances)
 
     def chances_of(self, drawn: Codes, n_points: int) -> tuple[Floats, Codes]:
-        """P(class) of some of the items that truths are drawn of, for each of a few θ, and which classes these are.
-
-        Parameters
-        ----------
-        drawn : integer array of shape (n,). Places among the items that truths are drawn of.
-
-        Returns
-        -------
-        chances : array of shape (n, n_named, n_points)
-        classes : integer array of shape (n, n_named)
-        """
+        """P(class) of some items that truths are drawn of, shape (n, n_named, n_points), and which classes these are."""
         few = slice(None, None, max(1, len(self.theta.beta) // n_points))
         chances = self.rows.at(drawn).probabilities(self.theta.beta[few], self.theta.gamma[few])
         if self.slots is not None:
