@@ -296,7 +296,7 @@ class TruthModel:
         return np.asarray(chances)
 
     def chances_of(self, drawn: Codes, n_points: int) -> tuple[Floats, Codes]:
-        """P(class) of some items that truths are drawn of, shape (n, n_named, n_points), and which classes these are."""
+        """P(class) of some drawn items, of shape (n, n_named, n_points), and which classes these are."""
         few = slice(None, None, max(1, len(self.theta.beta) // n_points))
         chances = self.rows.at(drawn).probabilities(self.theta.beta[few], self.theta.gamma[few])
         if self.slots is not None:
