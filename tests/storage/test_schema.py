@@ -121,7 +121,7 @@ def test_an_older_schema_is_refused_and_upgraded(storage, database, a_later_true
         assert [event.item for event in upgraded.events("q3")] == ["a"]
     engine = make_engine(f"sqlite:///{kept}")[0]
     with engine.connect() as connection:
-        assert schema.schema_of(connection) == last, "the backup is from before"
+        assert schema.read_schema(connection, database) == last, "the backup is from before"
     engine.dispose()
     copy_storage(f"sqlite:///{kept}", f"sqlite:///{tmp_path}/old-again.db")
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -21,17 +21,16 @@ from trueup.sessions.log import Event, plain_name, read_name
 from trueup.sessions.session import Session
 from trueup.storage.base import SessionKind, Storage
 
-if TYPE_CHECKING:
-    from trueup.storage.base import Storage
-
-
 # ------------------ From a URL to a storage, and what keeps one: backups, copies and upgrades.
 
 
-def require_database(purpose: str) -> None:
-    """Say which extra is missing, if one is."""
+def _database(purpose: str) -> Any:
+    """The module of databases, or which extra is missing for it."""
     for module in ("sqlalchemy", "alembic"):
         require(module, purpose=purpose)
+    from trueup.storage.database import storage
+
+    return storage
 
 
 def open_storage(url: str | Storage, *, create: bool = True) -> Storage:
@@ -53,10 +52,8 @@ def open_storage(url: str | Storage, *, create: bool = True) -> Storage:
     """
     if not isinstance(url, str):
         return url
-    require_database("a storage of sessions")
-    from trueup.storage.database.storage import DatabaseStorage
-
-    return DatabaseStorage(url, create=create)
+    opened: Storage = _database("a storage of sessions").DatabaseStorage(url, create=create)
+    return opened
 
 
 def back_up(url: str, path: str | PathLike[str]) -> None:
@@ -66,10 +63,7 @@ def back_up(url: str, path: str | PathLike[str]) -> None:
     ----------
     path : path. Must not exist, and have no question mark. It is a storage itself: ``sqlite:///`` and the path open it.
     """
-    require_database("a backup")
-    from trueup.storage.database import storage
-
-    storage.back_up(url, Path(path))
+    _database("a backup").back_up(url, Path(path))
 
 
 def copy_storage(source: str, target: str) -> int:
@@ -84,10 +78,8 @@ def copy_storage(source: str, target: str) -> int:
     int
         How many sessions there are.
     """
-    require_database("a copy of a storage")
-    from trueup.storage.database import storage
-
-    return storage.copy_database(source, target)
+    n_sessions: int = _database("a copy of a storage").copy_database(source, target)
+    return n_sessions
 
 
 def upgrade(url: str, *, backup: str | PathLike[str] | None = None) -> Path | None:
@@ -103,10 +95,8 @@ def upgrade(url: str, *, backup: str | PathLike[str] | None = None) -> Path | No
     Path or None
         The backup; None if there was nothing to do.
     """
-    require_database("an upgrade")
-    from trueup.storage.database import storage
-
-    return storage.upgrade(url, None if backup is None else Path(backup))[2]
+    made: Path | None = _database("an upgrade").upgrade(url, None if backup is None else Path(backup))
+    return made
 
 
 def fingerprint(*parts: Any) -> str:
@@ -248,17 +238,13 @@ def check_names(what: str, names: Sequence[Any]) -> None:
     try:
         back = read_name(json.loads(json.dumps(names, default=plain_name)))
     except (TypeError, ValueError):
-        back = [_back_from_json(name) for name in names]
+        if len(names) > 1:  # which one is it?
+            for name in names:
+                check_names(what, [name])
+        back = [None for _ in names]
     odd = next((name for name, other in zip(names, back, strict=True) if name != other), None)
     if odd is not None:
         raise InvalidParameter(
             f"every {what} of a stored session must be text, a number or a tuple of these, got {odd!r:.60}; name "
             "them so"
         )
-
-
-def _back_from_json(name: Any) -> Any:
-    try:
-        return read_name(json.loads(json.dumps(name, default=plain_name)))
-    except (TypeError, ValueError):
-        return None

@@ -14,7 +14,7 @@ from trueup.exceptions import InvalidParameter, SessionMissing
 from trueup.sessions.log import KINDS, Event
 from trueup.sessions.progress import CARDS_BEFORE_AN_OWN_DELAY
 from trueup.storage.base import CLOSING, Accepted, Card, SessionRecord, Waiting
-from trueup.storage.database.tables import OPEN_CARD, DatabaseNow, JsonText, cards, event_of, events, read_row, sessions
+from trueup.storage.database.tables import OPEN_CARD, DatabaseNow, JsonText, cards, events, read_row, sessions
 
 OPINIONS = ("tell", "cannot tell", "none of these")
 
@@ -52,10 +52,12 @@ def _missing(connection: sa.Connection, name: str) -> SessionMissing:
     return SessionMissing(f"there is no session {name!r} in this storage, got {there}; use one of its names")
 
 
-def read_events(connection: sa.Connection, session: int, since: int, most: int | None) -> list[Event]:
+def read_events(connection: sa.Connection, session: Any, since: int, most: int | None) -> list[Event]:
     """The log after the first `since` events."""
-    query = sa.select(events).where(events.c.session == session, events.c.number > since).order_by(events.c.number)
-    return [event_of(row) for row in connection.execute(query.limit(most))]
+    if session.n_events <= since:
+        return []
+    query = sa.select(events).where(events.c.session == session.id, events.c.number > since).order_by(events.c.number)
+    return [read_row(Event, row) for row in connection.execute(query.limit(most))]
 
 
 def find_key(connection: sa.Connection, session: int, key: str | None) -> Any:
@@ -86,7 +88,7 @@ def add_events(connection: sa.Connection, session: Any, new: Sequence[Event]) ->
         for event in events_alike:
             before = find_key(connection, session.id, event.key)
             if before is not None:
-                kept.append((before.number, event_of(before)))
+                kept.append((before.number, read_row(Event, before)))
                 continue
             number += 1
             full = _completed(connection, session.id, event, n_draws + 1, now)
@@ -148,16 +150,11 @@ def _completed(connection: sa.Connection, session: int, event: Event, next_draw:
     if card is None and first is not None and first.kind == "ask":
         card = first.number
     if event.kind in OPINIONS and opinion is None:
-        opinion = 1 + n_opinions(connection, session, event.item)
+        before = sa.select(sa.func.max(events.c.opinion)).where(
+            events.c.session == session, events.c.item == event.item, events.c.kind.in_(OPINIONS)
+        )
+        opinion = 1 + (connection.scalar(before) or 0)
     return replace(event, at=now if event.at is None else event.at, draw=draw, card=card, opinion=opinion)
-
-
-def n_opinions(connection: sa.Connection, session: int, item: Any) -> int:
-    """How many answers there are for an item, without corrections."""
-    query = sa.select(sa.func.max(events.c.opinion)).where(
-        events.c.session == session, events.c.item == item, events.c.kind.in_(OPINIONS)
-    )
-    return connection.scalar(query) or 0
 
 
 def _close_card(connection: sa.Connection, session: int, event: Event) -> None:
@@ -312,7 +309,7 @@ def answer(connection: sa.Connection, name: str, number: int, event: Event, next
     earlier = _last_answer(connection, session.id, number, event.who) if event.kind in _ANSWERS else None
     before = find_key(connection, session.id, event.key) or _if_same(earlier, event)
     if before is not None:
-        kept, is_new = (before.number, event_of(before)), False
+        kept, is_new = (before.number, read_row(Event, before)), False
     else:
         full = replace(
             event, item=card.item, draw=card.draw, propensity=card.propensity, purpose=card.purpose, card=number

@@ -193,12 +193,13 @@ def kind_of_mount(path: Path, mounts: str) -> str | None:
 
 def prepare(connection: Any, journal: Journal, path: str) -> None:
     """Set up a new connection, and read back whether it is as it should be."""
+    mode = None
     try:
         mode = _pragma(connection, "journal_mode")
         if mode != journal.mode:
             mode = _pragma(connection, f"journal_mode={journal.mode}")
     except sqlite3.DatabaseError as error:
-        if "locked" not in str(error):
+        if mode is None or "locked" not in str(error):
             raise StorageError(f"{path!r} is no database of SQLite, got {error!s:.100}; name another file") from error
     if mode == "wal" and journal.mode != "wal":
         raise StorageError(

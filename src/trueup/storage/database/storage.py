@@ -157,16 +157,12 @@ class DatabaseStorage:
         return self._write_in(name, change, lock=True)
 
     def pause(self, name: str, *, paused: bool = True) -> None:
-        def change(connection: sa.Connection, session: Any) -> None:
-            connection.execute(sa.update(sessions).where(sessions.c.id == session.id).values(paused=paused))
-
-        self._write_in(name, change, lock=True)
+        change = sa.update(sessions).where(sessions.c.name == name).values(paused=paused)
+        self._write_in(name, lambda connection, _: connection.execute(change), lock=True)
 
     def delete(self, name: str) -> None:
-        def delete(connection: sa.Connection, session: Any) -> None:
-            connection.execute(sa.delete(sessions).where(sessions.c.id == session.id))
-
-        self._write_in(name, delete, lock=True)
+        change = sa.delete(sessions).where(sessions.c.name == name)
+        self._write_in(name, lambda connection, _: connection.execute(change), lock=True)
 
     def append(self, name: str, events: Sequence[Event], *, after: int | None = None) -> list[Event] | None:
         def add(connection: sa.Connection, session: Any) -> list[Event] | None:
@@ -177,10 +173,7 @@ class DatabaseStorage:
         return self._write_in(name, add, lock=True)
 
     def events(self, name: str, *, since: int = 0, most: int | None = None) -> list[Event]:
-        def read(connection: sa.Connection, session: Any) -> list[Event]:
-            return [] if session.n_events <= since else rows.read_events(connection, session.id, since, most)
-
-        return self._read_in(name, read)
+        return self._read_in(name, lambda connection, session: rows.read_events(connection, session, since, most))
 
     def cards(self, name: str, *, open_only: bool = True) -> list[Card]:
         return self._read_in(name, lambda connection, session: rows.read_cards(connection, session.id, open_only))
@@ -214,12 +207,8 @@ class DatabaseStorage:
         return self._write_in(name, add)
 
     def grants(self, name: str) -> list[Grant]:
-        query = _GRANTS.order_by(grants.c.created, grants.c.digest)
-
-        def read(connection: sa.Connection, session: Any) -> list[Grant]:
-            return [read_row(Grant, row) for row in connection.execute(query.where(grants.c.session == session.id))]
-
-        return self._read_in(name, read)
+        query = _GRANTS.where(sessions.c.name == name).order_by(grants.c.created, grants.c.digest)
+        return self._read_in(name, lambda connection, _: [read_row(Grant, row) for row in connection.execute(query)])
 
     def find_grant(self, digest: str, *, use: str) -> Grant | None:
         return self._read(partial(_valid_grant, digest=digest, use=use))
@@ -227,20 +216,17 @@ class DatabaseStorage:
     def use_grant(self, digest: str, *, use: str) -> Grant | None:
         is_mine = sa.and_(grants.c.digest == digest, grants.c.use == use, grants.c.used.is_(None), _is_valid())
         change = sa.update(grants).where(is_mine).values(used=DatabaseNow())
-
-        def use_up(connection: sa.Connection) -> Grant | None:  # by one statement: of two callers one gets it
-            return _valid_grant(connection, digest, use) if connection.execute(change).rowcount else None
-
-        return self._write(use_up)
+        return self._write(  # by one statement: of two callers one gets it
+            lambda connection: _valid_grant(connection, digest, use) if connection.execute(change).rowcount else None
+        )
 
     def revoke(self, name: str, *, who: str | None = None, digest: str | None = None) -> int:
-        def end(connection: sa.Connection, session: Any) -> int:
-            change = sa.update(grants).where(grants.c.session == session.id, grants.c.revoked.is_(None))
-            change = change if who is None else change.where(grants.c.who == who)
-            change = change if digest is None else change.where(grants.c.digest == digest)
-            return connection.execute(change.values(revoked=DatabaseNow())).rowcount
-
-        return self._write_in(name, end)
+        which = {grants.c.who: who, grants.c.digest: digest}
+        end = sa.update(grants).where(grants.c.revoked.is_(None)).values(revoked=DatabaseNow())
+        end = end.where(*(column == value for column, value in which.items() if value is not None))
+        mine = sa.select(sessions.c.id).where(sessions.c.name == name).scalar_subquery()
+        end = end.where(grants.c.session == mine)
+        return self._write_in(name, lambda connection, _: connection.execute(end).rowcount)
 
     def forget(self, who: str) -> int:
         return self._write(partial(_forget, who=who))
@@ -272,10 +258,7 @@ def _shut(writer: Writer | None, turns: WriteLock | None, engine: sa.Engine, pro
         engine.dispose()
 
 
-def _check_seconds(seconds: float) -> float:
-    return check_number(seconds, name="seconds", low=0.0)
-
-
+_check_seconds = partial(check_number, name="seconds", low=0.0)
 _GRANTS = sa.select(
     *(column for column in grants.columns if column.name != "session"), sessions.c.name.label("session")
 ).join(sessions)
@@ -399,7 +382,7 @@ def copy_database(source: str, target: str) -> int:
     ):
         schema = _known_schema(from_here, source)  # before anything is made at the target
         with _engine(target) as engine, _writing(engine) as to_there:
-            others = [name for name in tables_in(to_there) if name != VERSION_TABLE]
+            others = tables_in(to_there)
             if others or read_schema(to_there, target) is not None:
                 raise StorageError(
                     f"a copy is made into an empty database, got {shown_url(target)} with the tables "
@@ -443,19 +426,18 @@ def back_up(source: str, path: Path) -> None:
         part.unlink(missing_ok=True)
 
 
-def upgrade(url: str, backup: Path | None) -> tuple[str, str, Path | None]:
-    """Bring a database to the newest schema, after a backup; returns the schemas before and after, and the backup."""
+def upgrade(url: str, backup: Path | None) -> Path | None:
+    """Bring a database to the newest schema, after a backup; None if there was nothing to do."""
     with translate_database_errors(url), _engine(url, create=False) as engine:
-        newest = known_schemas()[-1]
         with _snapshot(engine) as connection:
             schema = _known_schema(connection, url)
-        if schema == newest:
-            return schema, newest, None
+        if schema == known_schemas()[-1]:
+            return None
         path = backup or _backup_name(engine.url, schema)
         back_up(url, path)
         with _writing(engine) as connection:
             migrate(connection)
-        return schema, newest, path
+        return path
 
 
 def _backup_name(url: sa.URL, schema: str) -> Path:

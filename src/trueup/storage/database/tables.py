@@ -17,7 +17,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import GenericFunction
 
 from trueup.exceptions import StorageError
-from trueup.sessions.log import Event, plain_name, read_name
+from trueup.sessions.log import plain_name, read_name
 
 Kind = TypeVar("Kind")
 
@@ -162,11 +162,6 @@ def read_row(kind: type[Kind], row: Any, **more: Any) -> Kind:
     return kind(**{f.name: getattr(row, f.name) for f in fields(cast(Any, kind)) if f.name not in more}, **more)
 
 
-def event_of(row: Any) -> Event:
-    """The event that a row of the log stands for."""
-    return read_row(Event, row)
-
-
 VERSION_TABLE = "trueup_schema"
 _MIGRATIONS = Path(__file__).with_name("migrations")
 
@@ -180,14 +175,10 @@ def _scripts() -> ScriptDirectory:
     return ScriptDirectory(str(_MIGRATIONS))
 
 
-def schema_of(connection: sa.Connection) -> str | None:
-    """The schema of a database; None where it is empty."""
-    return MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE}).get_current_revision()
-
-
 def read_schema(connection: sa.Connection, url: str) -> str | None:
     """The schema of a database, None where it is empty; an error if this trueup does not know it."""
-    schema, known = schema_of(connection), known_schemas()
+    context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
+    schema, known = context.get_current_revision(), known_schemas()
     if schema is not None and schema not in known:
         raise StorageError(
             f"the database {url} has schema {schema}, got a trueup that knows up to schema {known[-1]}; run `pip "
@@ -197,8 +188,8 @@ def read_schema(connection: sa.Connection, url: str) -> str | None:
 
 
 def tables_in(connection: sa.Connection) -> Sequence[str]:
-    """The names of all tables."""
-    return sa.inspect(connection).get_table_names()
+    """The names of all tables but that of the version."""
+    return [name for name in sa.inspect(connection).get_table_names() if name != VERSION_TABLE]
 
 
 def migrate(connection: sa.Connection, schema: str = "head") -> None:
@@ -217,7 +208,7 @@ def check_schema(connection: sa.Connection, url: str) -> bool:
     """Whether a database has its tables; an error if they are of another trueup, or of something else."""
     schema, newest = read_schema(connection, url), known_schemas()[-1]
     if schema is None:
-        others = [name for name in tables_in(connection) if name != VERSION_TABLE]
+        others = tables_in(connection)
         if others:
             raise StorageError(
                 f"the database {url} must be empty or made by trueup, got the tables {', '.join(others[:5])}; name "
