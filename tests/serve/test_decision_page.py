@@ -80,6 +80,6 @@ def test_the_history_has_the_chance_that_the_conditions_are_met(sim):
     after = take_snapshot(decision, before.history)
     assert [row.n for row in after.history] == [10]
     assert after.history[0].met == pytest.approx(decision.probability)
-    assert chart_of_chance(after.history)["dots"][0]["label"] == f"10: {decision.probability:.2f}"
+    assert f"<title>10: {decision.probability:.2f}</title>" in chart_of_chance(after.history, "Chance")["picture"]
     assert after.to_dict()["decision"]["verdict"] == "undecided"
     assert np.isclose(after.first.mean, decision.estimates[0].mean)

@@ -39,7 +39,7 @@ def test_the_figures_are_those_of_the_session(make_vetting):
     assert "About 95 more answers to ± 0.01" in page  # all that are left, which its square root would go beyond
     assert "Not yet: no rule of stopping is met." in page
     assert re.search(r"as of \d+ s ago", page)
-    assert "<polyline" in page
+    assert '<path class="mean"' in page
     assert re.search(r'<th scope="row"><bdi>ann</bdi></th><td>25</td>', page)
     assert "with an expert most" in page  # each labeler is held against the 25 answers
 

@@ -11,6 +11,8 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -69,11 +71,6 @@ class Row:
     name: str
     left: str
     right: str
-
-    @property
-    def differs(self) -> bool:
-        """Whether the records say something else."""
-        return self.left != self.right
 
 
 @dataclass(frozen=True)
@@ -171,7 +168,9 @@ class CardMaker:
 
     def _rows(self, position: int) -> Iterable[Row]:
         for left, right in zip(self.layout.left, self.layout.right, strict=True):
-            yield Row(_shared_name(left, right), *(plain(self._value(name, position)) for name in (left, right)))
+            end, other = left.partition("_")[2], right.partition("_")[2]  # left_name and right_name are both the name
+            name = end if end and end == other else f"{left} / {right}"
+            yield Row(name, *(plain(self._value(column, position)) for column in (left, right)))
 
     def _code(self, name: Hashable) -> int:
         return [str(one) for one in self._labels.classes.tolist()].index(str(name))
@@ -331,12 +330,6 @@ def outline_points(value: Any) -> str:
     return " ".join(f"{x:g},{y:g}" for x, y in points) if whole else ""
 
 
-def _shared_name(left: str, right: str) -> str:
-    """What two columns are both called: left_name and right_name are name."""
-    ends = left.partition("_")[2], right.partition("_")[2]
-    return ends[0] if ends[0] and ends[0] == ends[1] else f"{left} / {right}"
-
-
 OUTCOMES = ("tell", "correct", "cannot tell", "none of these", "pass")  # what can be undone is one of these, or later
 _MOST_AT_ONCE = 5_000
 
@@ -419,16 +412,11 @@ class Journal:
                 latest[card] = entry if card not in latest else Entry(latest[card].number, entry.event)
         return sorted(latest.values(), key=lambda entry: entry.number, reverse=True)
 
-    def recent(self, n: int, kinds: Sequence[str] = (*OUTCOMES, "later")) -> list[Entry]:
-        """The last events of some kinds, the newest first."""
+    def recent(self, n: int) -> list[Entry]:
+        """The last answers and cards put off, the newest first."""
         with self._lock:
-            chosen: list[Entry] = []
-            for entry in reversed(self._entries):
-                if entry.event.kind in kinds:
-                    chosen.append(entry)
-                    if len(chosen) == n:
-                        break
-            return chosen
+            newest = (entry for entry in reversed(self._entries) if entry.event.kind in (*OUTCOMES, "later"))
+            return list(islice(newest, n))
 
 
 LEASE = 300.0  # seconds a card is held for, and again whenever the page says that it is looked at
@@ -475,40 +463,34 @@ class NoSuchCard(InvalidParameter):
     """A card that is not there, or not for this person."""
 
 
+@dataclass
 class CardService:
     """The cards of one session."""
 
-    def __init__(
-        self,
-        storage: Storage,
-        session: str,
-        labels: Labels,
-        maker: CardMaker,
-        journal: Journal,
-        *,
-        suggestions: Sequence[str] | None = None,
-        lease: float = LEASE,
-        is_over: Callable[[], bool] = lambda: False,
-    ) -> None:
-        self._storage = storage
-        self._session = session
-        self._maker = maker
-        self._journal = journal
-        self._suggestions = suggestions
-        self.names = Names(labels.items.tolist(), labels.classes.tolist())
-        self.lease = lease
-        self._is_over = is_over
+    storage: Storage
+    session: str
+    labels: Labels
+    maker: CardMaker
+    journal: Journal
+    suggestions: Sequence[str] | None = None  # What the system says of each item; without it experts are blind
+    lease: float = LEASE
+    is_over: Callable[[], bool] = lambda: False
+
+    @cached_property
+    def names(self) -> Names:
+        """Items and classes by name and by place."""
+        return Names(self.labels.items.tolist(), self.labels.classes.tolist())
 
     @property
     def is_blind(self) -> bool:
         """Whether experts see no prediction."""
-        return self._suggestions is None
+        return self.suggestions is None
 
     def current(self, person: Person) -> AssignedCard | None:
         """The card that a person is to answer now, the same until it is answered; none once it is decided."""
-        if self._is_over():
+        if self.is_over():
             return None
-        card = self._storage.claim(self._session, person.name, seconds=self.lease)
+        card = self.storage.claim(self.session, person.name, seconds=self.lease)
         return self._leased(card, person)
 
     def _leased(self, card: Card | None, person: Person) -> AssignedCard | None:
@@ -518,16 +500,16 @@ class CardService:
 
     def waiting(self, person: Person) -> Waiting:
         """Why there is none."""
-        return self._storage.waiting(self._session, person.name)
+        return self.storage.waiting(self.session, person.name)
 
     def renew(self, person: Person, number: int) -> bool:
         """Hold a card for longer; False if it is gone."""
-        return self._storage.renew(self._session, person.name, number, seconds=self.lease) is not None
+        return self.storage.renew(self.session, person.name, number, seconds=self.lease) is not None
 
     def previous(self, person: Person, before: int | None = None) -> AssignedCard | None:
         """The card that a person answered last, or the one before that card; None where there is none."""
-        self._journal.refresh()
-        answers = self._journal.last_answers(person.name)
+        self.journal.refresh()
+        answers = self.journal.last_answers(person.name)
         cards = [entry.event.card for entry in answers]
         start = cards.index(before) + 1 if before in cards else 0
         if start >= len(answers):
@@ -551,16 +533,16 @@ class CardService:
         seconds_left: float = 0.0,
     ) -> AssignedCard:
         at = self.names.positions[item]
-        suggestion = "" if self._suggestions is None else plain(self._suggestions[at])
-        face = self._maker.face(at, person=person.name)
+        suggestion = "" if self.suggestions is None else plain(self.suggestions[at])
+        face = self.maker.face(at, person=person.name)
         opinions = self._opinions(item, face) if purpose == "settle" else ()
         return AssignedCard(number, face, answered, suggestion, seconds_left, secrets.token_urlsafe(18), opinions)
 
     def _opinions(self, item: Hashable, face: CardView) -> tuple[GivenAnswer, ...]:
         """What each expert answered last, with their last comment, in the order of the classes: it tells nobody."""
-        self._journal.refresh()
+        self.journal.refresh()
         answers: dict[str | None, Event] = {}
-        for event in (entry.event for entry in self._journal.of_item(item)):
+        for event in (entry.event for entry in self.journal.of_item(item)):
             if event.kind in ("tell", "correct", "none of these") and event.purpose not in (*MEASURING, "settle"):
                 before = answers.get(event.who)
                 answers[event.who] = event if event.text or before is None else replace(event, text=before.text)
@@ -574,7 +556,7 @@ class CardService:
         )
 
     def _item_of(self, number: int) -> Hashable:
-        entry = self._journal.entry(number)
+        entry = self.journal.entry(number)
         if entry is None or entry.event.kind != "ask":
             raise NoSuchCard(f"there is no card {number}, got that number; load the page again")
         return entry.event.item
@@ -582,9 +564,9 @@ class CardService:
     def answer(self, person: Person, number: int, reply: Reply, *, saw_estimate: bool) -> AssignedCard | None:
         """Keep an answer and lease the next card, which is returned, in one transaction."""
         item = self._item_of(number)
-        face = self._maker.face(self.names.positions[item], person=person.name)
+        face = self.maker.face(self.names.positions[item], person=person.name)
         event = self._event(item, reply, person, shown=face.order, saw_estimate=saw_estimate)
-        kept = self._storage.answer(self._session, number, event, next_seconds=self.lease)
+        kept = self.storage.answer(self.session, number, event, next_seconds=self.lease)
         return self._leased(kept.next_card, person)
 
     def _event(
@@ -622,40 +604,29 @@ class CardService:
 
     def open_card(self, item: Hashable) -> int | None:
         """The last card of an item."""
-        self._journal.refresh()
-        asks = [entry.number for entry in self._journal.of_item(item) if entry.event.kind == "ask"]
+        self.journal.refresh()
+        asks = [entry.number for entry in self.journal.of_item(item) if entry.event.kind == "ask"]
         return asks[-1] if asks else None
 
     def say(self, person: Person, item: Any, reply: Reply, *, saw_estimate: bool) -> None:
         """An answer for an item by its name; one that was never drawn is kept, too, and stands for itself only."""
         at = self.names.position(item)
         name = self.names.items[at]
-        number = self.open_card(name)
-        event = self._event(name, reply, person, shown=(), saw_estimate=saw_estimate)
+        self._keep(self.open_card(name), self._event(name, reply, person, shown=(), saw_estimate=saw_estimate))
+
+    def _keep(self, number: int | None, event: Event) -> None:
         if number is not None:
-            self._storage.answer(self._session, number, event)
+            self.storage.answer(self.session, number, event)
         else:
-            self._storage.append(self._session, [event])
+            self.storage.append(self.session, [event])
 
     def correct(self, person: Person, entry: Entry, reply: Reply, *, saw_estimate: bool) -> None:
         """A correction of what was said for an item."""
         if entry.event.kind not in OUTCOMES:
             raise InvalidParameter(f"only an answer can be corrected, got {entry.event.kind!r}; choose an answer")
-        code = self._code(reply.choice)
-        event = Event(
-            "correct",
-            entry.event.item,
-            self.names.classes[code],
-            who=person.name,
-            blind=self.is_blind,
-            key=request_key(person, reply.key),
-            text=check_comment(reply.comment) or None,
-            saw_estimate=saw_estimate,
-        )
-        if entry.event.card is not None:
-            self._storage.answer(self._session, entry.event.card, event)
-        else:
-            self._storage.append(self._session, [event])
+        self._code(reply.choice)  # it must be a class
+        event = self._event(entry.event.item, reply, person, shown=(), saw_estimate=saw_estimate)
+        self._keep(entry.event.card, replace(event, kind="correct", seconds=None))
 
 
 def request_key(person: Person, key: str) -> str:

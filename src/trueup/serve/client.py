@@ -73,7 +73,7 @@ class RemoteTest:
         more = {"seconds": seconds, "comment": comment}
         answers = [{"item": plain_name(item), "truth": plain_name(truth), **more} for item, truth in truths.items()]
         if answers:
-            self._call("POST", "correct" if correct else "tell", {"answers": answers, "key": _new_key()})
+            self._call("POST", "correct" if correct else "tell", {"answers": answers, "key": secrets.token_urlsafe(18)})
 
     def skip(self, items: Iterable[Any], *, later: bool = False) -> None:
         """The expert names no class for these items: they cannot tell, or it goes to another one first."""
@@ -82,7 +82,7 @@ class RemoteTest:
         names = [plain_name(item) for item in items]
         if names:
             how = "later" if later else "cannot-tell"
-            self._call("POST", "skip", {"items": names, "how": how, "key": _new_key()})
+            self._call("POST", "skip", {"items": names, "how": how, "key": secrets.token_urlsafe(18)})
 
     def status(self) -> dict[str, Any]:
         """The latest snapshot of the session as plain numbers; ``{"ready": False}`` before the first."""
@@ -215,10 +215,6 @@ class RemoteTest:
             time.sleep(pause)
             pause *= 2
         raise AssertionError("the last attempt returns or raises")
-
-
-def _new_key() -> str:
-    return secrets.token_urlsafe(18)
 
 
 def _refused(error: urllib.error.HTTPError) -> TrueupError:

@@ -148,43 +148,67 @@ class Snapshot:
 
 def take_snapshot(session: Session, history: tuple[Row, ...]) -> Snapshot:
     """What a session says now."""
-    made = time.time()
-    if isinstance(session, ActiveTest):
-        return _of_test(session, history, made)
-    if isinstance(session, Decision):
-        return _of_decision(session, history, made)
-    if isinstance(session, TileSearch):
-        return _of_search(session, history, made)
-    assert isinstance(session, CleaningAdvisor)
-    return _of_advisor(session, history, made)
-
-
-def _of_test(test: ActiveTest, history: tuple[Row, ...], made: float) -> Snapshot:
-    status, metric = test.status(), test.pool.metric
     snapshot = Snapshot(
-        kind="active test",
-        made=made,
-        n_events=len(test.log),
-        metric=metric.name,
-        bounds=(float(metric.bounds[0]), float(metric.bounds[1])),
-        higher_is_better=metric.higher_is_better is not False,
-        level=test.level,
-        n_items=test.pool.n_items,
-        n_counted=test.n_counted,
-        **_outcomes(status),
+        kind="",
+        made=time.time(),
+        n_events=len(session.log),
+        metric="",
+        bounds=(0.0, 1.0),
+        higher_is_better=True,
+        level=session.level,
+        n_items=session.labels.n_items,
+        n_answers=0,
         history=history,
-        shares=_shares(test),
+    )
+    if isinstance(session, CleaningAdvisor):
+        return replace(snapshot, **_of_advisor(session, history))
+    status = status_of(
+        session.progress,
+        session.labels.gold_codes,
+        n_items=session.labels.n_items,
+        n_classes=session.labels.n_classes,
+        level=session.level,
+    )
+    snapshot = replace(
+        snapshot,
+        n_answers=status.answered,
+        n_counted=status.counted,
+        n_waiting=status.ahead,
+        n_cannot_tell=status.cannot_tell,
+        n_outside=status.none_of_these,
+        n_disputed=status.disputed,
+    )
+    if isinstance(session, TileSearch):
+        return replace(snapshot, **_of_search(session, history))
+    assert isinstance(session, ActiveTest | Decision)
+    snapshot = replace(
+        snapshot,
+        shares=_shares(session),
         expert_error=_range(status.errors),
         expert_errors={str(one.who): _range(one.errors) for one in status.experts},
-        n_paid=test.n_paid,
-        budget=test.budget,
-        half_width=test.half_width,
-        prob_better=test.prob_better,
+        n_paid=session.n_paid,
+        budget=session.budget,
     )
+    return replace(
+        snapshot,
+        **(_of_decision(session, history) if isinstance(session, Decision) else _of_test(session, history, status)),
+    )
+
+
+def _of_test(test: ActiveTest, history: tuple[Row, ...], status: SessionStatus) -> dict[str, Any]:
+    metric = test.pool.metric
+    facts = {
+        "kind": "active test",
+        "metric": metric.name,
+        "bounds": (float(metric.bounds[0]), float(metric.bounds[1])),
+        "higher_is_better": metric.higher_is_better is not False,
+        "half_width": test.half_width,
+        "prob_better": test.prob_better,
+    }
     try:
-        return replace(snapshot, **_estimated(test, history, status))
+        return {**facts, **_estimated(test, history, status)}
     except TooFewAnswers as error:
-        return replace(snapshot, warnings=(str(error.sentence),))
+        return {**facts, "warnings": (str(error.sentence),)}
 
 
 def _estimated(test: ActiveTest, history: tuple[Row, ...], status: SessionStatus) -> dict[str, Any]:
@@ -208,9 +232,8 @@ def _estimated(test: ActiveTest, history: tuple[Row, ...], status: SessionStatus
     }
 
 
-def _of_decision(decision: Decision, history: tuple[Row, ...], made: float) -> Snapshot:
-    status, gate, estimate = decision.status(), decision.conditions[0].gate, decision.estimates[0]
-    now, needed = Range.of(estimate, decision.level), decision.needed
+def _of_decision(decision: Decision, history: tuple[Row, ...]) -> dict[str, Any]:
+    gate, estimate, needed = decision.conditions[0].gate, decision.estimates[0], decision.needed
     state = DecisionState(
         decision.verdict,
         tuple(decision.sentences),
@@ -220,96 +243,50 @@ def _of_decision(decision: Decision, history: tuple[Row, ...], made: float) -> S
         needed.checks,
         decision.error,
     )
-    return Snapshot(
-        kind="decision",
-        made=made,
-        n_events=len(decision.log),
-        metric=gate.what,
-        bounds=decision.conditions[0].bounds,
-        higher_is_better=gate.side in ("at least", "above"),
-        level=decision.level,
-        n_items=decision.labels.n_items,
-        n_counted=decision.n_counted,
-        **_outcomes(status),
-        finished=decision.finished,
-        ranges={gate.what: now},
-        draws={gate.what: _draws(estimate)},
-        history=_extended(history, status.answered, now, state.met),
-        shares=_shares(decision),
-        expert_error=_range(status.errors),
-        expert_errors={str(one.who): _range(one.errors) for one in status.experts},
-        n_paid=decision.n_paid,
-        budget=decision.budget,
-        decision=state,
-    )
-
-
-def _of_advisor(advisor: CleaningAdvisor, history: tuple[Row, ...], made: float) -> Snapshot:
-    score = Range.of(advisor.score_, advisor.level)
-    return Snapshot(
-        kind="cleaning",
-        made=made,
-        n_events=len(advisor.log),
-        metric=str(advisor.score_.name),
-        bounds=(0.0, 1.0),
-        higher_is_better=True,
-        level=advisor.level,
-        n_items=advisor.labels.n_items,
-        n_answers=advisor.n_cleaned,
-        finished=advisor.finished,
-        ranges={"model": score},
-        draws={"model": _draws(advisor.score_)},
-        history=_extended(history, advisor.n_cleaned, score),
-        shares=_shares(advisor),
-        budget=advisor.budget,
-        gain=Range.of(advisor.value, advisor.level),
-    )
-
-
-def _of_search(search: TileSearch, history: tuple[Row, ...], made: float) -> Snapshot:
-    status = status_of(
-        search.progress,
-        search.labels.gold_codes,
-        n_items=search.labels.n_items,
-        n_classes=search.labels.n_classes,
-        level=search.level,
-    )
-    snapshot = Snapshot(
-        kind="tile search",
-        made=made,
-        n_events=len(search.log),
-        metric=METRIC,
-        bounds=(0.0, math.inf),
-        higher_is_better=False,
-        level=search.level,
-        n_items=search.labels.n_items,
-        n_counted=status.counted,
-        **_outcomes(status),
-        finished=search.finished,
-        warnings=tuple(map(str, search.warnings)),
-        history=history,
-        budget=search.labels.n_items,
-    )
-    estimate = search.estimate
-    if estimate is None:
-        return snapshot
-    now = Range.of(estimate, search.level)
-    return replace(
-        snapshot,
-        ranges={"pool": now},
-        draws={"pool": _draws(estimate)},
-        history=_extended(history, status.answered, now),
-    )
-
-
-def _outcomes(status: SessionStatus) -> dict[str, Any]:
     return {
-        "n_answers": status.answered,
-        "n_waiting": status.ahead,
-        "n_cannot_tell": status.cannot_tell,
-        "n_outside": status.none_of_these,
-        "n_disputed": status.disputed,
+        "kind": "decision",
+        "metric": gate.what,
+        "bounds": decision.conditions[0].bounds,
+        "higher_is_better": gate.side in ("at least", "above"),
+        "finished": decision.finished,
+        **_one_number(gate.what, decision, estimate, history, decision.n_vetted, state.met),
+        "decision": state,
     }
+
+
+def _of_advisor(advisor: CleaningAdvisor, history: tuple[Row, ...]) -> dict[str, Any]:
+    return {
+        "kind": "cleaning",
+        "metric": str(advisor.score_.name),
+        "n_answers": advisor.n_cleaned,
+        "finished": advisor.finished,
+        **_one_number("model", advisor, advisor.score_, history, advisor.n_cleaned),
+        "shares": _shares(advisor),
+        "budget": advisor.budget,
+        "gain": Range.of(advisor.value, advisor.level),
+    }
+
+
+def _of_search(search: TileSearch, history: tuple[Row, ...]) -> dict[str, Any]:
+    estimate = search.estimate
+    return {
+        "kind": "tile search",
+        "metric": METRIC,
+        "bounds": (0.0, math.inf),
+        "higher_is_better": False,
+        "finished": search.finished,
+        "warnings": tuple(map(str, search.warnings)),
+        "budget": search.labels.n_items,
+        **({} if estimate is None else _one_number("pool", search, estimate, history, search.n_searched)),
+    }
+
+
+def _one_number(
+    name: str, session: Session, estimate: Estimate, history: tuple[Row, ...], n: int, met: float | None = None
+) -> dict[str, Any]:
+    """What is said of the only number of a session after n answers."""
+    now = Range.of(estimate, session.level)
+    return {"ranges": {name: now}, "draws": {name: _draws(estimate)}, "history": _extended(history, n, now, met)}
 
 
 def _range(rate: Rate) -> Range | None:
@@ -402,57 +379,57 @@ def append_cards(storage: Storage, name: str, events: Sequence[Event], after: in
             return [*tail, *kept]
 
 
+@dataclass
 class Watcher:
     """Keeps enough cards ahead, and the estimate up to date."""
 
-    def __init__(self, session: Session, storage: Storage, name: str, publish: Callable[[Snapshot], Any]) -> None:
-        self._session = session
-        self._storage = storage
-        self._name = name
-        self._publish = publish
-        self._history: tuple[Row, ...] | None = None
-        self._n_seen = -1
-        self._n_drawn_for = -1
-        self._seconds = 0.0  # that the last estimate took
+    session: Session
+    storage: Storage
+    name: str
+    publish: Callable[[Snapshot], Any]
+    _history: tuple[Row, ...] | None = None
+    _n_seen: int = -1
+    _n_drawn_for: int = -1
+    _seconds: float = 0.0  # that the last estimate took
 
     def step(self) -> bool:
         """Do what is due; False if nothing was."""
-        self._session.refresh()
+        self.session.refresh()
         drew = self._draw_ahead()
-        n_events = len(self._session.log)
+        n_events = len(self.session.log)
         if n_events == self._n_seen:
             return drew
-        new = self._session.log[max(self._n_seen, 0) :]
+        new = self.session.log[max(self._n_seen, 0) :]
         if self._n_seen < 0 or any(event.kind != "ask" for event in new):
             if self._history is None:
-                self._history = first_history(self._session)
+                self._history = first_history(self.session)
             begin = time.monotonic()
-            snapshot = take_snapshot(self._session, self._history)
+            snapshot = take_snapshot(self.session, self._history)
             self._seconds = time.monotonic() - begin
             self._history = snapshot.history
-            self._publish(snapshot)
+            self.publish(snapshot)
         self._n_seen = n_events
         return True
 
     def _draw_ahead(self) -> bool:
         """Ask for cards where fewer wait than experts will want soon."""
-        record = self._storage.open(self._name)
+        record = self.storage.open(self.name)
         if record.paused:
             return False
-        n_events = len(self._session.log)
+        n_events = len(self.session.log)
         if n_events == self._n_drawn_for:
             return False  # nothing came in since, and what could be drawn was
         # Cards with a purpose are not for everybody; they come on top.
-        cards = self._storage.cards(self._name)
+        cards = self.storage.cards(self.name)
         n_out = sum(card.seconds_left > 0 for card in cards)
         waiting = sum(card.seconds_left == 0 and card.purpose is None for card in cards)
-        n = cards_ahead(self._session.log, n_out, now=time.time(), seconds=self._seconds) - waiting
+        n = cards_ahead(self.session.log, n_out, now=time.time(), seconds=self._seconds) - waiting
         if n > 0:
-            self._session.ask(n)
+            self.session.ask(n)
         else:
-            self._session.follow_up()
+            self.session.follow_up()
         self._n_drawn_for = n_events  # Answers may have come in while cards were written: the next look is for them
-        return len(self._session.log) > n_events
+        return len(self.session.log) > n_events
 
 
 def cards_ahead(log: Sequence[Event], n_out: int, *, now: float, seconds: float) -> int:

@@ -120,6 +120,12 @@ class Access:
         return secret
 
 
+def is_open(grant: Grant, now: float) -> bool:
+    """Whether somebody can still come in by it."""
+    is_used_up = grant.use == "link" and grant.used is not None
+    return grant.revoked is None and now < grant.expires and not is_used_up
+
+
 def _person(grant: Grant) -> Person:
     return Person(grant.who, check_choice(grant.role, ROLES, name="role"))
 

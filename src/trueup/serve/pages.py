@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.resources import files
+from itertools import islice
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -21,7 +22,7 @@ from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Redire
 from trueup._base.cells import csv_text, safe_cell
 from trueup.exceptions import TrueupError
 from trueup.serve.card_service import LONGEST_COMMENT, AssignedCard, NoSuchCard, Reply
-from trueup.serve.guard import LIFETIMES, Person
+from trueup.serve.guard import LIFETIMES, Person, is_open
 from trueup.serve.services import Services
 from trueup.serve.status_words import (
     agreement_of_experts,
@@ -283,13 +284,8 @@ def report(request: Request, person: Owner) -> Response:
 
 def _csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
     yield csv_text(header, [])
-    block: list[Sequence[Any]] = []
-    for row in rows:
-        block.append(row)
-        if len(block) == _ROWS_AT_ONCE:
-            yield csv_text(None, block)
-            block = []
-    if block:
+    left = iter(rows)
+    while block := list(islice(left, _ROWS_AT_ONCE)):
         yield csv_text(None, block)
 
 
@@ -302,7 +298,7 @@ def _attachment(name: str) -> dict[str, str]:
     return {"content-disposition": f'attachment; filename="{name}"', **_NO_STORE}
 
 
-# ------------------ The owner's page: figures that move by themselves, recent answers to correct, pause, and who may
+# ------------------ The owner's page: figures that move by themselves, recent answers to correct, and who may come in.
 
 _LOOKS = 0.5  # seconds between two looks at whether anything is new
 _SIGN_OF_LIFE = 15.0  # seconds after which a proxy would take a silent stream for a dead one
@@ -382,11 +378,11 @@ def page_context(services: Services, person: Person) -> dict[str, Any]:
         paused=services.storage.open(services.session).paused,
         problem=services.latest.problem,
     )
-    is_owner = person.role == "owner"
+    is_owner, words = person.role == "owner", services.texts["owner"]
     return {
         "session_status": facts,
-        "chart": None if snapshot is None else chart(snapshot.history, snapshot.bounds),
-        "chart_of_chance": None if snapshot is None else chart_of_chance(snapshot.history),
+        "chart": None if snapshot is None else chart(snapshot.history, snapshot.bounds, words["chart"]),
+        "chart_of_chance": None if snapshot is None else chart_of_chance(snapshot.history, words["chart_of_chance"]),
         "recent": recent_answers(services.journal, services.cards.words, time.time()) if is_owner else [],
         "choices": services.cards.choices() if is_owner else [],
     }
@@ -398,11 +394,10 @@ def _people(services: Services) -> list[dict[str, Any]]:
     now = services.storage.now()
     people: dict[str, dict[str, Any]] = {}
     for grant in services.access.grants():
-        is_open = grant.revoked is None and now < grant.expires and not (grant.use == "link" and grant.used is not None)
         one = people.setdefault(
             grant.who, {"name": grant.who, "role": grant.role, "is_open": False, "state": words["ended"]}
         )
-        if is_open:
+        if is_open(grant, now):
             known = one["state"].split(", ") if one["is_open"] else []
             one["is_open"] = True
             one["state"] = ", ".join(dict.fromkeys([*known, *words[grant.use].split(", ")]))
@@ -450,17 +445,10 @@ def make_link(
     except TrueupError as error:
         return _overview(request, person, message=str(error.sentence))
     until = datetime.fromtimestamp(time.time() + LIFETIMES[use], tz=UTC).strftime("%Y-%m-%d")
-    if use == "token":
-        return _overview(request, person, message=words["new_token_text"].format(name=name), secret=secret)
-    message = words["new_link_text"].format(name=name, until=until)
-    return _overview(request, person, message=message, secret=f"{_base_of(request)}enter?key={secret}")
-
-
-def _base_of(request: Request) -> str:
-    """The address of the folder of this page, as the person who reads it has it: a link must be whole to be sent."""
-    address = services_of(request).address
-    origin = request.headers.get("origin") or f"{request.url.scheme}://{request.headers.get('host', '')}"
-    return f"{origin}{address.prefix}/"
+    if use == "link":  # it must be whole to be sent: with the address of this page as the person who reads it has it
+        origin = request.headers.get("origin") or f"{request.url.scheme}://{request.headers.get('host', '')}"
+        secret = f"{origin}{services.address.prefix}/enter?key={secret}"
+    return _overview(request, person, message=words[f"new_{use}_text"].format(name=name, until=until), secret=secret)
 
 
 @router.post("/revoke")
@@ -623,7 +611,6 @@ def image(request: Request, person: SignedIn, card: Annotated[int, Query(ge=1, l
     file = None if services.images is None or name is None else services.images.find(name)
     if file is None:
         raise HTTPException(404)
-    headers = {"cache-control": "private, max-age=3600"}
-    if file.is_attachment:
-        headers["content-disposition"] = "attachment"
-    return FileResponse(file.path, media_type=file.media_type, headers=headers)
+    path, media_type = file
+    saved = {"content-disposition": "attachment"} if media_type == "image/svg+xml" else {}
+    return FileResponse(path, media_type=media_type, headers={"cache-control": "private, max-age=3600", **saved})

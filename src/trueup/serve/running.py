@@ -26,15 +26,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.staticfiles import StaticFiles
 
-import trueup.serve
-from trueup._base.validation import RandomState, as_generator, check_integer, check_number
+from trueup._base.validation import check_integer, check_number
 from trueup.active import ESTIMATORS, ActiveTest
 from trueup.active.estimators import MetricEstimator
 from trueup.data.labels import Labels
 from trueup.exceptions import InvalidParameter, TrueupError
 from trueup.serve.card_service import LEASE, LONGEST_COMMENT, OUTCOMES, OUTSIDE, Reply
 from trueup.serve.estimating import InProcess, LatestSnapshot, MakeSession
-from trueup.serve.guard import LOOPBACK, Access, Address, Guard, Person, Role
+from trueup.serve.guard import LOOPBACK, Access, Address, Guard, Person, Role, is_open
 from trueup.serve.pages import Owner, Pages, SignedIn, Viewer, sees_estimate, services_of, wants_json
 from trueup.serve.pages import router as pages_for_people
 from trueup.serve.services import Look, Services, make_services
@@ -153,18 +152,15 @@ def ask(request: Request, person: SignedIn) -> Asked:
         return Asked(card=None, n_out=waiting.n_out, next_back=waiting.next_back)
     at = services.cards.position_of(deal.number)
     columns = {name: services.labels.item_column(name)[at] for name in services.labels.item_table.given}
+    fields = {name: plain_name(value) for name, value in columns.items()}
+    odd = {k: str(v) for k, v in fields.items() if not (v is None or isinstance(v, str | int | float | list | dict))}
     card = AskedCard(
         number=deal.number,
         item=plain_name(services.cards.names.items[at]),
         seconds_left=deal.seconds_left,
-        fields={name: _json_value(value) for name, value in columns.items()},
+        fields=fields | odd,
     )
     return Asked(card=card)
-
-
-def _json_value(value: Any) -> Any:
-    plain = plain_name(value)
-    return plain if isinstance(plain, str | int | float | bool | list | dict) or plain is None else str(plain)
 
 
 @router.post("/tell")
@@ -272,21 +268,20 @@ def make_app(services: Services) -> Guard:
     )
     pages = Pages(services)
     app.state.services, app.state.pages = services, pages
-    folder = trueup.serve.__path__[0]
-    app.mount("/static", StaticFiles(directory=f"{folder}/static"), name="static")
+    app.mount("/static", StaticFiles(packages=[("trueup.serve", "static")]), name="static")
     for routes in (pages_for_people, router):
         app.include_router(routes)
 
     async def refuse(request: Request, error: Exception) -> Response:
         """One sentence, as a page or as JSON; never a traceback."""
         status, sentence = _told(services, error)
+        headers = dict(getattr(error, "headers", None) or {})
         if wants_json(request):
-            return JSONResponse({"error": sentence}, status, headers=_headers(error))
-        return pages.error(request, status, sentence, headers=_headers(error))
+            return JSONResponse({"error": sentence}, status, headers=headers)
+        return pages.error(request, status, sentence, headers=headers)
 
-    app.add_exception_handler(HTTPException, refuse)
-    app.add_exception_handler(RequestValidationError, refuse)
-    app.add_exception_handler(TrueupError, refuse)
+    for kind in (HTTPException, RequestValidationError, TrueupError):
+        app.add_exception_handler(kind, refuse)
     return Guard(app, address=services.address)
 
 
@@ -300,10 +295,6 @@ def _told(services: Services, error: Exception) -> tuple[int, str]:
         return 422, f"{where}: {first['msg']}" if where else str(first["msg"])
     assert isinstance(error, TrueupError)
     return 422, str(error.sentence)
-
-
-def _headers(error: Exception) -> dict[str, str]:
-    return dict(getattr(error, "headers", None) or {})
 
 
 _GRACE = 1  # seconds that requests and streams get to end
@@ -374,16 +365,6 @@ class Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
-def check_binding(host: str, public_url: str | None) -> None:
-    """Stop before a server is opened to others without a word on how they reach it."""
-    if host in LOOPBACK or public_url is not None:
-        return
-    raise InvalidParameter(
-        f"`host` {host!r} opens the server to other machines, got no public address; put a proxy with https in front, "
-        "let it speak to 127.0.0.1, and pass the address that people open with `public_url=https://…`",
-    )
-
-
 def check_port(host: str, port: int) -> None:
     """Stop where a server could not listen, before anything is worked out for it."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -429,7 +410,14 @@ class ServerSettings:
     def __post_init__(self) -> None:
         check_integer(self.port, name="port", low=0)
         check_number(self.lease, name="lease", low=1.0, high=86_400.0)
-        check_binding(self.host, self.public_url)
+        if (
+            self.host not in LOOPBACK and self.public_url is None
+        ):  # opened to others without a word on how they reach it
+            raise InvalidParameter(
+                f"`host` {self.host!r} opens the server to other machines, got no public address; put a proxy with "
+                "https in front, let it speak to 127.0.0.1, and pass the address that people open with "
+                "`public_url=https://…`",
+            )
         Address.of(self.public_url)
 
 
@@ -490,11 +478,7 @@ def base_url(settings: ServerSettings, address: str) -> str:
 def first_links(access: Access, storage: Storage, settings: ServerSettings, base: str) -> Iterable[str]:
     """A line for the owner, and for each expert who has no way in yet."""
     now = storage.now()
-    has_way_in = {
-        grant.who
-        for grant in access.grants()
-        if grant.revoked is None and grant.expires > now and not (grant.use == "link" and grant.used is not None)
-    }
+    has_way_in = {grant.who for grant in access.grants() if is_open(grant, now)}
     people: list[tuple[str, Role]] = [(settings.owner, "owner")]
     people += [(expert, "expert") for expert in settings.experts if expert not in has_way_in]
     for name, role in people:
@@ -580,9 +564,9 @@ def passing_folder() -> Iterator[str]:
         yield folder
 
 
-def demo_data(n_items: int = 300, *, random_state: RandomState = 0) -> tuple[dict[str, str], Labels]:
+def demo_data(n_items: int = 300) -> tuple[dict[str, str], Labels]:
     """Predictions and votes for made-up reviews, with their text."""
-    rng = as_generator(random_state)
+    rng = np.random.default_rng(0)
     moods = list(MOODS)
     truth = rng.integers(len(moods), size=n_items)
     items = [f"review-{k:03d}" for k in range(1, n_items + 1)]
@@ -600,13 +584,10 @@ def demo_data(n_items: int = 300, *, random_state: RandomState = 0) -> tuple[dic
                 votes["item"].append(item)
                 votes["labeler"].append(person)
                 votes["label"].append(guess)
-    texts = [_review(moods[k], rng) for k in truth]
+    texts = []
+    for k in truth:
+        thing, sentence = _THINGS[int(rng.integers(len(_THINGS)))], MOODS[moods[k]][int(rng.integers(3))]
+        text = f"{sentence.format(thing=thing)} {_MORE[int(rng.integers(len(_MORE)))]}"
+        texts.append(text[0].upper() + text[1:])
     labels = Labels.from_frame(votes, classes=moods).with_items({"item": items, "review": texts})
     return dict(zip(items, guesses(0.8), strict=True)), labels
-
-
-def _review(mood: str, rng: np.random.Generator) -> str:
-    thing = _THINGS[int(rng.integers(len(_THINGS)))]
-    sentences = [MOODS[mood][int(rng.integers(3))].format(thing=thing), _MORE[int(rng.integers(len(_MORE)))]]
-    text = " ".join(sentences)
-    return text[0].upper() + text[1:]

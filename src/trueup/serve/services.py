@@ -67,15 +67,6 @@ _TYPES = {
 LARGEST_IMAGE = 50 << 20
 
 
-@dataclass(frozen=True)
-class Image:
-    """A file that may be sent."""
-
-    path: Path
-    media_type: str
-    is_attachment: bool
-
-
 class ImageFolder:
     """The one folder that images are read from."""
 
@@ -84,8 +75,8 @@ class ImageFolder:
             raise InvalidParameter(f"`images` must be a folder, got {str(root)!r}; name the folder of the images")
         self.root = Path(os.path.realpath(root))
 
-    def find(self, name: str) -> Image | None:
-        """The image of this name, or None: not there, no image, too large, or led out of the folder."""
+    def find(self, name: str) -> tuple[Path, str] | None:
+        """The image of this name and its type, or None: not there, no image, too large, or led out of the folder."""
         try:
             if not name or "\0" in name or Path(name).is_absolute():
                 return None
@@ -95,7 +86,7 @@ class ImageFolder:
         except (OSError, ValueError):
             return None
         media_type = _TYPES.get(path.suffix.lower())
-        return None if media_type is None else Image(path, media_type, media_type == "image/svg+xml")
+        return None if media_type is None else (path, media_type)
 
 
 class Estimating(Protocol):

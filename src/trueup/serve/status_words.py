@@ -18,6 +18,7 @@ from trueup.data.encoding import vocabulary_from
 from trueup.data.labels import Labels
 from trueup.exceptions import TrueupError, silenced_warnings
 from trueup.reliability import agreement
+from trueup.report.figures import Drawing, Scale
 from trueup.serve.card_service import OUTCOMES, Entry, Journal, plain
 from trueup.serve.estimating import DecisionState, Range, Row, Snapshot
 from trueup.serve.services import Texts
@@ -77,14 +78,13 @@ def figures(
     pace = pace_of(entries, now)
     begun = snapshot is not None
     snapshot = snapshot or _EMPTY
-    first = snapshot.first
-    has_estimate = first is not None and not math.isnan(first.mean)
-    n_answers = answered_items(entries)
-    words = texts["owner"]
+    first, gain, words = snapshot.first, snapshot.gain, texts["owner"]
+    n_answers = len({one.event.item for one in entries if one.event.kind in ("tell", "correct", "none of these")})
+    names = list(snapshot.ranges)
     facts: dict[str, Any] = {
         "metric": plain(snapshot.metric) if begun else "",
-        "system": _system(snapshot),
-        "has_estimate": has_estimate,
+        "system": plain(names[0]) if len(names) > 1 else "",
+        "has_estimate": False,
         "level": level_words(snapshot.level),
         "n_answers": f"{n_answers:,}",
         "n_items": f"{n_items:,}",
@@ -95,37 +95,44 @@ def figures(
         "is_paused": paused,
         "finished": snapshot.finished,
         "has_rule": any(rule is not None for rule in (snapshot.budget, snapshot.half_width, snapshot.prob_better)),
-        "warnings": [*([problem] if problem else []), *_warnings(snapshot, words)],
+        "warnings": [
+            *([problem] if problem else []),
+            *snapshot.warnings,
+            *(
+                words["rare"].format(share=percent(share, 1), name=isolated(name))
+                for name, share in snapshot.shares.items()
+                if share < RARE and snapshot.n_answers >= _FEWEST_FOR_RARE
+            ),
+        ],
         "n_disputed": snapshot.n_disputed,
         "experts": experts(journal, entries, snapshot.expert_errors),
-        "expert_error": None,
+        "expert_error": None if snapshot.expert_error is None else _rate_words(snapshot.expert_error),
         "per_hour": None if pace is None else f"{pace.per_hour:,.0f}",
         "seconds": None if pace is None else f"{pace.seconds:,.0f}",
-        "budget": None,
-        "to_width": None,
-        "with_all": None,
+        "budget": None if snapshot.budget is None else f"{snapshot.budget:,.0f}",
+        "minutes_left": "" if snapshot.budget is None else _minutes(snapshot.left_of_budget, pace),
+        "to_width": _to_width(snapshot, pace),
+        "with_all": None if snapshot.with_all is None else _ends(snapshot.with_all),
         "anytime_interval": None,
         "gain": None,
         "decision": _decision_words(snapshot.decision, pace, words),
     }
-    if has_estimate and first is not None:
-        facts |= _estimate_words(first, now - snapshot.made)
+    if first is not None and not math.isnan(first.mean):
+        low, high = _ends(first)
+        facts |= {"has_estimate": True, "low": low, "high": high, "age": duration(now - snapshot.made)}
+        facts |= {"mean": number(first.mean, _places(first)), "half": number(first.half, _places(first))}
+        facts["interval"] = interval(first.low, first.high, _places(first))
         anytime = next(iter(snapshot.anytime_interval.values()), None)
         facts["anytime_interval"] = None if anytime is None else interval(*anytime)
-    if snapshot.with_all is not None:
-        facts["with_all"] = _ends(snapshot.with_all)
-    if snapshot.expert_error is not None:
-        facts["expert_error"] = _rate_words(snapshot.expert_error)
-    if snapshot.gain is not None:
-        gain = snapshot.gain
+    if gain is not None:
         places = decimals(gain.low, gain.high)
         facts["gain"] = {"mean": number(gain.mean, places), "interval": interval(gain.low, gain.high)}
-    if snapshot.budget is not None:
-        left = snapshot.left_of_budget
-        facts["budget"] = f"{snapshot.budget:,.0f}"
-        facts["minutes_left"] = "?" if pace is None else f"{math.ceil(pace.minutes(left)):,}"
-    facts["to_width"] = _to_width(snapshot, pace)
     return facts
+
+
+def _minutes(n: float, pace: Pace | None) -> str:
+    """How long n more answers take."""
+    return "?" if pace is None else f"{math.ceil(pace.minutes(n)):,}"
 
 
 def _decision_words(state: DecisionState | None, pace: Pace | None, words: Mapping[str, str]) -> dict[str, Any] | None:
@@ -134,8 +141,7 @@ def _decision_words(state: DecisionState | None, pace: Pace | None, words: Mappi
         return None
     needed = words["needed_unknown"]
     if state.checks is not None:
-        minutes = "?" if pace is None else f"{math.ceil(pace.minutes(state.checks)):,}"
-        needed = words["needed"].format(n=f"{state.checks:,}", minutes=minutes)
+        needed = words["needed"].format(n=f"{state.checks:,}", minutes=_minutes(state.checks, pace))
     return {
         "verdict": words[state.verdict],
         "is_open": state.verdict == "undecided",
@@ -143,30 +149,6 @@ def _decision_words(state: DecisionState | None, pace: Pace | None, words: Mappi
         "needed": needed,
         "error": words["error_of_looks"].format(error=percent(state.error)),
         "conditions": [plain(sentence) for sentence in state.conditions],
-    }
-
-
-def answered_items(entries: Sequence[Entry]) -> int:
-    """Items with an answer."""
-    return len({entry.event.item for entry in entries if entry.event.kind in ("tell", "correct", "none of these")})
-
-
-def _system(snapshot: Snapshot) -> str:
-    """Which system the number is of, where there are several."""
-    names = list(snapshot.ranges)
-    return plain(names[0]) if len(names) > 1 else ""
-
-
-def _estimate_words(first: Range, age: float) -> dict[str, Any]:
-    low, high = _ends(first)
-    places = _places(first)
-    return {
-        "mean": number(first.mean, places),
-        "interval": interval(first.low, first.high, places),
-        "low": low,
-        "high": high,
-        "half": number(first.half, places),
-        "age": duration(age),
     }
 
 
@@ -186,8 +168,7 @@ def _to_width(snapshot: Snapshot, pace: Pace | None) -> dict[str, str] | None:
     if first is None or target is None or n < 10 or not first.half > target:
         return None
     more = min(math.ceil(n * ((first.half / target) ** 2 - 1)), snapshot.n_items - snapshot.n_answers)
-    minutes = "?" if pace is None else f"{math.ceil(pace.minutes(more)):,}"
-    return {"n": f"{more:,}", "half": f"{target:g}", "minutes": minutes}
+    return {"n": f"{more:,}", "half": f"{target:g}", "minutes": _minutes(more, pace)}
 
 
 def goal(snapshot: Snapshot | None, words: Mapping[str, str], n_items: int) -> str:
@@ -210,15 +191,6 @@ def goal(snapshot: Snapshot | None, words: Mapping[str, str], n_items: int) -> s
     if snapshot.prob_better is not None:
         return words["prob_better"].format(chance=f"{snapshot.prob_better:g}", left=left)
     return words["all"].format(left=left, n=f"{snapshot.n_items:,}")
-
-
-def _warnings(snapshot: Snapshot, words: Mapping[str, str]) -> list[str]:
-    rare = [
-        words["rare"].format(share=percent(share, 1), name=isolated(name))
-        for name, share in snapshot.shares.items()
-        if share < RARE and snapshot.n_answers >= _FEWEST_FOR_RARE
-    ]
-    return [*snapshot.warnings, *rare]
 
 
 def isolated(text: object) -> str:
@@ -326,65 +298,33 @@ _WIDTH, _HEIGHT = 900, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 880, 14, 264
 
 
-def chart(rows: Sequence[Row], bounds: tuple[float, float]) -> dict[str, Any] | None:
-    """The interval against the number of answers, in the coordinates of the picture; None before there are rows."""
+def chart(rows: Sequence[Row], bounds: tuple[float, float], words: str) -> dict[str, Any] | None:
+    """The interval against the number of answers as SVG, and the same as rows; None before there are rows."""
     rows = [row for row in rows if math.isfinite(row.low) and math.isfinite(row.high)]
     if not rows:
         return None
     low, high = min(row.low for row in rows), max(row.high for row in rows)
-    step = _nice_step((high - low) or 0.1, 5)
-    bottom = max(math.floor(low / step) * step, bounds[0] if math.isfinite(bounds[0]) else -math.inf)
-    top = min(math.ceil(high / step) * step, bounds[1] if math.isfinite(bounds[1]) else math.inf)
-    n_step = max(_nice_step(rows[-1].n, 6), 1)
-    most = max(math.ceil(rows[-1].n / n_step) * n_step, 1)
-
-    def x(n: float) -> float:
-        return round(_LEFT + (_RIGHT - _LEFT) * n / most, 1)
-
-    def y(value: float) -> float:
-        return round(_BOTTOM - (_BOTTOM - _TOP) * (value - bottom) / ((top - bottom) or 1), 1)
-
-    places = max(-math.floor(math.log10(step)), 0)
-    band = [(x(row.n), y(row.high)) for row in rows] + [(x(row.n), y(row.low)) for row in reversed(rows)]
-    n_rules = round((top - bottom) / step)
-    return {
-        "width": _WIDTH,
-        "height": _HEIGHT,
-        "left": _LEFT,
-        "right": _RIGHT,
-        "bottom": _BOTTOM,
-        "rules": [{"y": y(bottom + k * step), "label": f"{bottom + k * step:.{places}f}"} for k in range(n_rules + 1)],
-        "ticks": [{"x": x(k * n_step), "label": f"{k * n_step:,.0f}"} for k in range(round(most / n_step) + 1)],
-        "band": _points(band),
-        "mean": _points([(x(row.n), y(row.mean)) for row in rows]),
-        "dots": [{"x": x(row.n), "y": y(row.mean), "label": f"{row.n}: {_row_words(row)}"} for row in rows],
-        "rows": [
-            {"n": row.n, "mean": number(row.mean, _places(row)), "interval": interval(row.low, row.high, _places(row))}
-            for row in rows
-        ],
-    }
+    air = max(0.1 * (high - low), 0.01)
+    up = Scale(max(low - air, bounds[0]), min(high + air, bounds[1]), _BOTTOM, _TOP)
+    across = Scale(0.0, rows[-1].n, _LEFT, _RIGHT)
+    d = Drawing(_WIDTH, _HEIGHT, words)
+    d.axis_left(up, _LEFT, right=_RIGHT)
+    d.axis_below(across, _BOTTOM, most=6)
+    upper = [(across(row.n), up(row.high)) for row in rows]
+    d.path("band", [*upper, *((across(row.n), up(row.low)) for row in reversed(rows))], closed=True)
+    d.path("mean", [(across(row.n), up(row.mean)) for row in rows])
+    table = []
+    for row in rows:
+        mean, ends = number(row.mean, _places(row)), interval(row.low, row.high, _places(row))
+        table.append({"n": row.n, "mean": mean, "interval": ends})
+        said = number(row.mean, 2) if row.low == row.high else f"{mean} ({ends})"
+        d.circle("dot", across(row.n), up(row.mean), 3, label=f"{row.n}: {said}")
+    return {"picture": d.render(), "rows": table}
 
 
-def chart_of_chance(rows: Sequence[Row]) -> dict[str, Any] | None:
+def chart_of_chance(rows: Sequence[Row], words: str) -> dict[str, Any] | None:
     """How probable it is that the conditions of a decision are met; None where there are none."""
-    return chart([Row(row.n, row.met, row.met, row.met) for row in rows if row.met is not None], (0.0, 1.0))
-
-
-def _row_words(row: Row) -> str:
-    if row.low == row.high:
-        return number(row.mean, 2)
-    return f"{number(row.mean, _places(row))} ({interval(row.low, row.high, _places(row))})"
-
-
-def _points(points: Sequence[tuple[float, float]]) -> str:
-    return " ".join(f"{x:g},{y:g}" for x, y in points)
-
-
-def _nice_step(span: float, n: int) -> float:
-    """A round step of which about n make the span."""
-    rough = span / n
-    power = 10.0 ** math.floor(math.log10(rough))
-    return next(k * power for k in (1, 2, 5, 10) if k * power >= rough * 0.999)
+    return chart([Row(row.n, row.met, row.met, row.met) for row in rows if row.met is not None], (0.0, 1.0), words)
 
 
 _MOST_LABELERS = 20  # those with most votes on checked items
@@ -422,7 +362,9 @@ def _agreement(labels: Labels, answers: Mapping[tuple[str, Hashable], Hashable])
         },
         classes=labels.classes.tolist(),
     )
-    judges = agreement(_with_text_names(checked).merge(said), experts=list(names.values())).judges
+    texts = vocabulary_from([str(name) for name in checked.labelers.tolist()])  # as experts are named
+    checked = replace(checked, labelers=texts, crowds=frozenset())
+    judges = agreement(checked.merge(said), experts=list(names.values())).judges
     ceiling = judges.ceiling.get("percent")
     return {
         "sentence": judges.sentence,
@@ -438,12 +380,6 @@ def _agreement(labels: Labels, answers: Mapping[tuple[str, Hashable], Hashable])
         ],
         "notes": list(judges.notes),
     }
-
-
-def _with_text_names(labels: Labels) -> Labels:
-    """Labelers named by text, as experts are."""
-    names = vocabulary_from([str(name) for name in labels.labelers.tolist()])
-    return replace(labels, labelers=names, crowds=frozenset())
 
 
 def _words(estimate: Any, level: float) -> str:
