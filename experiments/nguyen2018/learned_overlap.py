@@ -32,7 +32,7 @@ from scipy.special import expit, logit
 from trueup._base.types import Booleans, Floats
 from trueup._base.validation import RandomState, as_generator, check_integer, check_number
 from trueup.detection.metrics import THRESHOLDS, Pairs, overlaps_of
-from trueup.detection.shapes import Shapes, bitmap, mask_areas, mask_of_box
+from trueup.detection.shapes import Mask, Shapes, bitmap, mask_areas, read_mask
 from trueup.exceptions import InvalidParameter, InvalidShapes
 
 Pixels = npt.NDArray[np.uint8]
@@ -43,6 +43,12 @@ _CLIP = 0.02  # of shares, so that their logits stay of one order
 _LARGEST_PRODUCT = 9.0  # of standardised features: a pair far from all others should not rule the fit
 _STEP = -1.5  # log of the distance of cut points beforehand, with a small weight
 _STEP_WEIGHT = 0.1
+
+
+def mask_of_box(box: Floats, height: float, width: float) -> Mask:
+    """A box as a mask."""
+    x, y, w, h = (float(value) for value in box)
+    return read_mask([[x, y, x, y + h, x + w, y + h, x + w, y]], height, width)
 
 
 @dataclass(frozen=True, eq=False)

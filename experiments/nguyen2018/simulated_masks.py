@@ -17,11 +17,12 @@ from scipy.ndimage import gaussian_filter
 
 from benchmarks._data import data_folder
 from benchmarks._detection_data import YOLACT_SYSTEMS, read_json, yolact_boxes
+from trueup._base.optional import require
 from trueup.detection import Shapes
 from trueup.detection.metrics import overlaps_of, pair_up
-from trueup.detection.shapes import Mask, bitmap, boxes_of_masks, mask_of_bitmap
+from trueup.detection.shapes import Mask, bitmap, boxes_of_masks
 
-__all__ = ["MaskSimulation", "draw_masks", "shapes_in_boxes", "yolact_masks"]
+__all__ = ["MaskSimulation", "draw_masks", "mask_of_bitmap", "shapes_in_boxes", "yolact_masks"]
 
 Array = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -124,6 +125,12 @@ def _tight(cells: Flags) -> Flags:
         return np.ones((1, 1), dtype=bool)
     rows, columns = np.flatnonzero(cells.any(axis=1)), np.flatnonzero(cells.any(axis=0))
     return cells[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+
+
+def mask_of_bitmap(pixels: Flags) -> Mask:
+    """The inverse of `bitmap`."""
+    coco = require("pycocotools.mask", purpose="masks of pixels")
+    return dict(coco.encode(np.asfortranarray(np.asarray(pixels, dtype=np.uint8))))
 
 
 def _in_box(cells: Flags, box: Array, height: int, width: int) -> Mask:

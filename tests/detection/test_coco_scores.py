@@ -11,7 +11,7 @@ from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
 from trueup.detection import coco_scores, read_coco, read_results
-from trueup.detection.shapes import mask_of_box
+from trueup.detection.shapes import read_mask
 
 
 def reference(truth: dict, results: list, kind: str) -> np.ndarray:
@@ -47,7 +47,8 @@ def made_up(seed: int, *, masks: bool = False) -> tuple[dict, list]:
                 results.append({"image_id": image, "category_id": other, "bbox": near.tolist(), "score": score})
     if masks:
         for row in [*annotations, *results]:
-            packed = mask_of_box(np.array(row["bbox"]), 400, 400)
+            x, y, w, h = row["bbox"]
+            packed = read_mask([[x, y, x, y + h, x + w, y + h, x + w, y]], 400, 400)
             row["segmentation"] = {**packed, "counts": packed["counts"].decode()}
     truth = {
         "images": [{"id": image, "width": 400, "height": 400} for image in range(1, 25)],

@@ -89,11 +89,12 @@ def test_panoptic_quality():
 def test_panoptic_quality_of_masks_that_overlap():
     pytest.importorskip("pycocotools", reason="needs trueup[coco]")
     from trueup.detection.metrics import check_partition
-    from trueup.detection.shapes import mask_of_box
+    from trueup.detection.shapes import read_mask
 
     def pool_of(boxes):
         def with_masks(shapes):
-            return replace(shapes, masks=tuple(mask_of_box(box, 50, 50) for box in shapes.boxes))
+            corners = [[x, y, x, y + h, x + w, y + h, x + w, y] for x, y, w, h in shapes.boxes.tolist()]
+            return replace(shapes, masks=tuple(read_mask([points], 50, 50) for points in corners))
 
         found = with_masks(boxes_from_arrays(image=["a"] * 2, boxes=boxes, scores=[0.9, 0.9], name="s"))
         return match(found, with_masks(boxes_from_arrays(image=["a"], boxes=[[0, 0, 10, 10]])))

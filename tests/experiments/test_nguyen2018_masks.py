@@ -9,8 +9,9 @@ from experiments.nguyen2018 import segmentation_figures as figures
 from experiments.nguyen2018.by_threshold import by_threshold
 from experiments.nguyen2018.segmentation import Segmentation, make_segmentation, replace_masks
 from experiments.nguyen2018.segmentation_walks import STRATEGIES, segmentation_walk
+from experiments.nguyen2018.simulated_masks import mask_of_bitmap
 from trueup.detection import Images, Shapes, boxes_from_arrays, coco_scores
-from trueup.detection.shapes import boxes_of_masks, mask_areas, mask_of_bitmap
+from trueup.detection.shapes import boxes_of_masks, mask_areas
 
 SIDE, N_IMAGES = 64, 10
 

@@ -5,11 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments.nguyen2018.learned_overlap import FEATURES, design_matrix, fit_overlap, pair_features
+from experiments.nguyen2018.learned_overlap import FEATURES, design_matrix, fit_overlap, mask_of_box, pair_features
 from experiments.nguyen2018.segmentation import by_class, outcomes_by_draw
+from experiments.nguyen2018.simulated_masks import mask_of_bitmap
 from trueup.detection import Images, Shapes, boxes_from_arrays, coco_scores
 from trueup.detection.metrics import THRESHOLDS, overlaps_of, pair_up
-from trueup.detection.shapes import boxes_of_masks, mask_areas, mask_of_bitmap, mask_of_box
+from trueup.detection.shapes import boxes_of_masks, mask_areas
 
 SIDE = 100
 

@@ -224,14 +224,9 @@ def two_worlds(pool: Pool, counted: Counted, systems: Sequence[int]) -> tuple[Pr
     for other in systems[1:]:
         effect = effect.minus(influence(pool, pool.prior, system=other))
     effects = effect.effects[counted.undecided]
-    lowest, highest = (_filled(counted, of_items) for of_items in (effects.argmin(axis=1), effects.argmax(axis=1)))
-    return lowest, highest
-
-
-def _filled(counted: Counted, codes: Positions) -> Progress:
-    truth = counted.progress.truth.copy()
-    truth[counted.undecided] = codes
-    return replace(counted.progress, truth=truth)
+    lowest, highest = counted.progress.truth.copy(), counted.progress.truth.copy()
+    lowest[counted.undecided], highest[counted.undecided] = effects.argmin(axis=1), effects.argmax(axis=1)
+    return replace(counted.progress, truth=lowest), replace(counted.progress, truth=highest)
 
 
 def pool_with_outside(pool: Pool) -> Pool:
@@ -641,7 +636,9 @@ def weighted_metric(pool: Pool, codes: Codes, known: Codes, drawn: Drawn, *, tun
         pull_seen = each * np.einsum("yp,nyp->n", slopes, seen)
         pull_expected = each * np.einsum("yp,nyp->n", slopes, expected)
         if tuned:
-            weight = _best_weight(pull_seen, pull_expected)
+            spread = float(np.var(pull_expected))  # the weight of least variance, between nothing and all of the model
+            shared = np.mean((pull_seen - pull_seen.mean()) * (pull_expected - pull_expected.mean()))
+            weight = float(np.clip(shared / spread, 0.0, 1.0)) if spread > 0 else 0.0
     pull = pull_seen - weight * pull_expected
     if tuned:  # the weight was learned from the same answers; what each would be without itself (the jackknife)
         apart = pull_expected - pull_expected.mean()
@@ -652,9 +649,3 @@ def weighted_metric(pool: Pool, codes: Codes, known: Codes, drawn: Drawn, *, tun
     slope = np.where(has_output[items], slopes[known[items], codes[items]], 0.0)
     centred = slope - np.average(slope, weights=stands_for)
     return WeightedMetric(float(metric(counts)), pull - pull.mean(), np.sqrt(stands_for) * centred)
-
-
-def _best_weight(a: Floats, f: Floats) -> float:
-    """The weight of least variance of a − λf, between nothing and all of the model."""
-    spread = float(np.var(f))
-    return float(np.clip(np.mean((a - a.mean()) * (f - f.mean())) / spread, 0.0, 1.0)) if spread > 0 else 0.0

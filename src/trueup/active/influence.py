@@ -164,7 +164,13 @@ def make_pool(
     call = Settings("ActiveTest", {"metric": metric, "noise": noise, "positive": positive}, {})
     groups, group_names = _categories(categories, labels)
     task = prepare(predictions, labels, settings=call, metrics=metric, noise=noise, positive=positive, one_metric=True)
-    _check_length(task.metric, task.outputs.n_items if groups is None else int(np.bincount(groups).min()))
+    name, needs = task.metric.name, task.metric.needs
+    if "@" in name and needs == "scores" and not name.startswith("partial"):
+        # A list that is shorter than k is found out before anyone is paid to look at it.
+        shortest = task.outputs.n_items if groups is None else int(np.bincount(groups).min())
+        least = int(float(name.rpartition("@")[2]))
+        if least > shortest:
+            raise InvalidParameter(f"{name} needs lists of at least {least} items, got one of {shortest}")
     with silenced_warnings():
         if task.noise is None:
             prior = base_of(labels, clip=clip_rare)
@@ -172,14 +178,6 @@ def make_pool(
             prior = settle_noise(task.noise, labels, draw=False).posterior(labels)
     outputs = task.outputs_for(task.metric)
     return Pool(labels, outputs, task.metric, task.positive, prior, prior.argmax(axis=1), groups, group_names)
-
-
-def _check_length(metric: Metric, shortest: int) -> None:
-    """A list that is shorter than k is found out before anyone is paid to look at it."""
-    if "@" in metric.name and metric.needs == "scores" and not metric.name.startswith("partial"):
-        k = int(float(metric.name.rpartition("@")[2]))
-        if k > shortest:
-            raise InvalidParameter(f"{metric.name} needs lists of at least {k} items, got one of {shortest}")
 
 
 def _categories(categories: Any, labels: Labels) -> tuple[npt.NDArray[np.int64] | None, tuple[Any, ...]]:
@@ -208,8 +206,6 @@ def category_list(pool: Pool) -> list[Any] | None:
     """The category of each item, by name."""
     return None if pool.categories is None else [pool.category_names[k] for k in pool.categories.tolist()]
 
-
-# ------------------ What precision@k and average precision are expected to be, and how far one answer of an expert
 
 Method = Literal["exact", "second-order"]
 _METHODS: tuple[Method, ...] = ("exact", "second-order")
@@ -303,14 +299,9 @@ def precision_sum_slopes(p: Floats, ranked: Ranked) -> Floats:
 
 
 def expected_change(probabilities: npt.ArrayLike, slopes: npt.ArrayLike) -> Floats:
-    """How far vetting an item is expected to move the expectation of a metric, either way.
-
-    .. math:: p_j |(1 - p_j) s_j| + (1 - p_j) |p_j s_j| = 2 p_j (1 - p_j) |s_j|
-
-    For precision@k this is equation 11 of Nguyen et al. (2018).
-    """
+    """How far vetting an item is expected to move a metric, either way; for precision@k equation 11 of Nguyen et al."""
     p = _checked_probabilities(probabilities)
-    return np.asarray(2 * p * (1 - p) * np.abs(np.asarray(slopes, dtype=float)))
+    return np.asarray(2 * p * (1 - p) * np.abs(np.asarray(slopes, dtype=float)))  # p |(1 − p) s| + (1 − p) |p s|
 
 
 def paper_change(
@@ -320,8 +311,7 @@ def paper_change(
 
     .. math:: \frac{1}{N_p} r_j p_j (1 - p_j), \qquad r_j = \frac1j \, |\{ i < j : i \text{ not vetted} \}|
 
-    It is not what it is called: see `expected_change` for the expected change. Ties
-    count by half. A vetted item scores nothing.
+    It is not what it is called: that is `expected_change`. Ties count by half. A vetted item scores nothing.
     """
     p, s = _inputs(probabilities, scores)
     is_open = ~np.asarray(vetted, dtype=bool)
@@ -372,16 +362,13 @@ def _inputs(probabilities: npt.ArrayLike, scores: npt.ArrayLike) -> tuple[Floats
 def _checked_probabilities(probabilities: npt.ArrayLike) -> Floats:
     p = np.asarray(probabilities, dtype=float)
     if p.ndim != 1 or not len(p) or not (p.min() >= 0 and p.max() <= 1):
-        raise InvalidParameter(f"probabilities must be one in [0, 1] for each item, got {_shown(p)}; pass P(positive)")
+        got = f"shape {p.shape}" if p.ndim != 1 or not len(p) else f"from {p.min()} to {p.max()}"
+        raise InvalidParameter(f"probabilities must be one in [0, 1] for each item, got {got}; pass P(positive)")
     return p
 
 
 def _positives(n_positives: float) -> float:
     return check_number(n_positives, name="n_positives", low=0.0, strict=True)
-
-
-def _shown(values: npt.NDArray[Any]) -> str:
-    return f"shape {values.shape}" if values.ndim != 1 or not len(values) else f"from {values.min()} to {values.max()}"
 
 
 Valued = tuple[float, Floats]

@@ -68,7 +68,7 @@ from trueup.sessions.progress import (
     SessionStatus,
     Shares,
 )
-from trueup.sessions.session import Batch, DrawnSession, draw_in_turn, write_setting
+from trueup.sessions.session import Batch, DrawnSession, draw_in_turn, options_of, write_setting
 from trueup.storage import Storage
 from trueup.storage.joining import StoredLog, of_predictions, of_votes
 
@@ -270,7 +270,7 @@ class ActiveTest(DrawnSession):
         self.shares = Shares(overlap, repeat, checks)
         kept = None if storage is None and name is None else StoredLog(storage, name)
         self.seed = seed_of(random_state) if kept is None else kept.seed(random_state)
-        self._begin(labels, self._strategy, strategy, options)
+        self._begin(labels, self._strategy.name, options_of(self._strategy, strategy, options))
         if kept is not None:
             marks = {"votes": of_votes(labels), "predictions": of_predictions(self.pool.aligned)}
             kept.join(self, "active test", marks, stopping=STOPPING)
@@ -294,13 +294,13 @@ class ActiveTest(DrawnSession):
     @property
     def state(self) -> State:
         """What the strategy sees: every answer, also those that wait to count."""
-        if "state" not in self._memo:
-            known = np.where(self.progress.truth < self.pool.n_classes, self.progress.truth, UNKNOWN)
-            progress = replace(self.progress, truth=known)
-            believed = self._estimator.believed(self.pool, progress, self._estimation.model)
-            self._memo["state"] = State(self.pool, believed, self._known, self._available)
-        state: State = self._memo["state"]
-        return state
+        return self._once("state", self._work_out_state)
+
+    def _work_out_state(self) -> State:
+        known = np.where(self.progress.truth < self.pool.n_classes, self.progress.truth, UNKNOWN)
+        progress = replace(self.progress, truth=known)
+        believed = self._estimator.believed(self.pool, progress, self._estimation.model)
+        return State(self.pool, believed, self._known, self._available)
 
     def standing(self) -> SessionStatus:
         """`status`, by the name that it had until version 0.2."""

@@ -304,19 +304,19 @@ class Separate(Propensity):
         names = pool.aligned.systems.tolist()
         if pool.n_systems < 2:
             raise InvalidParameter("strategy 'separate' needs two systems or more, got 1; use 'propensity'")
-        if self.systems is None:
-            effects = _influences(state, self.n_positives)
+        chosen = self.systems
+        if chosen is not None and not (len(chosen) == len(set(chosen)) == 2 and set(chosen) <= set(names)):
+            raise InvalidParameter(
+                f"systems must be the names of two systems, got {chosen!r}; there are {preview(names, most=10)}"
+            )
+        effects = _influences(state, self.n_positives)
+        if chosen is None:
             values = np.array([one.value for one in effects])
             sign = -1 if pool.metric.higher_is_better is False else 1
             first, second = np.argsort(-np.where(np.isnan(values), -np.inf, sign * values), kind="stable")[:2]
-            return (repr(names[first]), repr(names[second])), effects[first].minus(effects[second])
-        if len(self.systems) != 2 or len(set(self.systems)) != 2 or not set(self.systems) <= set(names):
-            raise InvalidParameter(
-                f"systems must be the names of two systems, got {self.systems!r}; there are {preview(names, most=10)}"
-            )
-        effects = _influences(state, self.n_positives)
-        one, other = (effects[names.index(name)] for name in self.systems)
-        return (repr(self.systems[0]), repr(self.systems[1])), one.minus(other)
+        else:
+            first, second = (names.index(name) for name in chosen)
+        return (repr(names[first]), repr(names[second])), effects[first].minus(effects[second])
 
     def _effects(self, state: State) -> list[Influence]:
         return [self._pair(state)[1]]

@@ -33,7 +33,7 @@ from trueup.posteriors import Estimate
 from trueup.posteriors.continuous import normal_estimate
 from trueup.sessions.log import Event
 from trueup.sessions.progress import UNKNOWN, fold
-from trueup.sessions.session import Batch, Session, write_setting
+from trueup.sessions.session import Batch, Session, options_of, write_setting
 from trueup.storage import Storage
 from trueup.storage.joining import StoredLog, fingerprint, of_votes
 from trueup.training.objectives import noise_removed, noise_tolerant
@@ -337,7 +337,7 @@ class CleaningAdvisor(Session):
         how: dict[str, Any] = {"split": bool(split), "validation": validation, "costs": costs, "positive": positive}
         how["resources"] = Resources(n_jobs, memory_limit, shortlist, progress)
         self.problem = make_problem(estimator, X, labels, noise=noise, metric=metric, seed=self.seed, **how)
-        self._begin(labels, self._strategy, strategy, options)
+        self._begin(labels, self._strategy.name, options_of(self._strategy, strategy, options))
         self._states: dict[bytes, CleaningState] = {}
         self._order = np.random.default_rng([self.seed, 1]).permutation(labels.n_items)
         if kept is not None:

@@ -451,20 +451,20 @@ def _write_report(
     path: str | None, candidates: Candidates, answers: Mapping[str, Evaluation], threshold: float, **further: Any
 ) -> None:
     """Write the report, if one is wanted, and print where on standard error."""
-    from trueup.detection.evaluating import save_detection_report
+    from trueup.detection.evaluating import build_detection_report
+    from trueup.report import save_report
 
     if path is not None:
-        save_detection_report(
-            path,
+        data = build_detection_report(
             candidates.pool,
             answers,
             labels=candidates.labels,
             missed=candidates.missed,
             threshold=threshold,
             settings={**candidates.files, **this_call().settings},
-            plain=as_json,
             **further,
         )
+        save_report(as_json(data), path)
         note(f"report: {path}")
 
 

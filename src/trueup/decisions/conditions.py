@@ -26,18 +26,12 @@ _TOLERANCE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Condition:
-    """A gate as sums over items: it is about the sum of one table over the sum of another.
-
-    Attributes
-    ----------
-    numerator, denominator : arrays of shape (n_items, n_classes). What an item adds where it is of a class.
-    groups : list of boolean arrays of shape (n_items,). The items of each mean that the number is made of.
-    """
+    """A gate as sums over items: it is about the sum of one table over the sum of another."""
 
     gate: Gate
-    numerator: Floats = field(repr=False)
+    numerator: Floats = field(repr=False)  # (n_items, n_classes): what an item adds where it is of a class
     denominator: Floats = field(repr=False)
-    groups: list[Booleans] = field(repr=False)
+    groups: list[Booleans] = field(repr=False)  # the items of each mean that the number is made of
     bounds: tuple[float, float]  # of the number
 
     @property

@@ -165,7 +165,7 @@ class Decision(DrawnSession):
         self._standings: list[Standing] = []
         kept = None if storage is None and name is None else StoredLog(storage, name)
         self.seed = seed_of(random_state) if kept is None else kept.seed(random_state)
-        self._begin(labels, _DRAWN, None, {})
+        self._begin(labels, "decision", {})
         if kept is not None:
             tables = [one.numerator for one in self.conditions] + [one.denominator for one in self.conditions]
             marks = {"votes": of_votes(labels), "predictions": fingerprint(*(t.round(12) for t in tables))}
@@ -191,10 +191,8 @@ class Decision(DrawnSession):
     @property
     def probability(self) -> float:
         """P(all conditions are met), given the votes and the checks; says nothing of how often one looked."""
-        met = np.ones(len(self._truths), dtype=bool)
-        for condition, numbers in zip(self.conditions, self._numbers, strict=True):
-            met &= _meets(condition, numbers)
-        return float(met.mean())
+        pairs = zip(self.conditions, self._numbers, strict=True)
+        return float(np.all([_meets(condition, numbers) for condition, numbers in pairs], axis=0).mean())
 
     @property
     def estimates(self) -> list[Estimate]:
@@ -222,10 +220,7 @@ class Decision(DrawnSession):
     @property
     def needed(self) -> Needed:
         """How many more checks until it is decided, in worlds that votes and checks let expect."""
-        if "needed" not in self._memo:
-            self._memo["needed"] = self._work_out_needed()
-        found: Needed = self._memo["needed"]
-        return found
+        return self._once("needed", self._work_out_needed)
 
     def _work_out_needed(self) -> Needed:
         verdict = self.verdict
@@ -307,10 +302,7 @@ class Decision(DrawnSession):
     @property
     def _standing(self) -> Standing:
         """Where the bets stand after all answers that count."""
-        if "standing" not in self._memo:
-            self._memo["standing"] = self._replay()
-        standing: Standing = self._memo["standing"]
-        return standing
+        return self._once("standing", self._replay)
 
     def _replay(self) -> Standing:
         draws = self._draws
@@ -337,7 +329,8 @@ class Decision(DrawnSession):
         """Before any draw."""
         view, n_sides = self._view(0), len(self._sides.terms)
         sums = self._sums_before
-        wealth = stake_weights(self._sides, view, self._open, sums) if self._open.any() else _even(n_sides)
+        even = np.full((n_sides, len(STAKES)), -math.log(len(STAKES)))
+        wealth = stake_weights(self._sides, view, self._open, sums) if self._open.any() else even
         standing = Standing(self._known_sums(self._core.known), self._open, wealth, np.zeros(n_sides))
         return advance(self._sides, standing, view.shift)
 
@@ -363,8 +356,9 @@ class Decision(DrawnSession):
         drawn = np.flatnonzero((progress.draw > 0) & (progress.draw <= n_draws) & self._open)
         told = np.flatnonzero((progress.draw == 0) & (codes >= 0) & self._open)
         afters = self._afters
+        chances = np.nan_to_num(progress.propensity, nan=1e-300)  # nothing is bet on a draw of unknown chance
         rows = [
-            (int(progress.draw[at]), 1, _Draw(int(at), int(codes[at]), _chance(progress.propensity[at]), afters[at]))
+            (int(progress.draw[at]), 1, _Draw(int(at), int(codes[at]), float(chances[at]), afters[at]))
             for at in drawn.tolist()
         ]
         rows += [(int(progress.told_after[at]), 2, _Draw(int(at), int(codes[at]), 0.0, 0)) for at in told.tolist()]
@@ -382,10 +376,7 @@ class Decision(DrawnSession):
                 continue
             at = self._names.positions[event.item]
             if at not in afters and (event.kind == "ask" or event.propensity is not None):
-                if event.text is not None and event.text.isdigit():
-                    afters[at] = int(event.text)
-                else:
-                    afters[at] = n_done
+                afters[at] = int(event.text) if event.text is not None and event.text.isdigit() else n_done
                 order.append(at)
             if event.kind not in ("ask", "later"):
                 done.add(at)
@@ -404,9 +395,9 @@ class Decision(DrawnSession):
 
     def _first_codes(self, n: int) -> Codes:
         """The class of each known item after n draws, by the first answer: later ones change no chance of a draw."""
-        if ("first", n) in self._memo:
-            kept: Codes = self._memo["first", n]
-            return kept
+        return self._once(("first", n), lambda: self._work_out_first_codes(n))
+
+    def _work_out_first_codes(self, n: int) -> Codes:
         progress, codes = self.progress, self._core.known.astype(np.int64)
         known = np.flatnonzero(progress.outcome & (codes < 0))
         for at in known.tolist():
@@ -414,7 +405,6 @@ class Decision(DrawnSession):
             if 0 < draw <= n or (draw == 0 and progress.told_after[at] < n):
                 code = progress.opinions[at][0].code
                 codes[at] = code if code < self._labels.n_classes else -1
-        self._memo["first", n] = codes
         return codes
 
     def _fit(self, codes: Codes) -> View:
@@ -449,11 +439,11 @@ class Decision(DrawnSession):
 
     @property
     def _truths(self) -> Codes:
-        if "truths" not in self._memo:
+        def draw() -> Codes:
             core = _with_checks(self._core, self._all_codes, self._chances_by_now)
-            self._memo["truths"] = replace(core, n_draws=_N_DRAWS).truth.truths
-        truths: Codes = self._memo["truths"]
-        return truths
+            return replace(core, n_draws=_N_DRAWS).truth.truths
+
+        return self._once("truths", draw)
 
     @property
     def _all_codes(self) -> Codes:
@@ -471,17 +461,15 @@ class Decision(DrawnSession):
     @property
     def _numbers(self) -> list[Floats]:
         """The number of each condition in each draw."""
-        if "numbers" not in self._memo:
-            self._memo["numbers"] = [one.numbers(self._truths) for one in self.conditions]
-            if not self._is_of_items:
-                deviation = self._sampling_deviation(self._core.mean_chances())
-                rng = np.random.default_rng([self.seed, 8])
-                self._memo["numbers"] = [
-                    numbers + far * rng.standard_normal(len(numbers))
-                    for numbers, far in zip(self._memo["numbers"], deviation, strict=True)
-                ]
-        numbers: list[Floats] = self._memo["numbers"]
-        return numbers
+        return self._once("numbers", self._work_out_numbers)
+
+    def _work_out_numbers(self) -> list[Floats]:
+        numbers = [one.numbers(self._truths) for one in self.conditions]
+        if self._is_of_items:
+            return numbers
+        deviation, rng = self._sampling_deviation(self._core.mean_chances()), np.random.default_rng([self.seed, 8])
+        pairs = zip(numbers, deviation, strict=True)
+        return [drawn + far * rng.standard_normal(len(drawn)) for drawn, far in pairs]
 
     # ------------------------------------------------------------------ out
 
@@ -589,20 +577,6 @@ class Decision(DrawnSession):
         return super().from_settings({k: v for k, v in settings.items() if k != "strategy"}, options, *data, **changed)
 
 
-class _Drawn(NamedTuple):
-    """In the place of a strategy, of which a decision has one."""
-
-    name: str
-
-
-_DRAWN = _Drawn("decision")
-
-
-def _chance(propensity: float) -> float:
-    """The chance of a draw; of one that is not known nearly none, so that nothing is bet on it."""
-    return 1e-300 if math.isnan(propensity) else float(propensity)
-
-
 def _last_refit(n: int) -> int:
     """The last number of answers, up to n, after which what is expected was worked out anew."""
     at = 0
@@ -610,10 +584,6 @@ def _last_refit(n: int) -> int:
     while following <= n:
         at, following = following, max(following + 1, math.ceil(following * _GROWTH))
     return at
-
-
-def _even(n_sides: int) -> Floats:
-    return np.full((n_sides, len(STAKES)), -math.log(len(STAKES)))
 
 
 def _meets(condition: Condition, numbers: Floats) -> Booleans:

@@ -39,14 +39,9 @@ _CHUNK = 256
 
 @dataclass(frozen=True, eq=False)
 class Sides:
-    """The sums to be proved positive: each condition, and then the contrary of each.
+    """The sums to be proved positive: each condition, and then the contrary of each."""
 
-    Attributes
-    ----------
-    terms : array of shape (n_sides, n_items, n_classes). What an item adds where it is of a class.
-    """
-
-    terms: Floats = field(repr=False)
+    terms: Floats = field(repr=False)  # (n_sides, n_items, n_classes): what an item adds where it is of a class
     lowest: Floats = field(repr=False)  # (n_sides, n_items)
     beyond: Floats  # (n_sides,): how far below 0 the sum may still be where it counts as proved, 0 or a little less
 
@@ -85,13 +80,7 @@ class View:
 
 
 def make_view(sides: Sides, chances: Floats, is_open: Booleans, known: Floats, shift: Floats) -> View:
-    """The view from the chances of each class, with draws as they serve the conditions best.
-
-    Parameters
-    ----------
-    chances : array of shape (n_items, n_classes)
-    known : array of shape (n_sides,). The sum over the items that are not open.
-    """
+    """The view from the chances of each class, with draws as they serve the conditions best; `known` sums the rest."""
     expected = np.einsum("sic,ic->si", sides.terms, chances)
     n = sides.n_conditions
     mixed = (1 - _LIKE_ALL) * chances + _LIKE_ALL * chances.mean(axis=0)
@@ -171,13 +160,7 @@ class Standing:
 
 
 def bet(sides: Sides, standing: Standing, item: int, code: int, chance: float, now: View, drawn: View) -> Standing:
-    """After one more draw.
-
-    Parameters
-    ----------
-    now : View. What is expected, from answers to earlier draws.
-    drawn : View. What the item was drawn by; where its chance is not what that says, nothing is bet.
-    """
+    """After one more draw; where its chance is not what the view says that it was drawn by, nothing is bet."""
     at, is_open = np.array([item]), standing.is_open
     value = sides.values(at, np.array([code]))[:, 0]
     total = standing.known + now.expected[:, is_open].sum(axis=1) - now.shift
@@ -215,18 +198,9 @@ def learn(sides: Sides, standing: Standing, item: int, code: int, shift: Floats)
 def draws_until(
     sides: Sides, standing: Standing, view: View, truths: Codes, limits: Floats, *, most: int, rng: np.random.Generator
 ) -> tuple[Codes, Codes]:
-    """How many more draws a decision takes in each of several worlds, and which it is.
+    """How many more draws a decision takes in each world of `truths`, and which it is: 1 passed, -1 failed.
 
-    Parameters
-    ----------
-    truths : integer array of shape (n_worlds, n_items). The classes of the items.
-    limits : array of shape (n_sides,). The logarithm of the wealth that decides.
-    most : int. Draws after which a world counts as undecided.
-
-    Returns
-    -------
-    number : integer array of shape (n_worlds,). `most` + 1 where it is undecided.
-    verdict : integer array of shape (n_worlds,). 1 passed, -1 failed, 0 undecided.
+    Of a world that is undecided after `most` draws it is 0, after `most` + 1; `limits` are logarithms of the wealth.
     """
     n, worlds = sides.n_conditions, len(truths)
     open_items = np.flatnonzero(standing.is_open & (view.pull > 0))

@@ -29,12 +29,7 @@ class Row(NamedTuple):
 
 
 def sheet_of(decision: Decision, items: Iterable[Hashable], *, item: Sequence[str], label: str) -> str:
-    """Items that were drawn as csv, with an empty column for their classes.
-
-    Parameters
-    ----------
-    item : sequence of str. The columns that name an item; several where its name is a tuple.
-    """
+    """Items that were drawn as csv, with an empty column for their classes; a tuple has several columns in `item`."""
     rows = []
     for one in sorted(items, key=decision.draw_of):
         name = one if len(item) > 1 and isinstance(one, tuple) else (one,)
@@ -80,13 +75,7 @@ def _text(value: Any) -> str:
 
 
 def events_of(rows: Iterable[Row], items: Sequence[Hashable], classes: Sequence[Hashable]) -> list[Event]:
-    """The log of a decision from all of its tables, in any order.
-
-    Parameters
-    ----------
-    items, classes : sequences. The names as the decision has them. A contest, (item, first, second), may have the
-        name of the system that won for its class.
-    """
+    """The log of a decision from all of its tables, in any order; the class of a contest may be who won."""
     by_draw: dict[int, Row] = {}
     for row in rows:
         before = by_draw.get(row.draw)
@@ -124,11 +113,9 @@ def _event(row: Row, items: Mapping[tuple[str, ...], Any], classes: Mapping[str,
             "drawn of"
         )
     drawn: dict[str, Any] = {"propensity": row.chance, "draw": row.draw, "text": str(row.after)}
-    if not row.label:
-        return Event("ask", items[row.item], **drawn)
-    if row.label.casefold() == UNSURE:
-        return Event("cannot tell", items[row.item], **drawn)
     item = items[row.item]
+    if not row.label or row.label.casefold() == UNSURE:
+        return Event("cannot tell" if row.label else "ask", item, **drawn)
     code = classes.get(row.label, classes.get(row.label.casefold()))
     if code is None and isinstance(item, tuple) and set(map(str, classes.values())) <= set(VERDICTS):
         code = dict(zip(row.item[1:], VERDICTS, strict=False)).get(row.label)

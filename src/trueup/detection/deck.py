@@ -333,13 +333,9 @@ def take_answers(deck: Deck, answers: Mapping[str, Any], *, file: str = "the ans
                 truths[card.item] = truth
     labels = deck.pool.labels.with_gold(truths, drawn="random") if truths else deck.pool.labels
     missed = missed_objects(counts, deck.n_tiles, random_state=random_state) if counts else None
-    gaps = _n_gaps([key in answers for key, card in numbers.items() if card.is_tile])
+    searched = np.flatnonzero([key in answers for key, card in numbers.items() if card.is_tile])
+    gaps = int(searched[-1]) + 1 - len(searched) if len(searched) else 0  # before the last one that has an answer
     return Vetted(labels, missed, int(n_planted), int(n_accepted), dict(told), n_hidden, n_noticed, gaps)
-
-
-def _n_gaps(is_answered: list[bool]) -> int:
-    """Tiles without an answer before the last one with an answer."""
-    return is_answered[: len(is_answered) - is_answered[::-1].index(True)].count(False) if any(is_answered) else 0
 
 
 def _n_inside(answer: list[list[float]] | int, box: Floats) -> int:
@@ -354,8 +350,10 @@ def _is_answer(card: Card, answer: Any) -> bool:
         return isinstance(answer, str) and answer in ANSWERS
     if isinstance(answer, int):
         return not isinstance(answer, bool) and answer >= 0
-    return isinstance(answer, list) and all(isinstance(point, list) and _is_point(point) for point in answer)
-
-
-def _is_point(point: list[Any]) -> bool:
-    return len(point) == 2 and all(isinstance(one, int | float) and math.isfinite(one) for one in point)
+    points = answer if isinstance(answer, list) else [None]
+    return all(
+        isinstance(point, list)
+        and len(point) == 2
+        and all(isinstance(one, int | float) and math.isfinite(one) for one in point)
+        for point in points
+    )

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +22,7 @@ from trueup.detection.pool import REAL, Pool, candidate_shapes, match
 from trueup.detection.shapes import Shapes, overlaps_between
 from trueup.detection.writing import candidate_crop
 from trueup.exceptions import InvalidParameter
-from trueup.report import build_report, save_report
+from trueup.report import build_report
 
 # ------------------ How an answer moves with the overlap from which on shapes are the same thing.
 
@@ -146,19 +144,6 @@ def build_detection_report(
         "cuts": [cut_table(name, moved) for name, moved in (cuts or {}).items() if moved],
     }
     return data
-
-
-def save_detection_report(
-    path: str | PathLike[str],
-    pool: Pool,
-    evaluations: Mapping[str, Evaluation],
-    *,
-    plain: Callable[[Any], Any] | None = None,
-    **parts: Any,
-) -> Path:
-    """Write a report on detectors as .html, .md or .json."""
-    data = build_detection_report(pool, evaluations, **parts)
-    return save_report(data if plain is None else plain(data), path)
 
 
 def object_probabilities(pool: Pool, evaluation: Evaluation) -> Floats:

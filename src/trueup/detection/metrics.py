@@ -14,7 +14,7 @@ from trueup._base.optional import require
 from trueup._base.types import Booleans, Codes, Floats, Positions
 from trueup.detection import loops
 from trueup.detection.pool import Found, Pool
-from trueup.detection.shapes import Shapes, align, group_by, mask_overlaps, paired_box_overlaps
+from trueup.detection.shapes import Shapes, align, box_overlaps, group_by, mask_overlaps, paired_box_overlaps
 from trueup.exceptions import InvalidParameter, InvalidShapes
 from trueup.metrics import Metric
 
@@ -169,11 +169,16 @@ class Pairs:
 
 def pair_up(found: Shapes, objects: Shapes) -> Pairs:
     """Which detections and objects have the same image and class; both aligned to the same images and classes."""
-    order, rank = _surest_first(found)
-    of_objects, starts = group_by(objects.image, objects.category)
+    assert found.scores is not None
+    order = np.lexsort((-found.scores, found.category, found.image))  # equal scores stay in the order of the file
     n_categories = max(len(found.categories), 1)
+    key = found.image[order].astype(np.int64) * n_categories + found.category[order]
+    begins = np.flatnonzero(np.diff(key, prepend=-1))
+    rank = np.arange(len(order)) - np.repeat(begins, np.diff(np.append(begins, len(order))))
+    kept = rank < MOST_DETECTIONS  # the surest
+    order, rank, detection_keys = order[kept].astype(np.int64), rank[kept].astype(np.int64), key[kept]
+    of_objects, starts = group_by(objects.image, objects.category)
     keys = (objects.image[of_objects].astype(np.int64) * n_categories + objects.category[of_objects])[starts[:-1]]
-    detection_keys = found.image[order].astype(np.int64) * n_categories + found.category[order]
     firsts = np.flatnonzero(np.diff(detection_keys, prepend=-1)).astype(np.int64)
     lasts = np.append(firsts[1:], len(order)).astype(np.int64)
     place = np.searchsorted(keys, detection_keys[firsts])
@@ -206,16 +211,6 @@ def _are_outside(sizes: Floats, areas: dict[str, tuple[float, float]]) -> Boolea
 def _is_out(pairs: Pairs, objects: Shapes, areas: dict[str, tuple[float, float]]) -> Booleans:
     """Objects that neither count as found nor against the detector, shape (n_areas, n_objects)."""
     return objects.is_crowd[pairs.objects] | _are_outside(objects.areas[pairs.objects], areas)
-
-
-def _surest_first(found: Shapes) -> tuple[Positions, Positions]:
-    assert found.scores is not None
-    order = np.lexsort((-found.scores, found.category, found.image))  # equal scores stay in the order of the file
-    key = found.image[order].astype(np.int64) * max(len(found.categories), 1) + found.category[order]
-    firsts = np.flatnonzero(np.diff(key, prepend=-1))
-    rank = np.arange(len(order)) - np.repeat(firsts, np.diff(np.append(firsts, len(order))))
-    kept = rank < MOST_DETECTIONS
-    return order[kept].astype(np.int64), rank[kept].astype(np.int64)
 
 
 def overlaps_of(pairs: Pairs, found: Shapes, objects: Shapes) -> Floats:
@@ -299,15 +294,6 @@ LEAST_OVERLAP = 0.5  # above it, segments that partition an image match one to o
 _TOLERATED = 0.01  # of the area: edges of polygons
 
 
-def panoptic_qualities(is_real: Booleans, of_pool: Pool, found: Found, counts: Booleans, n_objects: Floats) -> Floats:
-    """Σ overlap of right segments / (right + half the wrong + half the missed), for each draw, of one class."""
-    of_class = of_pool.category[found.candidate] == found.category
-    can_be_right = counts & found.is_first & of_class & (found.overlap > LEAST_OVERLAP)
-    overlaps = is_real[:, found.candidate[can_be_right]] @ found.overlap[can_be_right]
-    below = (counts.sum() + n_objects) / 2
-    return _ratio(overlaps, below)
-
-
 def check_partition(pool: Pool, system: str, threshold: float) -> None:
     """Stop where segments that a system reports in one image overlap: then they are no partition."""
     found = pool.found[system]
@@ -335,11 +321,11 @@ def _overlap_share(found: Found, members: Floats) -> float:
         masks = [found.masks[k] for k in members]
         total = float(sum(float(coco.area(mask)) for mask in masks))
         return 1.0 - float(coco.area(coco.merge(masks))) / max(total, 1.0)
-    boxes = found.boxes[members]
-    low = np.maximum(boxes[:, None, :2], boxes[None, :, :2])
-    high = np.minimum((boxes[:, :2] + boxes[:, 2:])[:, None], (boxes[:, :2] + boxes[:, 2:])[None])
-    common = np.maximum(high - low, 0.0).prod(axis=-1)
-    return float(np.triu(common, 1).sum() / boxes[:, 2:].prod(axis=1).sum())
+    boxes, areas = found.boxes[members], found.boxes[members, 2:].prod(axis=1)
+    common = areas[:, None] * box_overlaps(
+        boxes, boxes, np.ones(len(boxes), dtype=bool)
+    )  # of crowds: of their own area
+    return float(np.triu(common, 1).sum() / areas.sum())
 
 
 AVERAGE_PRECISIONS: dict[str, tuple[Floats, str]] = {
@@ -480,12 +466,14 @@ class DetectionMetrics:
         )
 
     def _panoptic_quality(self, found: Found, real: Booleans, codes: Positions) -> Floats:
-        """The mean over classes that have objects or segments."""
+        """Σ overlap of right segments / (right + half the wrong + half the missed): the mean over classes with any."""
         sums, counts, has_objects = np.zeros(len(real)), np.zeros(len(real)), self._has_objects(real)
+        could_be_right = found.is_first & self._is_of_class(found) & (found.overlap > LEAST_OVERLAP)
         for k in codes.tolist():
             reported = (found.scores >= self.threshold) & (found.category == k)
-            n_objects = self._n_objects(real, np.array([k])) * has_objects[:, k]
-            values = panoptic_qualities(real, self.pool, found, reported, n_objects)
+            n_objects, right = self._n_objects(real, np.array([k])) * has_objects[:, k], reported & could_be_right
+            overlaps = real[:, found.candidate[right]] @ found.overlap[right]
+            values = _ratio(overlaps, (reported.sum() + n_objects) / 2)
             sums += np.nan_to_num(values)
             counts += ~np.isnan(values)
         return _ratio(sums, counts)

@@ -28,8 +28,6 @@ from trueup.data.labels import Labels
 from trueup.detection.shapes import Images, Mask, Shapes, align, box_overlaps, group_by, mask_overlaps, overlaps_between
 from trueup.exceptions import DataWarning, InvalidParameter, InvalidShapes
 
-# ------------------ Shapes of several annotators that mean one thing, joined into candidates; the order of annotators
-
 
 def group_shapes(shapes: Shapes, *, iou: float, same_class: bool, by_centre: bool = False) -> Positions:
     """The candidate object of each shape, numbered from 0 by image and place; -1 for crowd regions."""

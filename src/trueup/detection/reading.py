@@ -18,12 +18,13 @@ from trueup._base.types import Floats
 from trueup._base.validation import check_choice, preview
 from trueup.data.files import table_suffix
 from trueup.data.reading import read_named_rows
-from trueup.detection.reading_tables import Problems, read_boxes, read_voc, read_yolo
+from trueup.detection.reading_tables import Problems, images_named, read_boxes, read_voc, read_yolo
 from trueup.detection.shapes import (
     Images,
     Mask,
     Shapes,
     boxes_of_masks,
+    images_of_sizes,
     join_shapes,
     mask_areas,
     read_mask,
@@ -99,9 +100,8 @@ def load_json(path: File) -> Any:
 def _read_instances(name: str, path: File, *, labeler: str | None, seen: str | None) -> Shapes:
     content = load_json(path)
     if not isinstance(content, Mapping) or not {"images", "annotations", "categories"} <= set(content):
-        kind = type(content).__name__
         raise InvalidFile(
-            f"{path} must hold images, annotations and categories, got {_keys(content) or kind}; results of systems "
+            f"{path} must hold images, annotations and categories, got {_keys(content)}; results of systems "
             "are read with read_results"
         )
     rows = _records(content["annotations"], "annotations", path)
@@ -117,31 +117,20 @@ def _read_instances(name: str, path: File, *, labeler: str | None, seen: str | N
     problems.refuse(np.array([not isinstance(one, Hashable) for one in named], dtype=bool), "an id that is no name")
     problems.refuse_repeated([one for one in map(_key, named) if one is not None], "an id that another one has")
     shapes = _shapes(rows, images, categories, numbers, problems, scores=False)
-    codes = {source: k for k, source in enumerate(sources)}
-    source = [0 if labeler is None else codes[str(row.get(labeler, ""))] for row in rows]
+    source = [0 if labeler is None else sources.index(str(row.get(labeler, ""))) for row in rows]
     looked = None if seen is None else np.ones((len(sources), images.n), dtype=bool)
-    return Shapes(
-        images=images,
-        categories=categories,
-        sources=sources,
-        source=np.array(source, dtype=np.int32),
-        category_ids=np.array(numbers, dtype=object),
-        seen=looked,
-        **shapes,
-    )
+    return Shapes(sources=sources, source=np.array(source, dtype=np.int32), seen=looked, **shapes)
 
 
 def _read_results(name: str, path: File, objects: Shapes | None, unknown: Unknown) -> Shapes:
     rows = load_json(path)
     if not isinstance(rows, list):
         raise InvalidFile(
-            f"{path} must hold a list of detections, got {_keys(rows) or type(rows).__name__}; annotations are read "
-            "with read_coco"
+            f"{path} must hold a list of detections, got {_keys(rows)}; annotations are read with read_coco"
         )
     rows = _records(rows, "detections", path)
     if objects is None:
-        names = sorted_names(dict.fromkeys(key for row in rows if (key := _key(row.get("image_id"))) is not None))
-        images = Images(names, np.full((len(names), 2), np.nan))
+        images = images_named(key for row in rows if (key := _key(row.get("image_id"))) is not None)
         numbers = sorted({key for row in rows if (key := _key(row.get("category_id"))) is not None}, key=str)
         categories = tuple(str(number) for number in numbers)
     else:
@@ -150,14 +139,7 @@ def _read_results(name: str, path: File, objects: Shapes | None, unknown: Unknow
             rows = _known_rows(rows, images, numbers, path)
     problems = Problems(str(path), len(rows), "detections")
     shapes = _shapes(rows, images, categories, numbers, problems, scores=True)
-    return Shapes(
-        images=images,
-        categories=categories,
-        sources=(name,),
-        source=np.zeros(len(rows), dtype=np.int32),
-        category_ids=np.array(numbers, dtype=object),
-        **shapes,
-    )
+    return Shapes(sources=(name,), source=np.zeros(len(rows), dtype=np.int32), **shapes)
 
 
 def _records(rows: Any, what: str, path: File) -> list[Mapping[str, Any]]:
@@ -178,20 +160,17 @@ def _with_ids(rows: Any, what: str, path: File) -> list[Mapping[str, Any]]:
     records = _records(rows, what, path)
     if not records:
         raise InvalidFile(f"{path} must have {what}, got none; add them")
-    strange = [k for k, row in enumerate(records) if not _is_name(row.get("id"))]
+    ids = [row.get("id") for row in records]
+    strange = [k for k, name in enumerate(ids) if not isinstance(name, int | str) or isinstance(name, bool)]
     if strange:
         raise InvalidFile(
             f"{path}: {what} must have an id, a number or text, got {len(strange):,} of {len(records):,} without (the "
             f"first is number {strange[0] + 1:,}); mend or remove them: nothing is dropped silently"
         )
-    n_repeated = len(records) - len({row["id"] for row in records})
+    n_repeated = len(ids) - len(set(ids))
     if n_repeated:
         raise InvalidFile(f"{path}: {what} must have ids of their own, got {n_repeated:,} with another's; mend them")
     return records
-
-
-def _is_name(value: Any) -> bool:
-    return isinstance(value, int | str) and not isinstance(value, bool)
 
 
 def _key(value: Any) -> Hashable | None:
@@ -208,11 +187,9 @@ def _names_of_categories(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
 
 def _known_rows(rows: list[Any], images: Images, numbers: Sequence[Any], path: File) -> list[Any]:
     of_images, of_categories = set(images.ids.tolist()), set(numbers)
-
-    def is_known(row: Any) -> bool:
-        return _key(row.get("image_id")) in of_images and _key(row.get("category_id")) in of_categories
-
-    known = [row for row in rows if is_known(row)]
+    known = [
+        row for row in rows if _key(row.get("image_id")) in of_images and _key(row.get("category_id")) in of_categories
+    ]
     lost = "in images or of classes that the annotations do not have"
     if rows and not known:
         raise InvalidFile(f"{path}: all of {len(rows):,} detections are {lost}; check that both are of the same images")
@@ -285,6 +262,9 @@ def _shapes(
         message = f"{n_masks:,} of {len(rows):,} {problems.rows} have masks and the others have none"
         warnings.warn(DataWarning(f"{problems.file}: {message}; the boxes of all are used"), stacklevel=5)
     return {
+        "images": images,
+        "categories": categories,
+        "category_ids": np.array(numbers, dtype=object),
         "image": np.array(image, dtype=np.int32),
         "category": np.array(category, dtype=np.int32),
         "boxes": boxes,
@@ -314,7 +294,9 @@ def _number(value: Any) -> float:
 
 
 def _keys(content: Any) -> str:
-    return ", ".join(map(str, list(content)[:5])) if isinstance(content, Mapping) else ""
+    """What is in a file, for errors."""
+    keys = ", ".join(map(str, list(content)[:5])) if isinstance(content, Mapping) else ""
+    return keys or type(content).__name__
 
 
 FileKind = Literal["coco", "table", "yolo", "voc"]
@@ -373,12 +355,13 @@ def read_annotations(
             images = None if sizes is None else images_of_sizes(sizes)
             parts.append(read_boxes(path, image=image, source=labeler, images=images, seen=seen, name=name))
         elif kind == "yolo":
-            parts.append(_unless_seen(read_yolo({name: path}, categories=_named(categories), sizes=sizes), seen))
+            parts.append(read_yolo({name: path}, categories=_named(categories), sizes=sizes))
         else:
-            parts.append(_unless_seen(read_voc({name: path}), seen))
+            parts.append(read_voc({name: path}))
         if parts[-1].scores is not None:
             raise InvalidShapes(f"{path}: annotations have no scores, got scores; detections are read as such")
-    return _joined(parts, shape)
+    joined = _joined(parts, shape)
+    return joined if seen == "all" else replace(joined, seen=None)
 
 
 def read_detections(
@@ -557,18 +540,7 @@ def read_sizes(path: File, *, image: str = "image") -> dict[Any, tuple[float, fl
     return {name: (float(w), float(h)) for name, (w, h) in zip(images, rows, strict=True)}
 
 
-def images_of_sizes(sizes: Mapping[Any, tuple[float, float]]) -> Images:
-    """All images that a table of sizes has."""
-    names = sorted_names(sizes)
-    table: Floats = np.array([sizes[name] for name in names.tolist()], dtype=float).reshape(-1, 2)
-    return Images(names, table)
-
-
 def _named(categories: Sequence[str] | None) -> Sequence[str]:
     if not categories:
         raise InvalidParameter("YOLO's texts number the classes, got no names; name them in order (`categories`)")
     return categories
-
-
-def _unless_seen(shapes: Shapes, seen: str | None) -> Shapes:
-    return shapes if seen == "all" else replace(shapes, seen=None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -18,7 +18,7 @@ from trueup._base.validation import RandomState, as_generator
 from trueup.data.encoding import is_null
 from trueup.data.files import Format, Source
 from trueup.data.reading import read_named_rows
-from trueup.detection.shapes import Images, Shapes, join_shapes, sorted_names
+from trueup.detection.shapes import Images, Shapes, images_of_sizes, join_shapes
 from trueup.exceptions import InvalidFile, InvalidShapes
 
 # ------------------ What is wrong with shapes of a file: collected, and told in one sentence with counts.
@@ -122,11 +122,7 @@ def boxes_from_arrays(
         if values is not None and len(values) != n:  # type: ignore[arg-type]
             raise InvalidShapes(f"{what} must be one for each of {n} boxes, got {len(values)}")  # type: ignore[arg-type]
     image_names = [_plain(value) for value in image]
-    if isinstance(images, Images):
-        all_images = images
-    else:
-        names = sorted_names(dict.fromkeys([*map(_plain, images or ()), *image_names]))
-        all_images = Images(names, np.full((len(names), 2), np.nan))
+    all_images = images if isinstance(images, Images) else images_named([*(images or ()), *image_names])
     at_image = all_images.position()
     classes = [str(value) for value in (category if category is not None else ["object"] * n)]
     all_classes = tuple(map(str, categories)) if categories is not None else tuple(sorted(set(classes) or {"object"}))
@@ -165,6 +161,11 @@ def boxes_from_arrays(
         category_ids=np.arange(1, len(all_classes) + 1).astype(object),
         seen=looked,
     )
+
+
+def images_named(names: Iterable[Any]) -> Images:
+    """Images of which nothing but the names is known."""
+    return images_of_sizes({_plain(name): (np.nan, np.nan) for name in names})
 
 
 def _plain(value: Any) -> Any:
@@ -220,18 +221,16 @@ def read_boxes(
         if column is not None:
             problems.refuse(np.array([is_null(value) for value in column], dtype=bool), f"no {what}")
     problems.raise_if_any()
-    sources = sorted({str(name) for name in people or ()}) or [name]
-    known = images if isinstance(images, Images) else sorted_names(dict.fromkeys([*(images or ()), *image_of_row]))
-    n_images = known.n if isinstance(known, Images) else len(known)
-    looked = np.ones((len(sources), n_images), dtype=bool) if scores is None and seen == "all" else None
+    n_sources = len({str(name) for name in people or ()}) or 1
+    known = images if isinstance(images, Images) else images_named([*(images or ()), *image_of_row])
     return boxes_from_arrays(
         image=image_of_row,
         boxes=boxes,
         category=classes,
         source=people,
         scores=None if scores is None else _numbers(scores, f"{path}: the column {score}"),
-        images=known if isinstance(known, Images) else known.tolist(),
-        seen=looked,
+        images=known,
+        seen=np.ones((n_sources, known.n), dtype=bool) if scores is None and seen == "all" else None,
         name=name,
         file=str(path),
     )
@@ -284,16 +283,26 @@ def read_yolo(
     sizes : mapping from images to (width, height), optional
         In pixels. Without it images are 1 × 1, which leaves overlaps as they are, and areas without meaning.
     """
+    return join_shapes([_yolo_folder(*each, categories, sizes) for each in _files_in(folders, ".txt")])
+
+
+def _files_in(folders: Folders, suffix: str) -> Iterator[tuple[str, Path, list[Path]]]:
+    """Each annotator or system, their folder and the files in it."""
     named = folders if isinstance(folders, Mapping) else {Path(folders).name: folders}
-    return join_shapes([_yolo_folder(str(name), Path(path), categories, sizes) for name, path in named.items()])
+    for name, folder in named.items():
+        files = sorted(Path(folder).glob(f"*{suffix}"))
+        if not files:
+            raise InvalidFile(f"{Path(folder)} has no {suffix} files; pass a folder with one for each image")
+        yield str(name), Path(folder), files
 
 
 def _yolo_folder(
-    name: str, folder: Path, categories: Sequence[str], sizes: Mapping[str, tuple[float, float]] | None
+    name: str,
+    folder: Path,
+    files: Sequence[Path],
+    categories: Sequence[str],
+    sizes: Mapping[str, tuple[float, float]] | None,
 ) -> Shapes:
-    files = sorted(folder.glob("*.txt"))
-    if not files:
-        raise InvalidFile(f"{folder} has no .txt files; pass a folder with one for each image")
     rows: list[tuple[str, int, list[float]]] = []
     for file in files:
         try:
@@ -317,14 +326,12 @@ def _yolo_folder(
     with_scores = {len(values) for _, _, values in rows}
     if len(with_scores) > 1:
         raise InvalidFile(f"{folder}: some lines have a score and others not; give all or none")
-    ids = sorted_names(file.stem for file in files)
-    missing = [] if sizes is None else [one for one in ids.tolist() if one not in sizes]
+    missing = [] if sizes is None else [file.stem for file in files if file.stem not in sizes]
     if missing:
         raise InvalidFile(f"sizes must have all images of {folder}, got none for {missing[0]!r}")
-    table = np.array([(1.0, 1.0) if sizes is None else sizes[one] for one in ids.tolist()], dtype=float)
-    position = {one: k for k, one in enumerate(ids.tolist())}
+    whole = {file.stem: (1.0, 1.0) if sizes is None else sizes[file.stem] for file in files}
     boxes = np.array([values[:4] for _, _, values in rows]).reshape(-1, 4)
-    scale = np.array([table[position[image]] for image, _, _ in rows]).reshape(-1, 2)
+    scale = np.array([whole[image] for image, _, _ in rows]).reshape(-1, 2)
     boxes[:, :2] -= boxes[:, 2:] / 2
     has_scores = with_scores == {5}
     return boxes_from_arrays(
@@ -332,9 +339,9 @@ def _yolo_folder(
         boxes=boxes * np.tile(scale, 2),
         category=[categories[kind] for _, kind, _ in rows],
         scores=[values[4] for _, _, values in rows] if has_scores else None,
-        images=Images(ids, table),
+        images=images_of_sizes(whole),
         categories=categories,
-        seen=None if has_scores else np.ones((1, len(ids)), dtype=bool),
+        seen=None if has_scores else np.ones((1, len(files)), dtype=bool),
         name=name,
         file=str(folder),
     )
@@ -347,19 +354,16 @@ def read_voc(folders: Folders) -> Shapes:
     ----------
     folders : path, or mapping from annotators to paths. Folders of .xml files.
     """
-    named = folders if isinstance(folders, Mapping) else {Path(folders).name: folders}
-    return join_shapes([_voc_folder(str(name), Path(path)) for name, path in named.items()])
+    return join_shapes([_voc_folder(*each) for each in _files_in(folders, ".xml")])
 
 
-def _voc_folder(name: str, folder: Path) -> Shapes:
-    files = sorted(folder.glob("*.xml"))
-    if not files:
-        raise InvalidFile(f"{folder} has no .xml files; pass a folder with one for each image")
-    ids, sizes, image, category, boxes = [], [], [], [], []
+def _voc_folder(name: str, folder: Path, files: Sequence[Path]) -> Shapes:
+    sizes: dict[str, tuple[float, float]] = {}
+    image, category, boxes = [], [], []
     for file in files:
         try:
             root = ElementTree.fromstring(file.read_bytes())
-            size = (float(root.findtext("size/width") or "nan"), float(root.findtext("size/height") or "nan"))
+            width, height = (float(root.findtext(f"size/{side}") or "nan") for side in ("width", "height"))
             for thing in root.iter("object"):
                 corners = [float(thing.findtext(f"bndbox/{side}") or "nan") for side in _CORNERS[1]]
                 boxes.append([*corners[:2], corners[2] - corners[0], corners[3] - corners[1]])
@@ -367,19 +371,16 @@ def _voc_folder(name: str, folder: Path) -> Shapes:
                 image.append(file.stem)
         except (ElementTree.ParseError, ValueError, OSError, LookupError) as error:
             raise InvalidFile(f"{file.name} is no annotation of Pascal VOC: {error}; mend or remove it") from None
-        ids.append(file.stem)
-        sizes.append(size)
+        sizes[file.stem] = width, height
     problems = Problems(str(folder), len(boxes), "boxes")
     problems.refuse(np.array([not name for name in category], dtype=bool), "no class")
     problems.raise_if_any()
-    names = sorted_names(ids)
-    by_name = dict(zip(ids, sizes, strict=True))
     return boxes_from_arrays(
         image=image,
         boxes=np.array(boxes).reshape(-1, 4),
         category=category,
-        images=Images(names, np.array([by_name[one] for one in names.tolist()])),
-        seen=np.ones((1, len(ids)), dtype=bool),
+        images=images_of_sizes(sizes),
+        seen=np.ones((1, len(files)), dtype=bool),
         name=name,
         file=str(folder),
     )

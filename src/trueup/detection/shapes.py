@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -88,12 +88,6 @@ def unpacked_runs(counts: str | bytes) -> list[int]:
     return unpacked
 
 
-def mask_of_box(box: Floats, height: float, width: float) -> Mask:
-    """A box as a mask."""
-    x, y, w, h = (float(value) for value in box)
-    return read_mask([[x, y, x, y + h, x + w, y + h, x + w, y]], height, width)
-
-
 def mask_areas(masks: Sequence[Mask]) -> Floats:
     """Pixels of each mask."""
     if not len(masks):
@@ -117,12 +111,6 @@ def bitmap(mask: Mask) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # some releases are older than numpy 2
         return coco.decode(mask)
-
-
-def mask_of_bitmap(pixels: Any) -> Mask:
-    """The inverse of `bitmap`."""
-    coco = require("pycocotools.mask", purpose="masks of pixels")
-    return dict(coco.encode(np.asfortranarray(np.asarray(pixels, dtype=np.uint8))))
 
 
 # ------------------ How much shapes overlap: intersection over union, as COCO defines it.
@@ -316,8 +304,14 @@ def join_shapes(parts: Sequence[Shapes]) -> Shapes:
 
 def join_images(parts: Sequence[Images]) -> Images:
     """All images once; a size that two files give differently is refused."""
-    if all(part is parts[0] or _are_the_same(part, parts[0]) for part in parts):
-        return parts[0]
+    first = parts[0]
+    if all(
+        part.files == first.files
+        and np.array_equal(part.ids, first.ids)
+        and np.array_equal(part.sizes, first.sizes, equal_nan=True)
+        for part in parts
+    ):
+        return first
     sizes: dict[Any, Floats] = {}
     files: dict[Any, str] = {}
     for part in parts:
@@ -334,11 +328,6 @@ def join_images(parts: Sequence[Images]) -> Images:
     names = sorted_names(sizes)
     table = np.array([sizes[name] for name in names.tolist()]).reshape(-1, 2)
     return Images(names, table, tuple(files[name] for name in names.tolist()))
-
-
-def _are_the_same(first: Images, second: Images) -> bool:
-    same_sizes = np.array_equal(first.sizes, second.sizes, equal_nan=True)
-    return first.files == second.files and np.array_equal(first.ids, second.ids) and same_sizes
 
 
 def align(found: Shapes, objects: Shapes) -> tuple[Shapes, Shapes]:
@@ -379,6 +368,12 @@ def group_by(*codes: Codes) -> tuple[Positions, Positions]:
         along = code[order]
         is_new[1:] |= along[1:] != along[:-1]
     return order.astype(np.int64), np.append(np.flatnonzero(is_new), len(order)).astype(np.int64)
+
+
+def images_of_sizes(sizes: Mapping[Any, tuple[float, float]]) -> Images:
+    """Images by their names, with their widths and heights."""
+    names = sorted_names(sizes)
+    return Images(names, np.array([sizes[name] for name in names.tolist()], dtype=float).reshape(-1, 2))
 
 
 def sorted_names(names: Iterable[Any]) -> npt.NDArray[Any]:

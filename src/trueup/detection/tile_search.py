@@ -90,10 +90,6 @@ class TilesToSearch:
         write_text_safely(path, json.dumps(content, indent=1) + "\n")
 
 
-class _DrawnOrder:
-    name = "drawn order"
-
-
 class TileSearch(Session):
     """How many objects did nobody draw? A session about tiles that were drawn at random.
 
@@ -135,8 +131,7 @@ class TileSearch(Session):
             np.zeros((len(numbers), 1), dtype=int), items=numbers, classes=COUNTS, labelers=["pool"]
         )
         labels = labels.with_items({"item": numbers, "image": list(tiles.pictures.values())})
-        order = _DrawnOrder()
-        self._begin(labels, order, order.name, tiles.drawn)
+        self._begin(labels, "drawn order", tiles.drawn)
         self._is_hidden = np.isin(np.array(numbers), tiles.hidden)
         if storage is not None or name is not None:
             StoredLog(storage, name).join(self, "tile search", {"tiles": of_votes(labels)}, stopping=())

@@ -233,10 +233,8 @@ def save_for_app(deck: Deck, folder: str | PathLike[str], *, images: str | PathL
             crop = candidate_crop(pool, k) if card is None else shape_crop(pool, image, box, shapes)
             write_text_safely(pictures / file, _standing_alone(crop_figure(crop, width=480, label=names[k])))
             rows.append([names[k], file, "", category])
-    votes_file, predictions_file, items_file, gold_file = (
-        place / f"{name}.csv" for name in ("votes", "predictions", "items", "gold")
-    )
-    made = AppFiles(votes_file, predictions_file, items_file, gold_file, pictures, _write_tiles(deck, place, files))
+    tables = {name: place / f"{name}.csv" for name in ("votes", "predictions", "items", "gold")}
+    made = AppFiles(**tables, images=pictures, tiles=_write_tiles(deck, place, files))
     _write_table(made.items, ["item", "image", "outline", "class"], rows)
     votes = [
         [pool.items[k], pool.annotators[who], REAL if pool.votes[who, k] else NOTHING]
@@ -322,21 +320,22 @@ def shape_crop(
 ) -> dict[str, Any]:
     """A part of an image with a margin around a box, and these shapes in it."""
     view = _view(box, image_size(pool, image))
-    photo = (photos or {}).get(image)
-    nearby = [] if photo else [k for k in _inside(pool, image, view) if k != leave_out]
-    return {
-        "view": view,
-        "size": list(image_size(pool, image)),
-        "shapes": [*({"role": "other", **_outline(pool, k)} for k in nearby), *shapes],
-        "photo": photo,
-    }
+    nearby = [] if (photos or {}).get(image) else [k for k in _inside(pool, image, view) if k != leave_out]
+    return _part(pool, image, view, [*({"role": "other", **_outline(pool, k)} for k in nearby), *shapes], photos)
+
+
+def _part(
+    pool: Pool, image: int, view: list[float], shapes: list[dict[str, Any]], photos: Photos | None
+) -> dict[str, Any]:
+    """A part of an image as `crop_figure` takes it."""
+    size, photo = list(image_size(pool, image)), (photos or {}).get(image)
+    return {"view": view, "size": size, "shapes": shapes, "photo": photo}
 
 
 def thumbnail(pool: Pool, image: int, box: Floats, photos: Photos | None = None) -> dict[str, Any]:
     """A whole image with the place of a crop in it."""
     size = image_size(pool, image)
-    place = {"role": "tile", "box": _view(box, size)}
-    return {"view": [0.0, 0.0, *size], "size": list(size), "shapes": [place], "photo": (photos or {}).get(image)}
+    return _part(pool, image, [0.0, 0.0, *size], [{"role": "tile", "box": _view(box, size)}], photos)
 
 
 def tile_picture(
@@ -348,7 +347,7 @@ def tile_picture(
     view = _clipped(float(box[0]) - margin, float(box[1]) - margin, box[2] + 2 * margin, box[3] + 2 * margin, size)
     shapes = [{"role": "candidate", **_outline(pool, k)} for k in _inside(pool, image, view) if k != leave_out]
     frame = {"role": "tile", "box": [float(value) for value in box]}
-    return {"view": view, "size": list(size), "shapes": [*shapes, frame], "photo": (photos or {}).get(image)}
+    return _part(pool, image, view, [*shapes, frame], photos)
 
 
 def _outline(pool: Pool, candidate: int) -> dict[str, Any]:

@@ -22,8 +22,6 @@ from trueup._base.validation import check_number
 from trueup.posteriors import wilson
 from trueup.sessions.log import Event, Names, check_event
 
-# ------------------ Cards that are no new draws: items put off, second opinions, disagreements to settle, repeats and
-
 LEAST_SECOND_OPINIONS = 30
 CARDS_BEFORE_A_REPEAT = 50
 CARDS_BEFORE_AN_OWN_DELAY = 10  # of anybody, before an item comes back to the expert who put it off
@@ -56,12 +54,12 @@ def delayed_cards(progress: Progress, who: str | None, *, at_last: bool = False)
     """Items that someone put off, in the order of the draws; theirs later, or `at_last` when nothing else is left."""
     positions = np.flatnonzero(progress.put_off & progress.waiting)
     in_order = positions[np.argsort(progress.draw[positions], kind="stable")].tolist()
-    return [Card(at, None) for at in in_order if at_last or not _was_just_put_off(progress, at, who)]
-
-
-def _was_just_put_off(progress: Progress, at: int, who: str | None) -> bool:
-    since = [progress.n_cards - card for name, card in progress.delays[at] if name == who]
-    return bool(since) and min(since) < CARDS_BEFORE_AN_OWN_DELAY
+    latest = progress.n_cards - CARDS_BEFORE_AN_OWN_DELAY
+    return [
+        Card(at, None)
+        for at in in_order
+        if at_last or not any(name == who and card > latest for name, card in progress.delays[at])
+    ]
 
 
 def open_cards(progress: Progress, who: str) -> list[Card]:
@@ -260,16 +258,24 @@ def _in_words(rate: Rate) -> str:
 def status_of(progress: Progress, gold: Codes, *, n_items: int, n_classes: int, level: float) -> SessionStatus:
     """The standing of a session."""
     counted = count_answers(progress)
-    judged = list(_judged(progress, gold))
-    pairs = [same for each in progress.opinions.values() for same in _pairs(each)]
-    repeats = [same for each in progress.opinions.values() for same in _repeats(each)]
-    sighted = [any(one.is_swayed and not one.is_correction for one in each) for each in progress.opinions.values()]
-    corrected = [any(one.is_swayed and one.is_correction for one in each) for each in progress.opinions.values()]
+    judged, all_opinions = list(_judged(progress, gold)), progress.opinions.values()
+    pairs = [a.code == b.code for each in all_opinions for a, b in combinations(_independent(each), 2)]
+    repeats = [
+        one.code == first[0].code
+        for each in all_opinions
+        if (first := _independent(each))
+        for one in each
+        if one.purpose == "repeat" and one.code >= 0
+    ]
+    sighted = [any(one.is_swayed and not one.is_correction for one in each) for each in all_opinions]
+    corrected = [any(one.is_swayed and one.is_correction for one in each) for each in all_opinions]
     wrong = [is_wrong for _, is_wrong in judged]
     errors = (
         Rate.of(sum(wrong), len(wrong), level) if wrong else _half(Rate.of(repeats.count(False), len(repeats), level))
     )
     drawn = progress.draw > 0
+    is_nameless = any(one.who is None for each in all_opinions for one in each)
+    names = [*progress.experts, *([None] if is_nameless else [])]
     return SessionStatus(
         items=n_items,
         drawn=int(drawn.sum()),
@@ -286,14 +292,8 @@ def status_of(progress: Progress, gold: Codes, *, n_items: int, n_classes: int, 
         agreement=Rate.of(sum(pairs), len(pairs), level),
         steadiness=Rate.of(sum(repeats), len(repeats), level),
         errors=errors,
-        experts=tuple(_of_expert(progress, who, judged, level) for who in _all_names(progress)),
+        experts=tuple(_of_expert(progress, who, judged, level) for who in names),
     )
-
-
-def _all_names(progress: Progress) -> list[str | None]:
-    """Who gave outcomes, those without a name last."""
-    nameless = any(one.who is None for each in progress.opinions.values() for one in each)
-    return [*progress.experts, *([None] if nameless else [])]
 
 
 def _of_expert(
@@ -317,19 +317,6 @@ def _independent(opinions: tuple[Opinion, ...]) -> list[Opinion]:
         if one.code >= 0 and one.purpose not in (*MEASURING, "settle") and not one.is_correction:
             named.setdefault(one.who, one)
     return list(named.values())
-
-
-def _pairs(opinions: tuple[Opinion, ...]) -> Iterator[bool]:
-    """Whether the experts of each pair name the same class."""
-    for one, other in combinations(_independent(opinions), 2):
-        yield one.code == other.code
-
-
-def _repeats(opinions: tuple[Opinion, ...]) -> Iterator[bool]:
-    first = _independent(opinions)
-    for one in opinions:
-        if one.purpose == "repeat" and one.code >= 0 and first:
-            yield one.code == first[0].code
 
 
 def _judged(progress: Progress, gold: Codes) -> Iterator[tuple[str | None, bool]]:
@@ -466,7 +453,9 @@ def no_progress(n_items: int) -> Progress:
 
 def fold(events: Iterable[Event], names: Names, *, since: Progress | None = None) -> Progress:
     """The state after the events, from item and class names to positions and codes."""
-    state = _copied(no_progress(len(names.items)) if since is None else since)
+    before_them = no_progress(len(names.items)) if since is None else since
+    arrays: dict[str, Any] = {name: v.copy() for name, v in vars(before_them).items() if isinstance(v, np.ndarray)}
+    state = replace(before_them, **arrays)
     n_tells, n_cards, n_draws = state.n_tells, state.n_cards, int(state.draw.max(initial=0))
     opinions, cards, delays = dict(state.opinions), dict(state.cards), dict(state.delays)
     for event in events:
@@ -501,11 +490,6 @@ def fold(events: Iterable[Event], names: Names, *, since: Progress | None = None
                 _settle(state, at, opinions[at])
                 n_tells += int(was_open and state.truth[at] >= 0 and event.kind != "correct")
     return replace(state, n_tells=n_tells, n_cards=n_cards, opinions=opinions, cards=cards, delays=delays)
-
-
-def _copied(progress: Progress) -> Progress:
-    arrays: dict[str, Any] = {name: v.copy() for name, v in vars(progress).items() if isinstance(v, np.ndarray)}
-    return replace(progress, **arrays)
 
 
 def _settle(state: Progress, at: int, opinions: tuple[Opinion, ...]) -> None:

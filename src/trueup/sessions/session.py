@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Self, TypeVar
 
@@ -43,6 +43,8 @@ from trueup.sessions.progress import (
     overlap_of_draws,
     status_of,
 )
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -130,9 +132,9 @@ def answer_events(
         if differs and second and not correct:
             purpose, differs = "overlap", False
         if differs and not correct:
+            was = "none of the classes" if before == names.outside else repr(names.classes[before])
             raise InvalidParameter(
-                f"item {item!r} is known to be {_class_name(before, names)}, got {truth!r}; pass `correct=True` to "
-                "change it"
+                f"item {item!r} is known to be {was}, got {truth!r}; pass `correct=True` to change it"
             )
         is_said = any((one.who, one.code) == (how.who, code) for one in progress.opinions.get(at, ()))
         if before == code and purpose is None and (how.who is None or is_said):
@@ -189,10 +191,6 @@ def purpose_of_card(progress: Progress, at: int, who: str | None) -> str | None:
     return None
 
 
-def _class_name(code: int, names: Names) -> str:
-    return "none of the classes" if code == names.outside else repr(names.classes[code])
-
-
 class Session(ABC):
     """Questions about the items of some labels, their answers, and where that leads. Pure: no files, no clock."""
 
@@ -201,21 +199,26 @@ class Session(ABC):
     options: dict[str, Any]
     _blind: bool | None = None  # whether experts answer without a prediction in sight, if the session says so
 
-    def _begin(self, labels: Labels, strategy: Any, chosen: object, options: Mapping[str, Any]) -> None:
-        """Start with an empty log; `strategy` was made from what was `chosen`, a name or itself, and its options."""
+    def _begin(self, labels: Labels, strategy: str, options: Mapping[str, Any]) -> None:
+        """Start with an empty log."""
         self._labels = labels
         self._names = Names(labels.items.tolist(), labels.classes.tolist())
         self._events: list[Event] = []
         self._log: EventLog | None = None
         self._folded = 0, fold([], self._names)
         self._memo: dict[Any, Any] = {}
-        own = fields(strategy) if is_dataclass(strategy) and strategy is chosen else ()
-        self.strategy = strategy.name
-        self.options = dict(options) | {option.name: getattr(strategy, option.name) for option in own}
+        self.strategy, self.options = strategy, dict(options)
 
     def _add(self, events: Iterable[Event]) -> None:
         self._events += events
         self._memo = {}
+
+    def _once(self, key: Hashable, work: Callable[[], T]) -> T:
+        """What follows from the log, worked out once until it grows."""
+        if key not in self._memo:
+            self._memo[key] = work()
+        found: T = self._memo[key]
+        return found
 
     def follow(self, log: EventLog) -> None:
         """Go on with a log that others write to as well, from its beginning; what was in memory is left behind."""
@@ -257,7 +260,9 @@ class Session(ABC):
             if self._log is None:
                 left = [card for card in delayed_cards(self.progress, who, at_last=True) if card not in cards]
                 cards += left[: n - len(cards) - len(drawn)]
-            handed = self._handed(cards)
+            # The sentence is the same for all, since it must not say what was said.
+            why = "It was asked for before and is to be looked at afresh."
+            handed = [Asked(self._names.items[at], 0.0, why, None, purpose) for at, purpose, _ in cards]
             batch = Batch([*handed, *drawn])
             asks = [
                 Event(
@@ -282,13 +287,6 @@ class Session(ABC):
     def _cards_for(self, who: str | None) -> list[Card]:
         """What an expert gets before anything new is chosen."""
         return delayed_cards(self.progress, who)
-
-    def _handed(self, cards: Iterable[Card]) -> list[Asked]:
-        """Cards as they are handed out; the sentence is the same for all, since it must not say what was said."""
-        return [
-            Asked(self._names.items[at], 0.0, "It was asked for before and is to be looked at afresh.", None, purpose)
-            for at, purpose, _ in cards
-        ]
 
     def _room(self, cards: Sequence[Card] = ()) -> float:
         """How many more cards can be paid for, beside those that are out and these."""
@@ -474,6 +472,12 @@ class Session(ABC):
         return cls(*data, **{**read, **options, **changed})
 
 
+def options_of(strategy: object, chosen: object, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a strategy that was made from what was `chosen`, a name or itself, and options."""
+    own = fields(strategy) if is_dataclass(strategy) and strategy is chosen else ()
+    return dict(options) | {option.name: getattr(strategy, option.name) for option in own}
+
+
 def write_setting(value: object, *, name: str | None = None) -> object:
     """A setting as JSON has it.
 
@@ -509,9 +513,6 @@ def _is_json(value: object) -> bool:
         return bool(json.loads(json.dumps(value)) == value)
     except (TypeError, ValueError):
         return False
-
-
-T = TypeVar("T")
 
 
 class DrawnSession(Session):
@@ -587,10 +588,7 @@ class DrawnSession(Session):
         )
 
     def _counted(self, answers: Answers = "valid") -> Counted:
-        if ("counted", answers) not in self._memo:
-            self._memo["counted", answers] = count_answers(self.progress, answers)
-        counted: Counted = self._memo["counted", answers]
-        return counted
+        return self._once(("counted", answers), lambda: count_answers(self.progress, answers))
 
 
 def _first(cards: Sequence[T], n: float) -> list[T]:
