@@ -100,27 +100,6 @@ def test_every_method_runs(method, which, request):
 
 
 @pytest.mark.parametrize("which", ["binary", "three"])
-def test_ideal_is_scikit_learn(which, request):
-    data = request.getfixturevalue(which)
-    average = "binary" if which == "binary" else "macro"
-    ev = tu.evaluate(data.predictions, data.labels, method="ideal", truth=data.truth)
-    y, p = data.truth, data.predictions
-    expected = {
-        "accuracy": sk.accuracy_score(y, p),
-        "precision": sk.precision_score(y, p, average=average),
-        "recall": sk.recall_score(y, p, average=average),
-        "f1": sk.f1_score(y, p, average=average),
-        "mcc": sk.matthews_corrcoef(y, p),
-        "kappa": sk.cohen_kappa_score(y, p),
-        "balanced_accuracy": sk.balanced_accuracy_score(y, p),
-    }
-    for name, value in expected.items():
-        assert ev[name].mean == pytest.approx(value, rel=1e-12), name
-        assert ev[name].interval() == pytest.approx((value, value)), name
-    np.testing.assert_array_equal(ev.confusion.mean, sk.confusion_matrix(y, p))
-
-
-@pytest.mark.parametrize("which", ["binary", "three"])
 @pytest.mark.parametrize("target", ["sample", "population"])
 def test_known_noise_is_the_estimator_on_the_same_arrays(which, target, request):
     data = request.getfixturevalue(which)
@@ -227,25 +206,3 @@ def test_an_option_the_method_does_not_know_is_said(options, words):
     data = simulate.dawid_skene(n_items=30, random_state=0)
     with pytest.raises(InvalidParameter, match=words):
         tu.evaluate(data.predictions, data.labels, **options)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("how", ["known", "dawid-skene"])
-def test_intervals_hold_the_truth_as_often_as_they_say(how):
-    """Prior and classifier are drawn from the priors that the method assumes, so coverage is exact but for chance."""
-    held, n = 0, 120
-    for seed in range(n):
-        rng = np.random.default_rng(seed)
-        classifier = rng.dirichlet([1, 1], size=2) if how == "known" else None
-        data = simulate.dawid_skene(
-            n_items=150, n_labelers=5, accuracy=(0.6, 0.9), classifier_confusion=classifier, random_state=rng
-        )
-        model = noise.Confusion(data.parameters["confusion"], prior=data.parameters["prior"])
-        options = {"n_draws": 500, "n_warmup": 300} if how != "known" else {}
-        ev = tu.evaluate(
-            data.predictions, data.labels, noise=model if how == "known" else how, check_dependence=False, **options
-        )
-        low, high = ev["accuracy"].interval(0.9)
-        held += low - 1e-9 <= data.accuracy <= high + 1e-9
-    # Three standard errors of a share of 0.9; discrete intervals may hold more.
-    assert held / n > 0.9 - 3 * np.sqrt(0.09 / n)

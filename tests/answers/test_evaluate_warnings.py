@@ -79,7 +79,7 @@ def test_fitted_noise_is_said_to_be_taken_as_known(data):
 
 def test_chains_that_have_not_mixed_are_said():
     weak = simulate.baseline(n_items=200, random_state=1)
-    ev = tu.evaluate(weak.predictions, weak.labels, noise="ordinal", check_dependence=False, n_draws=10, n_warmup=0)
+    ev = tu.evaluate(weak.predictions, weak.labels, noise="dawid-skene", check_dependence=False, n_draws=10, n_warmup=0)
     assert has(ev, "have not mixed")
     assert ev.solution.diagnostics["r_hat"] > 1.05
 

@@ -1,6 +1,7 @@
 """What an evaluation can be asked for, and the forms it leaves in."""
 
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -101,7 +102,7 @@ def test_a_class_that_may_be_absent_is_undefined_in_part():
 
 
 @pytest.mark.parametrize("method", [name for name in METHODS if "sample" in METHODS[name].targets])
-def test_every_answer_can_be_written_as_json(data, method):
+def test_every_answer_can_be_written_as_json_and_pickled(data, method):
     options = {"truth": data.truth} if method == "ideal" else {}
     model = noise.Confusion(data.parameters["confusion"])
     ev = tu.evaluate(data.predictions, data.labels, noise=model, method=method, **options)
@@ -114,6 +115,18 @@ def test_every_answer_can_be_written_as_json(data, method):
     assert ev.to_frame(backend="pandas").shape == (4, 7)
     assert "accuracy" in repr(ev)
     assert ev.plot() is not None
+    again = pickle.loads(pickle.dumps(ev))
+    for name in ev:
+        np.testing.assert_array_equal(again[name].interval(0.9), ev[name].interval(0.9))
+    np.testing.assert_array_equal(again.confusion.intervals(), ev.confusion.intervals())
+
+
+def test_drawn_answers_on_three_classes_are_the_same_after_pickling():
+    sim = simulate.dawid_skene(n_items=24, n_classes=3, n_labelers=3, accuracy=0.8, random_state=0)
+    for how in ({}, {"noise": "dawid-skene", **FAST}):
+        before = tu.evaluate(sim.predictions, sim.labels, random_state=0, **how)
+        after = pickle.loads(pickle.dumps(before))
+        assert [after[name].interval(0.9) for name in before] == [before[name].interval(0.9) for name in before]
 
 
 @pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])

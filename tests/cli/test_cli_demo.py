@@ -42,11 +42,3 @@ def test_it_says_so_and_writes_a_report(found, run_main, tmp_path, monkeypatch):
     assert [one["hidden_accuracy"] for one in parsed["systems"]] == list(found.truth.values())
     assert parsed["decision"]["verdict"] == "passed"
     json.loads((tmp_path / "demo.json").read_text(encoding="utf-8"))
-
-
-@pytest.mark.slow
-def test_the_installed_program(run_trueup, tmp_path):
-    ran = run_trueup("demo")
-    assert ran.code == 0, ran.err
-    assert (tmp_path / "trueup-demo.html").exists()
-    assert "trueup-demo.html" in ran.out

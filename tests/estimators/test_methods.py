@@ -176,34 +176,3 @@ def test_bad_options(main_example):
     ):
         with pytest.raises(ValueError, match=r"must|no truths"):
             call()
-
-
-def coverage(n, runs, methods, seed0):
-    """Share of runs in which the 95% interval holds the value on the true labels; Section 5.2.3."""
-    rng = np.random.default_rng(seed0)
-    hits = {name: [] for name in methods}
-    for run in range(runs):
-        problem, data = su_problem(n, point=tuple(rng.uniform(0.05, 0.95, 2)), seed=seed0 + run)
-        want = ideal(problem, truth=data.truth).counts
-        truth = np.array([want.estimate(m).mean for m in METRICS])
-        for name in methods:
-            counts = OF_PROBLEMS[name](problem).counts
-            ends = np.array([counts.estimate(m).interval() for m in METRICS])
-            inside = (ends[:, 0] - 1e-9 <= truth) & (truth <= ends[:, 1] + 1e-9)
-            hits[name].append(np.where(np.isnan(truth), np.nan, inside))
-    return {name: np.nanmean(h, axis=0) for name, h in hits.items()}
-
-
-def test_coverage_of_small_samples():
-    for n in (20, 40, 70):
-        got = coverage(n, 40, ("bayes", "mmse"), 1000 * n)
-        assert (got["bayes"] > 0.95 - 3 * np.sqrt(0.95 * 0.05 / 40)).all()
-        assert (got["mmse"] < 0.9).all()
-
-
-@pytest.mark.slow
-def test_coverage_of_a_thousand_items():
-    got = coverage(1000, 100, ("bayes", "mmse"), 7)
-    tolerance = 3 * np.sqrt(0.95 * 0.05 / 100)
-    assert (np.abs(got["bayes"] - 0.95) < tolerance).all()
-    assert (got["mmse"] < 0.88).all()

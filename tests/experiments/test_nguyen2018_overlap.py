@@ -8,7 +8,7 @@ import pytest
 from experiments.nguyen2018.learned_overlap import FEATURES, design_matrix, fit_overlap, mask_of_box, pair_features
 from experiments.nguyen2018.segmentation import by_class, outcomes_by_draw
 from experiments.nguyen2018.simulated_masks import mask_of_bitmap
-from trueup.detection import Images, Shapes, boxes_from_arrays, coco_scores
+from trueup.detection import Images, Shapes, boxes_from_arrays
 from trueup.detection.metrics import THRESHOLDS, overlaps_of, pair_up
 from trueup.detection.shapes import boxes_of_masks, mask_areas
 
@@ -93,17 +93,6 @@ def test_known_chances_are_recovered():
     np.testing.assert_allclose(model.chances(design), chances, atol=0.1)
     assert np.abs(model.chances(design) - chances).mean() < 0.01
     assert model.weights == pytest.approx([1.5, -0.5], abs=0.1)
-
-
-def test_true_overlaps_give_cocos_numbers(problem):
-    detections, objects, pairs, _, true = problem
-    lists = by_class(pairs, detections, objects)
-    outcomes = outcomes_by_draw(pairs, np.stack([true, true * 0]), detections, objects)
-    precision = lists.average_precision(outcomes[0])
-    expected = coco_scores(detections, objects)
-    for place, k in enumerate(lists.classes):
-        assert precision[:, place].mean() == pytest.approx(expected.ap(category=objects.categories[k]))
-    assert not lists.average_precision(outcomes[1]).any()
 
 
 def test_half_of_the_masks_teach_the_precision_of_all(problem):

@@ -246,13 +246,6 @@ def test_a_chain_that_starts_with_classes_exchanged_finds_them(n_raters):
     np.testing.assert_array_equal(sampler.state_class, np.arange(10))
 
 
-def test_chains_that_have_not_mixed_are_said():
-    data = simulate.baseline(n_items=200, random_state=1)
-    with pytest.warns(ConvergenceWarning, match="have not mixed"):
-        draws = noise.sample(data.labels, "dawid-skene", n_warmup=0, n_draws=10, random_state=0)
-    assert not draws.converged
-
-
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [

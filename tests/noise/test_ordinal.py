@@ -8,14 +8,8 @@ from trueup import Labels, noise, simulate
 from trueup.exceptions import InvalidParameter
 from trueup.noise import Ordinal
 from trueup.noise.ordinal import draw_matrices
-from trueup.testing.noise import NOISE_CHECKS
 
 VOTES = np.array([[0, 0, 1], [2, 1, 2], [0, 2, -1], [1, 1, 2], [2, 2, 2]])
-
-
-@pytest.mark.parametrize("check", NOISE_CHECKS, ids=lambda check: check.__name__)
-def test_contract(check):
-    check(Ordinal)
 
 
 def posterior_by_importance(votes, n_classes, *, n_draws, seed):
