@@ -450,24 +450,27 @@ class PairTables:
 
         A coefficient without an item depends on the two classes that were said of it alone. Few items make it too low.
         """
-        value = self.kappa(weights, pooled=pooled)
-        n_classes, n = self.rows.n_classes, self.effective
-        mean_without = np.zeros_like(n)
+        value, n = self.kappa(weights, pooled=pooled), self.effective
         one, other = self.margins * n[:, None, :], self.margins.transpose(2, 1, 0) * n[:, None, :]
+        if pooled:
+            one = other = (one + other) / 2
         agreed = self.agreement(weights) * n
-        for k in range(n_classes):
-            for m in range(n_classes):
-                first, second = one.copy(), other.copy()
-                first[:, k] -= 1
-                second[:, m] -= 1
-                if pooled:
-                    first = second = (first + second) / 2
-                agreement = ratio(agreed - weights[k, m], n - 1)
-                chance = ratio(np.einsum("akb,kl,alb->ab", first, weights, second, optimize=True), (n - 1) ** 2)
-                without = ratio(agreement - chance, 1 - chance)
-                mean_without += ratio(self.table[:, k, :, m], self.mass) * np.where(
-                    np.isfinite(without), without, value
-                )
+        by_chance = np.einsum("akb,kl,alb->ab", one, weights, other, optimize=True)[:, :, None]
+        of_one = np.einsum("kl,alb->akb", weights, other, optimize=True)  # of what the first said
+        of_other = np.einsum("akb,kl->alb", one, weights, optimize=True)
+        if pooled:
+            of_one = of_other = (of_one + of_other) / 2
+        mean_without = np.zeros_like(n)
+        for k in range(self.rows.n_classes):  # of the item that is left out; all classes of the other at once
+            twice = weights[k]
+            if pooled:
+                twice = (weights[k] + weights[:, k] + weights[k, k] + np.diag(weights)) / 4
+            rest = by_chance - of_one[:, k, :, None] - of_other.transpose(0, 2, 1) + twice
+            agreement = ratio(agreed[:, :, None] - weights[k], (n - 1)[:, :, None])
+            chance = ratio(rest, ((n - 1) ** 2)[:, :, None])
+            without = ratio(agreement - chance, 1 - chance)
+            without = np.where(np.isfinite(without), without, value[:, :, None])
+            mean_without += (ratio(self.table[:, k], self.mass[:, :, None]) * without).sum(axis=-1)
         return np.where(n > 2, np.nan_to_num((n - 1) * (mean_without - value)), 0.0)
 
     def mean(self, weights: Floats, *, pooled: bool, with_labelers: bool) -> Spread:
