@@ -17,8 +17,19 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from trueup._base.writing import check_readable, check_writable
-from trueup.cli._console import BAD_INPUT, FINDING, FINE, UNDECIDED, complain, json_head, note, option_names, print_json
-from trueup.cli._files import STANDARD_INPUT, about_files, pipes
+from trueup.cli._console import (
+    BAD_INPUT,
+    FINDING,
+    FINE,
+    UNDECIDED,
+    as_json,
+    complain,
+    json_head,
+    note,
+    option_names,
+    print_json,
+)
+from trueup.cli._files import STANDARD_INPUT, about_files, pipes, save_plot
 from trueup.cli._options import Command, Option
 from trueup.exceptions import InvalidFile
 
@@ -50,6 +61,8 @@ class Answer:
     problems: Sequence[str] = ()  # each ends it with exit code 2
     warnings: Iterable[str] = ()
     verdicts: GateReport | None = None  # on the gates; they decide the exit code
+    page: Callable[[], Mapping[str, Any]] | None = None  # of --report
+    picture: Callable[[], Any] | None = None  # the axes of --plot
     head: Mapping[str, Any] | None = None  # seed and files, where they are not those of the call
     is_bare: bool = False  # a list of what there is: the same for all calls
     shows_body: bool = True  # else a body that takes long is made for machines alone
@@ -244,18 +257,8 @@ def _places_in(value: Any) -> set[Path]:
 def _finish(answer: Answer, call: Call, *, as_json: bool) -> None:
     """Write and print an answer, then its warnings, findings and gates, and end with the exit code that they mean."""
     verdicts = answer.verdicts
-    if verdicts is not None and call.values.get("junit") is not None:
-        from trueup.report import save_junit
-
-        save_junit(verdicts, call.values["junit"], name=call.name)
-        note(f"junit: {call.values['junit']}")
-    if verdicts is not None and call.values.get("summary") is not None:
-        from trueup.report import save_summary
-
-        save_summary(verdicts, call.values["summary"], name=f"trueup {call.name}")
-        note(f"summary: {call.values['summary']}")
-    made = callable(answer.body) and (as_json or answer.shows_body)
-    body: Any = answer.body() if made else answer.body  # type: ignore[operator]
+    _write_files(answer, call)  # before anything is printed: the reader of a pipe may go away
+    body: Any = answer.body() if callable(answer.body) and (as_json or answer.shows_body) else answer.body
     if not as_json:
         answer.show(body)
     elif answer.is_bare:
@@ -267,14 +270,31 @@ def _finish(answer: Answer, call: Call, *, as_json: bool) -> None:
     gates = () if verdicts is None else tuple(result.sentence for result in verdicts.results)
     steps = () if verdicts is None or call.values.get("ask") is None else verdicts.next_steps
     by_kind = {"error": answer.problems, "warning": answer.warnings, "finding": answer.findings, "gate": gates}
-    by_kind |= {"next": steps}
-    for kind, sentences in by_kind.items():
+    for kind, sentences in {**by_kind, "next": steps}.items():
         for sentence in dict.fromkeys(sentences):
             complain(sentence, kind=kind)
     verdict = "passed" if verdicts is None else verdicts.verdict
     code = FINDING if answer.findings or verdict == "failed" else UNDECIDED if verdict == "undecided" else FINE
     if answer.problems or code != FINE:
         raise typer.Exit(BAD_INPUT if answer.problems else code)
+
+
+def _write_files(answer: Answer, call: Call) -> None:
+    """Write what options name files for: a report, a plot, and the verdicts on gates."""
+    if answer.picture is not None and call.values["plot"] is not None:
+        save_plot(answer.picture(), call.values["plot"])
+    found: dict[str, Any] = {"report": answer.page, "junit": answer.verdicts, "summary": answer.verdicts}
+    for name, content in found.items():
+        path = call.values.get(name)
+        if path is not None and content is not None:
+            from trueup.report import save_junit, save_report, save_summary
+
+            if name == "report":
+                save_report(as_json(content()), path)
+            else:
+                save = save_junit if name == "junit" else save_summary
+                save(content, path, name=call.name if name == "junit" else f"trueup {call.name}")
+            note(f"{name}: {path}")
 
 
 _ARGUMENTS: ContextVar[tuple[str, ...]] = ContextVar("arguments", default=())

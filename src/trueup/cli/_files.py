@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from trueup._base.writing import replace_file
 from trueup.cli._console import note, option_names
@@ -108,8 +108,8 @@ def read_votes(path: str, how: VoteOptions) -> Labels:
     names = {"no_vote", "class_names", "abstain", "gold", "items", "file_format"}
     as_given = {name: value for name, value in asdict(how).items() if name not in names}
 
-    sheets = sheets_among(how)
-    gold = [name for name in golds_of(how) if name not in sheets]
+    sheets, golds = sheets_of(how).paths, cast(Any, how.gold)  # one file, or several of commands that take them
+    gold = [golds] if isinstance(golds, str) else [name for name in golds or () if name not in sheets]
 
     def read(classes: Sequence[Hashable] | None) -> Labels:
         return read_labels(
@@ -134,24 +134,26 @@ def read_votes(path: str, how: VoteOptions) -> Labels:
     return labels
 
 
-def golds_of(how: VoteOptions) -> list[str]:
-    """The files of checked items."""
+class Sheets(NamedTuple):
+    """Tables that --ask wrote, the columns that name an item, and that of its class."""
+
+    paths: list[str]
+    items: list[str]
+    label: str
+
+
+def sheets_of(how: VoteOptions) -> Sheets:
+    """The tables among the files of checked items, of a command that takes several."""
     given: Any = how.gold
-    return [given] if isinstance(given, str) else list(given or [])
+    paths = sheets_among(given) if isinstance(given, list) else []
+    return Sheets(paths, [name.strip() for name in how.item.split(",")], how.gold_column or how.label)
 
 
-def sheet_columns(how: VoteOptions) -> tuple[list[str], str]:
-    """The columns of a table of --ask: those that name an item, and that of its class."""
-    return [name.strip() for name in how.item.split(",")], how.gold_column or how.label
-
-
-def sheets_among(how: VoteOptions) -> list[str]:
-    """The files of checked items that --ask wrote, of a command that takes several."""
-    if not isinstance(how.gold, list) or not how.gold:
-        return []
+def sheets_among(gold: Sequence[str]) -> list[str]:
+    """Those of the files that --ask wrote."""
     from trueup.decisions.sheets import is_sheet
 
-    return [path for path in how.gold if is_sheet(source_of(path))]
+    return [path for path in gold if is_sheet(source_of(path))]
 
 
 def read_both(

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from trueup._base.wording import some
 from trueup._base.writing import write_text_safely
+from trueup.cli._command import this_call
 from trueup.cli._console import option_names, to_cli_terms
-from trueup.cli._files import by_name, source_of
+from trueup.cli._files import Sheets, by_name, source_of
 from trueup.cli._options import given, key_and_value, opt
 from trueup.exceptions import InvalidParameter
 
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from trueup.answers.gates import GateReport
     from trueup.answers.preferences import Preferences
     from trueup.answers.share import Shares
-    from trueup.decisions import Decision
+    from trueup.data.labels import Labels
+    from trueup.data.pairs import Pairs
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,8 @@ class Gates:
     """The gates of a command; what makes no sense stops before long work."""
 
     def __init__(self, how: VerdictOptions, pairs: PairGateOptions | None = None) -> None:
-        self.how, self.pairs, self.bounds = how, pairs or PairGateOptions(), how.bounds
+        self.how, self.pairs = how, pairs or PairGateOptions()
+        self.bounds: dict[str, Any] = how.bounds
         self.references = given(not_worse_than=self.pairs.not_worse_than, better_than=self.pairs.better_than)
         self.named: dict[str, Any] = {}
         if not 0.5 < how.probability < 1:
@@ -117,6 +120,14 @@ class Gates:
         """The metrics that have a bound."""
         return list(dict.fromkeys(name for by_metric in self.bounds.values() for name in by_metric))
 
+    def only_on(self, what: str | None, about: str = "") -> Gates:
+        """These gates where an answer is one number: their bounds must be on it, and are bare numbers from here on."""
+        for metric in self.metrics:
+            if what is not None and metric != what:
+                raise InvalidParameter(f"a bound here is on {about}, got one on {metric!r}; write {what}=0.9")
+        self.bounds = {side: next(iter(bound.values())) for side, bound in self.bounds.items()}
+        return self
+
     def find(self, names: Iterable[Any]) -> None:
         """Find what was typed among the names of systems or groups, else an error."""
         from trueup.answers.gates import candidates_among
@@ -127,7 +138,7 @@ class Gates:
         references = [self.named[key] for key in self.references]
         candidates_among(list(known.values()), self.named.get("candidate"), references)
 
-    def on(self, answer: Evaluation | Comparison | Shares | Preferences, **bounds: Any) -> GateReport | None:
+    def on(self, answer: Evaluation | Comparison | Shares | Preferences) -> GateReport | None:
         """The verdicts on an answer, in the terms of the command line; None without a gate."""
         if self.is_empty:
             return None
@@ -135,41 +146,30 @@ class Gates:
 
         how: dict[str, Any] = {"probability": self.how.probability, "require_gold": self.how.require_gold}
         with option_names(at_least="--fail-below", at_most="--fail-above"):
-            return self._in_cli_terms(gate(answer, **self.asked(**bounds), **how))
+            return self._in_cli_terms(gate(answer, **self.asked, **how))
 
-    def settle(
-        self,
-        answer_on: Callable[[Decision | None], Any],
-        *,
-        sheets: Sequence[str],
-        columns: tuple[Sequence[str], str],
-        seed: int,
-        **bounds: Any,
-    ) -> tuple[Any, GateReport | None]:
-        """An answer with the checks of its tables, and the verdicts on it; writes the next table where asked for.
+    def settle(self, ask: Callable[[Any], Any], about: Labels | Pairs, sheets: Sheets) -> tuple[Any, GateReport | None]:
+        """The answer that is asked for with the checks of tables that came back, and the verdicts on it.
 
-        Parameters
-        ----------
-        answer_on : callable. The answer without the tables, for None, and with the checks of a decision.
-        sheets : sequence of str. The tables of --ask that were given back.
-        columns : the columns that name an item, and that of its class.
+        Where that is asked for, it writes the next table.
         """
-        if self.how.ask is None and not sheets:
-            answer = answer_on(None)
-            return answer, self.on(answer, **bounds)
+        if self.how.ask is None and not sheets.paths:
+            answer = ask(about)
+            return answer, self.on(answer)
         if self.is_empty:
             raise InvalidParameter(
-                f"a table of --ask goes on with a gate, got {sheets[0]!r} without one; give the gate that it was "
+                f"a table of --ask goes on with a gate, got {sheets.paths[0]!r} without one; give the gate that it was "
                 "written for"
             )
+        from trueup.data.labels import Labels
         from trueup.decisions import decide
         from trueup.decisions.sheets import events_of, read_sheet, sheet_of
 
-        items, label = columns
-        answer = answer_on(None)
+        answer = ask(about)
+        named: dict[str, Any] = {"item": sheets.items, "label": sheets.label}
         with option_names(at_least="--fail-below", at_most="--fail-above"):
-            decision = decide(answer, **self.asked(**bounds), error=self.error, random_state=seed)
-        rows = [row for path in sheets for row in read_sheet(source_of(path), item=items, label=label)]
+            decision = decide(answer, **self.asked, error=self.error, random_state=this_call().values["seed"])
+        rows = [row for path in sheets.paths for row in read_sheet(source_of(path), **named)]
         decision = decision.replay(events_of(rows, decision.labels.items.tolist(), decision.labels.classes.tolist()))
         if decision.n_strange:
             raise InvalidParameter(
@@ -177,17 +177,18 @@ class Gates:
                 "same votes, gates and options as when they were written"
             )
         if decision.progress.n_tells:
-            answer = answer_on(decision)
+            is_of_votes = isinstance(about, Labels)
+            answer = ask(decision.checked_labels if is_of_votes else about.with_gold(decision.checked, drawn="random"))
         report = decision.report()
         if self.how.ask is not None and report.verdict == "undecided":
             asked = list(decision.waiting)
             if len(asked) < self.how.n_ask:
                 asked += decision.ask(self.how.n_ask - len(asked))
-            write_text_safely(self.how.ask, sheet_of(decision, asked, item=items, label=label))
-            given_back = " ".join(f"--gold {path}" for path in [*sheets, self.how.ask])
+            write_text_safely(self.how.ask, sheet_of(decision, asked, **named))
+            given_back = " ".join(f"--gold {path}" for path in [*sheets.paths, self.how.ask])
             step = (
-                f"Fill in the column {label!r} of {self.how.ask} ({some(len(asked), 'item')}), and run this again with "
-                f"{given_back}."
+                f"Fill in the column {sheets.label!r} of {self.how.ask} ({some(len(asked), 'item')}), and run this "
+                f"again with {given_back}."
             )
             report = replace(report, next_steps=(*report.next_steps, step))
         return answer, self._in_cli_terms(report)
@@ -202,9 +203,10 @@ class Gates:
         """The chance of a false verdict that is allowed."""
         return round(1 - self.how.probability, 9)
 
-    def asked(self, **bounds: Any) -> dict[str, Any]:
+    @property
+    def asked(self) -> dict[str, Any]:
         """The conditions, as `trueup.gate` and `trueup.decide` take them."""
-        asked: dict[str, Any] = {**self.bounds, **bounds, **self.named}
+        asked: dict[str, Any] = {**self.bounds, **self.named}
         return {**asked, "margin": self.pairs.margin} if self.references else asked
 
     @staticmethod

@@ -14,7 +14,7 @@ from trueup._base.writing import write_text_safely
 from trueup.cli._command import Answer, as_command
 from trueup.cli._console import as_json, note, print_table, progress_bar, say
 from trueup.cli._options import Force, Report, Seed, arg, opt, parse_pairs
-from trueup.cli.judge import write_report
+from trueup.cli.judge import systems_page
 from trueup.exceptions import InvalidFile, InvalidParameter
 
 if TYPE_CHECKING:
@@ -40,12 +40,14 @@ def demo(report: Report = "trueup-demo.html", seed: Seed = 0) -> Answer:
     """Two classifiers, a crowd that errs together, and forty checks: how good are they really, and which is better?"""
     with progress_bar("judging two classifiers") as progress:
         found = run_demo(random_state=seed, progress=progress or (lambda share: None))
-    # Before anything is printed: the reader of a pipe may go away.
     title = "Two classifiers of handwritten digits, judged by a crowd and forty checks"
-    write_report(report, found.evaluations, found.labels, comparison=found.comparison, title=title, seed=seed)
+    about = {"comparison": found.comparison, "title": title}
     path = str(Path(str(report)).resolve())
-    body = {**found.to_dict(), "report": path}
-    return Answer(body, lambda _: _show(found, path))
+    return Answer(
+        {**found.to_dict(), "report": path},
+        lambda _: _show(found, path),
+        page=lambda: systems_page(found.evaluations, found.labels, **about),
+    )
 
 
 def _show(found: Demo, report: str) -> None:

@@ -13,7 +13,6 @@ from trueup._base.writing import check_readable
 from trueup.cli import _options as options
 from trueup.cli._command import Answer, add_to, this_call
 from trueup.cli._console import (
-    as_json,
     interval_head,
     name_options,
     note,
@@ -304,7 +303,9 @@ def evaluate(
     if coco is not None:
         chances = object_probabilities(pool, next(iter(answers.values())))
         note(f"{write_coco(pool, coco, probabilities=chances, labels=labels):,} objects: {coco}")
-    _write_report(report, candidates, answers, threshold, cuts={name: at for name, at in moved.items() if at})
+
+    def page() -> Mapping[str, Any]:
+        return _page(candidates, answers, threshold, cuts={name: at for name, at in moved.items() if at})
 
     def body() -> Mapping[str, Any]:
         systems = [
@@ -329,7 +330,7 @@ def evaluate(
                 print_table(table["head"], table["rows"], title=table["words"])
 
     warnings = [*candidates.warnings, *(text for evaluation in answers.values() for text in evaluation.warnings)]
-    return Answer(body, show, warnings=warnings, head={"files": candidates.files})
+    return Answer(body, show, warnings=warnings, head={"files": candidates.files}, page=page)
 
 
 @add_to(detect, cls=ManyFiles)
@@ -358,10 +359,11 @@ def compare(
     asked |= given(noise=noise, level=level, random_state=seed, **sampler.named)
     with progress_bar(f"comparing {len(pool.found)} systems") as progress:
         comparison = with_cli_terms(judge_all(pool, metric=metric, progress=progress, **asked))
-    if report is not None:
+
+    def page() -> Mapping[str, Any]:
         names = list(dict.fromkeys([metric, "precision", "recall"]))
         each = {name: with_cli_terms(judge(pool, name, metrics=names, **asked)) for name in comparison.ranking}
-        _write_report(report, candidates, each, threshold, comparison=comparison)
+        return _page(candidates, each, threshold, comparison=comparison)
 
     def show(body: Mapping[str, Any]) -> None:
         show_comparison(comparison, body, dict.fromkeys(map(str, comparison.ranking), comparison.n_items))
@@ -370,7 +372,7 @@ def compare(
 
     body = {**candidates.record(), **about_comparison(comparison)}
     warnings = [*candidates.warnings, *comparison.warnings]
-    return Answer(body, show, warnings=warnings, head={"files": candidates.files})
+    return Answer(body, show, warnings=warnings, head={"files": candidates.files}, page=page)
 
 
 @add_to(detect, cls=ManyFiles)
@@ -447,25 +449,15 @@ def _about_pool(pool: Pool) -> dict[str, Any]:
     }
 
 
-def _write_report(
-    path: str | None, candidates: Candidates, answers: Mapping[str, Evaluation], threshold: float, **further: Any
-) -> None:
-    """Write the report, if one is wanted, and print where on standard error."""
+def _page(
+    candidates: Candidates, answers: Mapping[str, Evaluation], threshold: float, **further: Any
+) -> Mapping[str, Any]:
+    """The report on detectors."""
     from trueup.detection.evaluating import build_detection_report
-    from trueup.report import save_report
 
-    if path is not None:
-        data = build_detection_report(
-            candidates.pool,
-            answers,
-            labels=candidates.labels,
-            missed=candidates.missed,
-            threshold=threshold,
-            settings={**candidates.files, **this_call().settings},
-            **further,
-        )
-        save_report(as_json(data), path)
-        note(f"report: {path}")
+    about: dict[str, Any] = {"labels": candidates.labels, "missed": candidates.missed, "threshold": threshold}
+    settings = {**candidates.files, **this_call().settings}
+    return build_detection_report(candidates.pool, answers, settings=settings, **about, **further)
 
 
 def _show_pool(candidates: Candidates, about: Mapping[str, Any]) -> None:

@@ -13,10 +13,8 @@ from trueup._base.wording import chance, interval, level_words, number, percent
 from trueup.cli import _options as options
 from trueup.cli._command import Answer, as_command, this_call
 from trueup.cli._console import (
-    as_json,
     interval_head,
     name_options,
-    note,
     option_names,
     print_records,
     print_table,
@@ -32,8 +30,7 @@ from trueup.cli._files import (
     read_both,
     read_systems,
     read_votes,
-    sheet_columns,
-    sheets_among,
+    sheets_of,
     without_predictions,
 )
 from trueup.cli._gates import GateOptions, Gates, PairGateOptions
@@ -43,12 +40,9 @@ if TYPE_CHECKING:
     from trueup._base.types import Target
     from trueup.answers.comparison import Comparison
     from trueup.answers.evaluation import Evaluation
-    from trueup.answers.gates import GateReport
-    from trueup.answers.share import DerivedAnswer
     from trueup.data.aligned import System
     from trueup.data.labels import Labels
     from trueup.data.predictions import Predictions
-    from trueup.decisions import Decision
     from trueup.noise import IndependenceCheck, NoiseModel
 
 
@@ -82,13 +76,21 @@ def evaluate(
     metrics = list(dict.fromkeys([*metric, *gate.metrics]))
     settings = {"metrics": metrics, "method": method, "positive": positive, "random_state": seed, **vars(fit)}
     settings |= {**vars(asked), **sampler.named}
-    evaluations, reports = _settled(gate, systems, labels, votes_how, settings)
+    sheets, names = sheets_of(votes_how), systems.systems.tolist()
+    if len(names) > 1 and (sheets.paths or gate.how.ask is not None):
+        raise InvalidPredictions(f"--ask is about one system, got {len(names)}; name it with --only-system")
+    check_overlap(systems, labels)
+    evaluations: dict[str, Evaluation] = {}
+    reports = []
+    for k, name in enumerate(names):
+        what = "evaluating" if len(names) == 1 else f"evaluating {name} ({k + 1} of {len(names)})"
+        ask = functools.partial(_evaluated, systems[name], what, settings)
+        evaluations[str(name)], found = gate.settle(ask, labels, sheets)
+        reports += [] if found is None else [found]
     checks = {name: evaluation.independence for name, evaluation in evaluations.items()}
     if fail_if_dependent and all(check is None for check in checks.values()):
         checks = dict.fromkeys(checks, dependence_of(labels))  # methods that learn no noise do not look
     first = next(iter(checks.values()))
-    # Before anything is printed: the reader of a pipe may go away.
-    write_report(report, evaluations, labels, seed=seed, with_text=with_text)
     majority = {name: majority_values(evaluation, labels) for name, evaluation in evaluations.items()}
 
     def body() -> Mapping[str, Any]:
@@ -112,30 +114,20 @@ def evaluate(
     return Answer(
         body,
         show,
+        page=lambda: systems_page(evaluations, labels),
         findings=dependence_findings(first, wanted=fail_if_dependent),
         warnings=[sentence for evaluation in evaluations.values() for sentence in evaluation.warnings],
         verdicts=functools.reduce(lambda a, b: a.joined(b), reports) if reports else None,
     )
 
 
-def _settled(
-    gate: Gates, systems: Predictions, labels: Labels, how: options.CheckedVoteOptions, settings: dict[str, Any]
-) -> tuple[dict[str, Evaluation], list[GateReport]]:
-    """Each system judged by itself, and the verdicts; items are asked for of one system alone."""
-    sheets, names = sheets_among(how), systems.systems.tolist()
-    if not sheets and gate.how.ask is None:
-        evaluations = evaluate_each(systems, labels, **settings)
-        return evaluations, [found for one in evaluations.values() if (found := gate.on(one)) is not None]
-    if len(names) > 1:
-        raise InvalidPredictions(f"--ask is about one system, got {len(names)}; name it with --only-system")
+def _evaluated(system: Predictions, what: str, settings: Mapping[str, Any], labels: Labels) -> Evaluation:
+    """One system judged by itself; `settings` as `trueup.evaluate` has them."""
+    from trueup.answers.evaluate import evaluate
 
-    def answer_on(decision: Decision | None) -> Evaluation:
-        checked = labels if decision is None else decision.checked_labels
-        return evaluate_each(systems, checked, **settings)[names[0]]
-
-    seed, columns = settings["random_state"], sheet_columns(how)
-    evaluation, report = gate.settle(answer_on, sheets=sheets, columns=columns, seed=seed)
-    return {names[0]: evaluation}, [] if report is None else [report]
+    with progress_bar(what) as progress:
+        answer = evaluate(system, labels, progress=progress, **options.given(**settings))
+    return with_cli_terms(answer)
 
 
 def _check_bounds(gate: Gates, labels: Labels, positive: Hashable | None) -> None:
@@ -148,21 +140,6 @@ def _check_bounds(gate: Gates, labels: Labels, positive: Hashable | None) -> Non
         for name, bound in by_metric.items():
             with option_names(metric=spelled[side], metrics=spelled[side], **spelled):
                 check_bound(get_metric(name, labels.classes.tolist(), positive), bound, name=side)
-
-
-def evaluate_each(predictions: Predictions, labels: Labels, **settings: Any) -> dict[str, Evaluation]:
-    """Each system judged by itself; `settings` as `trueup.evaluate` has them."""
-    from trueup.answers.evaluate import evaluate
-
-    check_overlap(predictions, labels)
-    evaluations = {}
-    names = predictions.systems.tolist()
-    for k, name in enumerate(names):
-        what = "evaluating" if len(names) == 1 else f"evaluating {name} ({k + 1} of {len(names)})"
-        with progress_bar(what) as progress:
-            answer = evaluate(predictions[name], labels, progress=progress, **options.given(**settings))
-        evaluations[str(name)] = with_cli_terms(answer)
-    return evaluations
 
 
 def dependence_findings(check: IndependenceCheck | None, *, wanted: bool) -> list[str]:
@@ -178,34 +155,14 @@ def about_independence(check: IndependenceCheck | None, model: NoiseModel | None
     return {**vars(check), "dependent": check.dependent, "advice": advice}
 
 
-def write_report(
-    path: str | None,
-    evaluations: Mapping[str, Evaluation],
-    labels: Labels,
-    *,
-    comparison: Comparison | None = None,
-    title: str | None = None,
-    seed: int,
-    with_text: bool = False,
-    **settings: Any,
-) -> None:
-    """Write the report, if one is wanted, and print where on standard error."""
-    from trueup.report import build_report, save_report
+def systems_page(evaluations: Mapping[str, Evaluation], labels: Labels, **about: Any) -> dict[str, Any]:
+    """The report on systems; `about` has what else `build_report` takes, and settings to show."""
+    from trueup.report import build_report
 
-    if path is not None:
-        settings = {**this_call().settings, **settings}
-        given: dict[str, Any] = {"comparison": comparison, "title": title, "seed": seed, "settings": settings}
-        save_report(as_json(build_report(evaluations, labels=labels, with_text=with_text, **given)), path)
-        note(f"report: {path}")
-
-
-def write_answer_report(path: str | None, answer: DerivedAnswer) -> None:
-    """Write the page of rates or preferences, if one is wanted, and print where on standard error."""
-    from trueup.report import save_report
-
-    if path is not None:
-        save_report(as_json(answer.report(settings=this_call().settings)), path)
-        note(f"report: {path}")
+    call = this_call()
+    given: dict[str, Any] = {name: about.pop(name, None) for name in ("comparison", "title")}
+    given |= {"seed": call.values["seed"], "with_text": call.values.get("with_text", False)}
+    return build_report(evaluations, labels=labels, settings={**call.settings, **about}, **given)
 
 
 def show_evaluation(result: Mapping[str, Any], evaluation: Evaluation, labels: Labels, *, is_alone: bool) -> None:
@@ -313,11 +270,11 @@ def compare(
     settings = {**vars(asked), "positive": positive, "random_state": seed, **sampler.named}
     name_options(items="--judged-on")
 
-    def answer_on(decision: Decision | None) -> Comparison:
+    def ask(labels: Labels) -> Comparison:
         with progress_bar(f"comparing {systems.n_systems} systems") as progress:
             return judge_all(
                 systems,
-                labels if decision is None else decision.checked_labels,
+                labels,
                 metric=metric,
                 unknown=unknown,  # type: ignore[arg-type]  # these are checked by the callee, with a sentence
                 unknown_class=unknown_class,  # type: ignore[arg-type]
@@ -325,14 +282,10 @@ def compare(
                 **options.given(**settings, items=judged_on),
             )
 
-    comparison, verdicts = gate.settle(
-        answer_on, sheets=sheets_among(votes_how), columns=sheet_columns(votes_how), seed=seed
-    )
+    comparison, verdicts = gate.settle(ask, labels, sheets_of(votes_how))
     comparison = with_cli_terms(comparison)
     check = dependence_of(labels) if fail_if_dependent else None
     predicted = {str(system.name): n_predicted(system, labels) for system in systems.parts}
-    about: dict[str, Any] = {"seed": seed, "with_text": with_text, "items_predicted": predicted}
-    write_report(report, {}, labels, comparison=comparison, **about)
 
     def body() -> Mapping[str, Any]:
         slices = {} if asked.by is None else {"by": about_slices(comparison)}
@@ -343,8 +296,14 @@ def compare(
         if asked.by is not None:
             _show_pair_by_slice(body["by"], asked.level)
 
-    findings = dependence_findings(check, wanted=fail_if_dependent)
-    return Answer(body, show, findings=findings, warnings=comparison.warnings, verdicts=verdicts)
+    return Answer(
+        body,
+        show,
+        page=lambda: systems_page({}, labels, comparison=comparison, items_predicted=predicted),
+        findings=dependence_findings(check, wanted=fail_if_dependent),
+        warnings=comparison.warnings,
+        verdicts=verdicts,
+    )
 
 
 def about_comparison(comparison: Comparison) -> dict[str, Any]:

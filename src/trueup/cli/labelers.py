@@ -13,7 +13,7 @@ from trueup._base.wording import chance, interval, level_words, percent, signed
 from trueup._base.writing import write_text_safely
 from trueup.cli import _options as options
 from trueup.cli._command import Answer, add_to, as_command
-from trueup.cli._console import as_json, interval_head, note, print_records, progress_bar, say, shown, silenced
+from trueup.cli._console import interval_head, note, print_records, progress_bar, say, shown, silenced
 from trueup.cli._files import (
     by_name,
     class_named,
@@ -21,7 +21,6 @@ from trueup.cli._files import (
     predicted_classes,
     read_systems,
     read_votes,
-    save_plot,
     source_of,
 )
 from trueup.cli._gates import numbers_by_name
@@ -96,8 +95,6 @@ def labelers(
         together = find_panel(labels, random_state=seed) if panel else None
     spam_share = sum(row.votes for row in ranking if row.spam_probability > _SPAMMER) / max(labels.n_votes, 1)
     rows = sorted(ranking, key=_KEYS[sort])[:top]
-    if plot is not None:
-        save_plot(ranking.plot(), plot)
     findings = dependence_findings(independence, wanted=fail_if_dependent)
     if fail_if_spam is not None and spam_share > fail_if_spam:
         findings.append(
@@ -124,7 +121,8 @@ def labelers(
         **({} if by is None else {"by": slices}),
     }
     sentence = None if independence is None else independence.sentence
-    return Answer(body, _show, findings=findings, warnings=[text for text in warnings if text != sentence])
+    others = [text for text in warnings if text != sentence]
+    return Answer(body, _show, findings=findings, warnings=others, picture=ranking.plot)
 
 
 def _show(body: Mapping[str, Any]) -> None:
@@ -206,7 +204,6 @@ def agreement(
 ) -> Answer:
     """How far labelers agree: kappas, alpha and the like with intervals, pairs, and the items they disagree on."""
     from trueup.reliability import agreement as entry_point
-    from trueup.report import save_report
     from trueup.report.measures import agreement_report
 
     labels = read_votes(votes, how)
@@ -223,10 +220,7 @@ def agreement(
         experts=[names.get(name, name) for name in expert],
         level=level,
     )
-    if report is not None:
-        save_report(as_json(agreement_report(answer)), report)
-        note(f"report: {report}")
-    return Answer(answer.to_dict, _show_agreement)
+    return Answer(answer.to_dict, _show_agreement, page=lambda: agreement_report(answer))
 
 
 def _show_agreement(body: Mapping[str, Any]) -> None:
@@ -460,8 +454,6 @@ def spend(
         )
 
     chosen = buy(float(budget)) if budget is not None else _cheapest(buy, float(half_width or 0.0))
-    if plot is not None:
-        save_plot(chosen.plot(), plot)
     findings = []
     if fail_above is not None and chosen.half_width > fail_above:
         findings.append(f"the half-width is {chosen.half_width:.4f}, wider than {fail_above:g}")
@@ -475,7 +467,7 @@ def spend(
         "alternatives": [vars(design) for design in chosen.alternatives],
         "frontier": [vars(design) for design in chosen.frontier.best()],
     }
-    return Answer(body, _show_plan, findings=findings)
+    return Answer(body, _show_plan, findings=findings, picture=chosen.plot)
 
 
 add_to(plan)(draw)

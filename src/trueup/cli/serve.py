@@ -355,15 +355,15 @@ def _answer_and_conditions(served: Served, gates: Gates) -> tuple[Any, Labels, d
         labels, by = read_votes(served.votes, served.how), served.decision.by
         answer: Any = share(labels, of=class_named(labels, of), **given(by=by), **how)
         gates.find(answer)
-        return answer, labels, gates.asked(**{side: next(iter(bound.values())) for side, bound in gates.bounds.items()})
+        return answer, labels, gates.only_on(None).asked
     labels, systems, positive = read_both(served.votes, served.predictions, served.how, served.how_predicted)
     names = systems.systems.tolist()
     gates.find(names if len(names) > 1 else [])
     if len(names) > 1:
         how |= given(metric=next(iter(gates.metrics), None), positive=positive)
-        return compare(systems, labels, **how), labels, gates.asked()
+        return compare(systems, labels, **how), labels, gates.asked
     how |= given(metrics=gates.metrics or None, positive=positive)
-    return evaluate(systems, labels, **how), labels, gates.asked()
+    return evaluate(systems, labels, **how), labels, gates.asked
 
 
 def _run(make: Any, served: Served, labels: Any, **how: Any) -> None:

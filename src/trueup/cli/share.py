@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -9,18 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from trueup._base.wording import interval, level_words, number, percent, signed, some
 from trueup.cli import _options as options
-from trueup.cli._command import Answer, as_command
+from trueup.cli._command import Answer, as_command, this_call
 from trueup.cli._console import interval_head, note, print_records, progress_bar, say, shown
-from trueup.cli._files import class_named, read_votes, sheet_columns, sheets_among, source_of
+from trueup.cli._files import Sheets, class_named, read_votes, sheets_among, sheets_of, source_of
 from trueup.cli._gates import GateOptions, Gates, PairGateOptions, VerdictOptions, numbers_by_name
-from trueup.cli.judge import write_answer_report
 from trueup.exceptions import InvalidParameter
 
 if TYPE_CHECKING:
+    from trueup.answers.gates import GateReport
     from trueup.answers.preferences import Preferences
-    from trueup.answers.share import Shares
+    from trueup.answers.share import DerivedAnswer, Shares
     from trueup.data.labels import Labels
-    from trueup.decisions import Decision
+    from trueup.data.pairs import Pairs
 
 
 @dataclass(frozen=True)
@@ -61,9 +62,10 @@ def share(
     def ask(labels: Labels, **settings: Any) -> Shares:
         return entry_point(labels, of=None if of is None else class_named(labels, of), at_least=at_least, **settings)
 
-    gate = _gates_on(of if of is not None else f"{at_least or 0:g}", gates, pair_gates)
+    what = of if of is not None else f"{at_least or 0:g}"
+    gate = Gates(gates, pair_gates).only_on(what, f"the share of {what!r}")
     labels = bins.put(read_votes(votes, votes_how))
-    return _answer(ask, labels, votes_how, gate, report, random_state=seed, **vars(asked), **sampler.named)
+    return _answer(ask, labels, votes_how, gate, random_state=seed, **vars(asked), **sampler.named)
 
 
 @as_command
@@ -90,18 +92,9 @@ def mean_score(
         scores = {class_named(labels, name): score for name, score in typed.items()}
         return entry_point(labels, values=scores or None, **settings)
 
-    gate = _gates_on("mean", gates, pair_gates)
+    gate = Gates(gates, pair_gates).only_on("mean", "the mean")
     labels = bins.put(read_votes(votes, votes_how))
-    return _answer(ask, labels, votes_how, gate, report, random_state=seed, **vars(asked), **sampler.named)
-
-
-def _gates_on(what: str, gates: GateOptions, pair_gates: PairGateOptions) -> Gates:
-    """The gates, whose bounds must be on what is asked for."""
-    gate = Gates(gates, pair_gates)
-    for metric in set(gate.metrics) - {what}:
-        about = "the mean" if what == "mean" else f"the share of {what!r}"
-        raise InvalidParameter(f"a bound here is on {about}, got one on {metric!r}; write {what}=0.9")
-    return gate
+    return _answer(ask, labels, votes_how, gate, random_state=seed, **vars(asked), **sampler.named)
 
 
 def _answer(
@@ -109,7 +102,6 @@ def _answer(
     labels: Labels,
     how: options.CheckedVoteOptions,
     gate: Gates,
-    report: str | None,
     *,
     by: str | None,
     **settings: Any,
@@ -119,18 +111,23 @@ def _answer(
 
     gate.find([] if by is None else slices_of(labels, by).names.tolist())
 
-    def answer_on(decision: Decision | None) -> Shares:
+    def ask_with_progress(labels: Labels) -> Shares:
         with progress_bar("reading the votes") as progress:
-            checked = labels if decision is None else decision.checked_labels
-            return ask(checked, progress=progress, **options.given(by=by, **settings))
+            return ask(labels, progress=progress, **options.given(by=by, **settings))
 
-    bounds = {side: next(iter(bound.values())) for side, bound in gate.bounds.items()}
-    sheets = sheets_among(how)
-    shares, verdicts = gate.settle(
-        answer_on, sheets=sheets, columns=sheet_columns(how), seed=settings["random_state"], **bounds
+    shares, verdicts = gate.settle(ask_with_progress, labels, sheets_of(how))
+    return _derived(shares, show_shares, verdicts)
+
+
+def _derived(answer: DerivedAnswer, show: Callable[[Any, Any], None], verdicts: GateReport | None) -> Answer:
+    """Rates or preferences with their page."""
+    return Answer(
+        answer.to_dict,
+        functools.partial(show, answer),
+        warnings=answer.warnings,
+        verdicts=verdicts,
+        page=lambda: answer.report(settings=this_call().settings),
     )
-    write_answer_report(report, shares)
-    return Answer(shares.to_dict, lambda body: show_shares(shares, body), warnings=shares.warnings, verdicts=verdicts)
 
 
 def show_shares(shares: Shares, body: Mapping[str, Any]) -> None:
@@ -195,10 +192,9 @@ def preferences(
     """Which system is preferred in truth? Win rates, a ranking and the judges' position bias, with intervals."""
     from trueup.adapters import read_pairs
     from trueup.answers.preferences import preferences as entry_point
-    from trueup.decisions.sheets import is_sheet
 
     gate = Gates(gates, pair_gates)
-    sheets = [path for path in gold if is_sheet(source_of(path))]
+    sheets = sheets_among(gold)
     people = [path for path in gold if path not in sheets]
     if len(people) > 1:
         raise InvalidParameter(f"--gold takes one file that --ask did not write, got {len(people)}; join them")
@@ -212,10 +208,10 @@ def preferences(
         note(sentence)
     gate.find(verdicts.systems.tolist())
 
-    def answer_on(decision: Decision | None) -> Preferences:
+    def ask(verdicts: Pairs) -> Preferences:
         with progress_bar("reading the verdicts") as progress:
             return entry_point(
-                verdicts if decision is None else verdicts.with_gold(decision.checked, drawn="random"),
+                verdicts,
                 ties=ties,  # type: ignore[arg-type]  # checked by the callee, with a sentence
                 target=target,  # type: ignore[arg-type]
                 level=level,
@@ -224,10 +220,9 @@ def preferences(
                 **options.given(noise=noise, **sampler.named),
             )
 
-    named = [columns.item, columns.first, columns.second], columns.winner
-    answer, decided = gate.settle(answer_on, sheets=sheets, columns=named, seed=seed)
-    write_answer_report(report, answer)
-    return Answer(answer.to_dict, lambda body: _show(answer, body), warnings=answer.warnings, verdicts=decided)
+    named = Sheets(sheets, [columns.item, columns.first, columns.second], columns.winner)
+    answer, decided = gate.settle(ask, verdicts, named)
+    return _derived(answer, _show, decided)
 
 
 def _show(answer: Preferences, body: Mapping[str, Any]) -> None:

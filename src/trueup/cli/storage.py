@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -153,7 +153,6 @@ def import_file(url: Url, file: Path = arg(..., "SESSION", "A file of 'trueup ve
 def export(url: Url, file: Path = arg(..., "SESSION", "A new file."), *, name: Name) -> Answer:
     """Write a session that began on the command line to a session file of 'trueup vet'."""
     import json
-    from dataclasses import replace
 
     from trueup.cli._vetting import FilePlace, StoredPlace
     from trueup.sessions.log import session_to_json
@@ -239,19 +238,14 @@ def show(
     fail_on_alarm: FailOnAlarm = False,
 ) -> Answer:
     """The alarms, the course of the system and the judges."""
-    from trueup.report import save_report
-
     place, _ = place_of(watch, kept)
     with _opened(place, may_begin=False) as monitor:
         if estimates:
             with progress_bar("estimating") as progress:
                 monitor.estimate(progress=progress)
-    if report is not None:
-        save_report(monitor.report(), report)
-        note(f"report: {report}")
     head = {"seed": monitor.settings["random_state"]}
     rows = {"course": monitor.course_rows(), "judge_rows": monitor.judge_rows()}
-    return _answer(monitor, place, rows, head=head, fail_on_alarm=fail_on_alarm)
+    return replace(_answer(monitor, place, rows, head=head, fail_on_alarm=fail_on_alarm), page=monitor.report)
 
 
 @add_to(monitor)

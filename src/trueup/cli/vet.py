@@ -13,7 +13,7 @@ from trueup._base.wording import chance, interval, number
 from trueup._base.writing import check_readable, write_text_safely
 from trueup.cli._command import Answer, add_to
 from trueup.cli._console import interval_head, note, print_records, say, shown
-from trueup.cli._files import STANDARD_INPUT, save_plot
+from trueup.cli._files import STANDARD_INPUT
 from trueup.cli._options import Force, Option, Plot, PredictionOptions, VoteOptions, arg, opt
 from trueup.cli._vetting import Place, SessionOptions, StorageOptions, begin, place_of, resume
 from trueup.exceptions import InvalidFile, InvalidParameter
@@ -244,8 +244,6 @@ def status(
         raise InvalidParameter(f"a session in a storage has no file, got {more[0]!r}; leave it out")
     vetting = resume(place)
     test = vetting.test
-    if plot is not None:
-        save_plot(test.plot(every=every), plot)
     rows = test.history(every=every) if history else []
     unfinished = fail_unless_finished and test.finished is None
     findings = [f"the session is not finished after {test.n_vetted} answers"] if unfinished else []
