@@ -162,22 +162,6 @@ class StoredPlace:
             self.storage.change(self.name, source=source)
 
 
-@dataclass(frozen=True)
-class ImportedPlace(FilePlace):
-    """A file whose log is read into a storage, where the session goes on."""
-
-    into: StoredPlace = field(kw_only=True)
-
-    @property
-    def made_with(self) -> dict[str, Any]:
-        """The storage and the name."""
-        return self.into.made_with
-
-    def save(self, session: SessionFile) -> None:
-        """Keep it in the storage; the file stays as it is."""
-        self.into.save(session.seen_from(self, self.into))
-
-
 Place = FilePlace | StoredPlace
 
 
@@ -312,10 +296,15 @@ class Vetting:
     test: ActiveTest
     reasons: dict[Hashable, str] = field(default_factory=dict)  # of a file whose log does not have them
 
+    @property
+    def session(self) -> SessionFile:
+        """As it is now."""
+        waiting = [[item, why] for item, why in self.waiting()]
+        return replace(self.file, test=json.loads(self.test.to_json()), reasons=waiting)
+
     def save(self) -> None:
         """Keep the session where it is kept."""
-        waiting = [[item, why] for item, why in self.waiting()]
-        self.place.save(replace(self.file, test=json.loads(self.test.to_json()), reasons=waiting))
+        self.place.save(self.session)
 
     def waiting(self) -> list[tuple[Hashable, str]]:
         """The items that wait for an answer, and why they were asked."""
@@ -455,8 +444,9 @@ def resume(
     how_predicted: PredictionOptions | None = None,
     *,
     files: Sequence[str] = (),
+    into: StoredPlace | None = None,
 ) -> Vetting:
-    """A session as it was left; its files must be as they were."""
+    """A session as it was left; its files must be as they were, and its log is read into another place if wished."""
     from trueup.active import ActiveTest
 
     file = place.load()
@@ -483,7 +473,7 @@ def resume(
     labels, systems, _ = read_both(paths["votes"], [paths[role] for role in roles], read_as, stored[1])
     changed = {} if settings is None else _changed(place, settings, file.test.get("settings", {}))
     try:
-        test = ActiveTest.from_json(json.dumps(file.test), systems, labels, **changed, **place.made_with)
+        test = ActiveTest.from_json(json.dumps(file.test), systems, labels, **changed, **(into or place).made_with)
     except (TypeError, KeyError) as error:
         raise InvalidFile(f"{place} is damaged, got {error!s:.80}; begin a new session") from error
     reasons = {item: why for item, why in file.reasons if isinstance(item, Hashable)}

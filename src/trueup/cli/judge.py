@@ -100,7 +100,7 @@ def evaluate(
                 **evaluation.to_dict(),
                 **({} if asked.by is None else {"by": evaluation.by.to_dict()}),
                 "majority_as_truth": majority[name],
-                "independence": about_independence(checks[name], evaluation.model),
+                "independence": about_independence(labels, checks[name], evaluation.model),
             }
             for name, evaluation in evaluations.items()
         ]
@@ -147,12 +147,15 @@ def dependence_findings(check: IndependenceCheck | None, *, wanted: bool) -> lis
     return [check.sentence] if wanted and check is not None and check.dependent else []
 
 
-def about_independence(check: IndependenceCheck | None, model: NoiseModel | None) -> dict[str, Any] | None:
-    """The check of independence for JSON, and what it means for an answer that rests on a noise model."""
+def about_independence(
+    labels: Labels, check: IndependenceCheck | None, model: NoiseModel | None = None
+) -> dict[str, Any] | None:
+    """The check of independence for JSON, and what to do about it, as all answers and pages say."""
+    from trueup.answers.notes import advice_on_dependence
+
     if check is None:
         return None
-    advice = "" if model is None else check.advice(model)
-    return {**vars(check), "dependent": check.dependent, "advice": advice}
+    return {**vars(check), "dependent": check.dependent, "advice": advice_on_dependence(labels, check, model)}
 
 
 def systems_page(evaluations: Mapping[str, Evaluation], labels: Labels, **about: Any) -> dict[str, Any]:
@@ -567,7 +570,7 @@ def _about_dependence(labels: Labels) -> dict[str, Any]:
     """Whether labelers err together, and how many independent ones the votes are worth."""
     import numpy as np
 
-    from trueup.answers.notes import advice_on_dependence, dependence_of
+    from trueup.answers.notes import dependence_of
     from trueup.noise import effective_labelers
 
     if labels.n_votes > _MOST_VOTES:
@@ -577,10 +580,8 @@ def _about_dependence(labels: Labels) -> dict[str, Any]:
         independence = dependence_of(labels)
         # Where no item has two votes nothing can be said of either.
         effective = None if independence is None else effective_labelers(labels)
-    advice = {"advice": advice_on_dependence(labels, independence, None)}  # as all plain answers give it
-    about = about_independence(independence, None)
     return {
-        "independence": None if about is None else {**about, **advice},
+        "independence": about_independence(labels, independence),
         "effective_labelers": None if effective is None else asdict(effective),
         "votes_looked_at": labels.n_votes,
     }

@@ -66,7 +66,7 @@ def labelers(
 ) -> Answer:
     """Skill, bias, volume and spam of every labeler, and what their votes are worth together."""
     from trueup._base.validation import check_choice, check_level
-    from trueup.answers.notes import about_votes, advice_on_dependence
+    from trueup.answers.notes import about_votes
     from trueup.labelers import panel as find_panel
     from trueup.labelers import rank
     from trueup.noise import effective_labelers
@@ -78,15 +78,10 @@ def labelers(
     labels = read_votes(votes, how)
     model = None if noise is None else resolve(noise)
     settings: dict[str, Any] = {"noise": noise, "by": by, "random_state": seed}
+    settings |= {"sort": "accuracy" if sort == "accuracy" else "information", "level": level, "spam_prior": spam_prior}
     with progress_bar("ranking labelers") as progress:
-        ranking = rank(
-            labels,
-            sort="accuracy" if sort == "accuracy" else "information",
-            level=level,
-            spam_prior=spam_prior,
-            progress=None if progress is None else (lambda share: progress(_OF_RANKING * share)),
-            **settings,
-        )
+        of_ranking = None if progress is None else (lambda share: progress(_OF_RANKING * share))
+        ranking = rank(labels, progress=of_ranking, **settings)
         notes, independence = about_votes(labels)
         effective = None
         if (labels.votes_per_item > 1).any():
@@ -103,9 +98,6 @@ def labelers(
         )
     slices = {str(name): [_record(row, level) for row in part] for name, part in ranking.by.items()}
     warnings = [*notes, *ranking.warnings, *(() if together is None else together.warnings)]
-    dependence = about_independence(independence, model)
-    if dependence is not None:
-        dependence["advice"] = advice_on_dependence(labels, independence, model)
     body = {
         "labelers": [_record(row, level) for row in rows],
         "n_labelers": labels.n_labelers,
@@ -114,7 +106,7 @@ def labelers(
         "level": level,
         "noise": ranking.noise,
         "effective": None if effective is None else vars(effective),
-        "independence": dependence,
+        "independence": about_independence(labels, independence, model),
         "spam_vote_share": spam_share,
         "warnings": warnings,
         **({} if together is None else {"panel": together.to_dict()}),

@@ -48,35 +48,20 @@ def true_error(
     """The true error rate, if labels and classifier err independently (Rogan-Gladen)."""
     from trueup import rates
 
-    (rate, counted), (noise, checked) = (
-        parse_rate(apparent, option="--apparent"),
-        parse_rate(mislabeling, option="--mislabeling"),
-    )
+    rate, counted = parse_rate(apparent, option="--apparent")
+    noise, checked = parse_rate(mislabeling, option="--mislabeling")
     n, n_checked = _same(n, counted, "-n"), _same(n_checked, checked, "--n-checked")
     if fail_above is not None and n is None:
         raise InvalidParameter("--fail-above needs an interval, got no number of items; give -n")
-    found = rates.true_error(apparent=rate, mislabeling=noise, n=n, n_checked=n_checked, n_classes=classes)
+    known: dict[str, Any] = {"apparent": rate, "mislabeling": noise, "n": n, "n_checked": n_checked}
+    found = rates.true_error(**known, n_classes=classes)
     low, high = (float(end) for end in found.interval(level, method=method))  # type: ignore[arg-type]
     least, most = rates.error_bounds(apparent=rate, mislabeling=noise, n_classes=classes, dependence="any")
     findings = []
     if fail_above is not None and low > fail_above:
         findings.append(f"the true error is surely above {fail_above:g}: it is between {low:.4f} and {high:.4f}")
-    body = {
-        "true_error": float(found),
-        "raw": found.raw,
-        "low": low,
-        "high": high,
-        "level": level,
-        "method": method,
-        "truncated": found.truncated,
-        "prob_negative": found.prob_negative,
-        "bounds": [least, most],
-        "apparent": rate,
-        "mislabeling": noise,
-        "n": n,
-        "n_checked": n_checked,
-        "notes": list(found.notes),
-    }
+    body = {"true_error": float(found), "low": low, "high": high, "level": level, "method": method, **known}
+    body |= {name: getattr(found, name) for name in ("raw", "truncated", "prob_negative", "notes")}
 
     def show(_: Any) -> None:
         _table([{"name": "true error", "mean": float(found), "low": low, "high": high}], level)
@@ -89,7 +74,7 @@ def true_error(
         for sentence in found.notes:
             say(f"! {sentence}")
 
-    return Answer(body, show, findings=findings)
+    return Answer({**body, "bounds": [least, most]}, show, findings=findings)
 
 
 @add_to(rates, "apparent-error")
@@ -98,7 +83,7 @@ def apparent_error(*, error: TrueRate, mislabeling: Mislabeling, classes: Classe
     from trueup import rates
 
     known = _rates(error=error, mislabeling=mislabeling)
-    return _one_number("apparent_error", float(rates.apparent_error(**known, n_classes=classes)), known)
+    return _one_number("apparent_error", rates.apparent_error(**known, n_classes=classes), known)
 
 
 @add_to(rates)
@@ -138,8 +123,8 @@ def break_even(
     known = _rates(labeler=labeler, prevalence=prevalence)
     if true is not None:
         asked = _rates(true=true)
-        found = float(rates.apparent_break_even(break_even=asked["true"], **known))
-        return _one_number("apparent_break_even", found, asked | known)
+        shown = rates.apparent_break_even(break_even=asked["true"], **known)
+        return _one_number("apparent_break_even", shown, asked | known)
     asked = _rates(apparent=str(apparent))
     found = float(rates.true_break_even(**asked, **known))
     doubt = "" if 0 <= found <= 1 else "It is outside 0 to 1: the rates contradict each other, or were of few items."
@@ -162,18 +147,17 @@ def confusion(
 
     matrices = {"joint": parse_matrix(joint, option="--joint"), "labeler": parse_matrix(labeler, option="--labeler")}
     found = rates.recover_confusion(**matrices, n=n, n_checked=n_checked)
-    estimates = [(name, found.estimate(name, random_state=seed)) for name in metric]
-    numbers = [("error", float(found.error), found.error_interval(level))]
-    numbers += [(name, estimate.mean, estimate.interval(level)) for name, estimate in estimates]
-    rows = [{"name": name, "mean": mean, "low": float(ends[0]), "high": float(ends[1])} for name, mean, ends in numbers]
-    metrics = {row["name"]: {key: row[key] for key in ("mean", "low", "high")} for row in rows}
+    estimates = {name: found.estimate(name, random_state=seed) for name in metric}
+    numbers = {"error": (float(found.error), *found.error_interval(level))}
+    numbers |= {name: (estimate.mean, *estimate.interval(level)) for name, estimate in estimates.items()}
+    metrics = {name: dict(zip(("mean", "low", "high"), row, strict=True)) for name, row in numbers.items()}
     about = {"confusion": found.confusion, "prior": found.prior, "metrics": metrics, "level": level}
 
     def show(_: Any) -> None:
         heads = ("truth", *(f"predicted {k}" for k in range(len(found.confusion))))
         cells = [(str(k), *map(float, row)) for k, row in enumerate(found.confusion)]
         print_table(heads, cells, title="Of the items of each class, how they are predicted")
-        _table(rows, level)
+        _table([{"name": name, **row} for name, row in metrics.items()], level)
         if found.truncated:
             say("! Cells were negative before truncation: by chance, or because errors are not independent.")
 
@@ -186,8 +170,7 @@ def worth(*, error: TrueRate, mislabeling: Mislabeling, classes: Classes = 2) ->
     from trueup import rates
 
     known = _rates(error=error, mislabeling=mislabeling)
-    found = float(rates.noisy_labels_per_perfect(**known, n_classes=classes))
-    return _one_number("noisy_labels_per_perfect", found, known)
+    return _one_number("noisy_labels_per_perfect", rates.noisy_labels_per_perfect(**known, n_classes=classes), known)
 
 
 @add_to(rates)
@@ -264,12 +247,12 @@ def _table(rows: Sequence[Mapping[str, Any]], level: float) -> None:
     print_records({"quantity": "name", "value": "mean", interval_head(level): "interval"}, rows, places=4)
 
 
-def _one_number(name: str, value: float, known: Mapping[str, float], doubt: str = "") -> Answer:
+def _one_number(name: str, value: Any, known: Mapping[str, float], doubt: str = "") -> Answer:
     """One number, from rates that are known."""
 
-    def show(_: Any) -> None:
-        print_table(("quantity", "value"), [(name.replace("_", " "), value)], places=4)
+    def show(body: Any) -> None:
+        print_table(("quantity", "value"), [(name.replace("_", " "), body[name])], places=4)
         if doubt:
             say(f"! {doubt}")
 
-    return Answer({name: value, **known}, show)
+    return Answer({name: float(value), **known}, show)

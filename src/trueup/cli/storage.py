@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -17,7 +18,7 @@ from trueup.cli._command import Answer, add_to
 from trueup.cli._console import interval_head, note, print_records, progress_bar, say, shown
 from trueup.cli._files import about_files, class_named, one_system, read_systems, read_votes, without_predictions
 from trueup.cli._options import Option, arg, opt
-from trueup.cli._vetting import FilePlace, Place, StorageOptions, StoredPlace, place_of
+from trueup.cli._vetting import FilePlace, Place, StorageOptions, StoredPlace, place_of, resume
 from trueup.exceptions import InvalidFile, InvalidParameter, MissingFile, StorageError
 
 if TYPE_CHECKING:
@@ -136,15 +137,13 @@ def forget(url: Url, person: str = arg(..., "PERSON", "As in the log.")) -> Answ
 @add_to(storage, "import")
 def import_file(url: Url, file: Path = arg(..., "SESSION", "A file of 'trueup vet'."), *, name: Name) -> Answer:
     """Read a session file of 'trueup vet' into a storage, where it goes on; the file stays as it is."""
-    from trueup.cli._vetting import ImportedPlace, StoredPlace, resume
-
     into = StoredPlace(url, name, create=True)
     if into.storage.find(name) is not None:
         raise StorageError(f"a session file is read into a new session, got {into}, which exists; give another --name")
-    place = ImportedPlace(file, into=into)
+    place = FilePlace(file)
     with place.turn():
-        vetting = resume(place)
-        vetting.save()
+        vetting = resume(place, into=into)
+        into.save(vetting.session.seen_from(place, into))
     n = len(vetting.test.log)
     return _done(f"Events read: {n}. Go on with 'trueup vet ask {into.words}'.", events=n)
 
@@ -152,9 +151,6 @@ def import_file(url: Url, file: Path = arg(..., "SESSION", "A file of 'trueup ve
 @add_to(storage)
 def export(url: Url, file: Path = arg(..., "SESSION", "A new file."), *, name: Name) -> Answer:
     """Write a session that began on the command line to a session file of 'trueup vet'."""
-    import json
-
-    from trueup.cli._vetting import FilePlace, StoredPlace
     from trueup.sessions.log import session_to_json
 
     stored, place = StoredPlace(url, name, create=False), FilePlace(file)
