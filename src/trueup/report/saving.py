@@ -29,7 +29,7 @@ from trueup.answers.gates import GateReport
 from trueup.answers.next_checks import on_which
 from trueup.exceptions import InvalidParameter
 from trueup.report import figures, sentences
-from trueup.report.sentences import plain, quoted, shorten, table
+from trueup.report.sentences import plain, quoted, record_table, short, shorten
 from trueup.report.summary import FORMAT, arguments, plain_data, reproduction_data
 from trueup.sessions.log import plain_name
 
@@ -95,40 +95,15 @@ def over_time(report: Row) -> dict[str, Any]:
     course, level = report["course"], level_words(report["level"])
     bases = list(dict.fromkeys(row["basis"] for row in course))
     varies = len(bases) > 1
-    of_batches = table(
-        "The course in numbers",
-        ("When", *["Rests on"] * varies, "Mean", f"{level} interval", "Agreement", "Items", "Checked"),
-        [
-            (
-                str(row["when"]),
-                *[row["basis"] or "–"] * varies,
-                number(row["mean"]),
-                interval(row["low"], row["high"]),
-                number(row["agreement"]),
-                f"{row['n']:,}",
-                f"{row['n_gold']:,}",
-            )
-            for row in course
-        ],
-        n_words=1 + varies,
-    )
-    last = [(judge, judge["rows"][-1]) for judge in report["judges"]]
-    of_judges = table(
-        "The judges, as of their last batch",
-        ("Judge", "Batch", "Errors", f"{level} interval", "Checked", "Differs from most"),
-        [
-            (
-                shorten(judge["judge"]),
-                str(row["when"]),
-                number(row["error"]),
-                interval(row["low"], row["high"]),
-                f"{row['n_gold']:,}",
-                number(row["disagreement"]),
-            )
-            for judge, row in last
-        ],
-        n_words=2,
-    )
+    columns: list[tuple[str, Any]] = [("When", "when")]
+    columns += [("Rests on", lambda row: row["basis"] or "–")] if varies else []
+    columns += [("Mean", "mean"), (f"{level} interval", "interval"), ("Agreement", "agreement")]
+    columns += [("Items", "n"), ("Checked", "n_gold")]
+    of_batches = record_table("The course in numbers", columns, course, n_words=1 + varies)
+    columns = [("Judge", "judge"), ("Batch", "when"), ("Errors", "error"), (f"{level} interval", "interval")]
+    columns += [("Checked", "n_gold"), ("Differs from most", "disagreement")]
+    last = [{**judge["rows"][-1], "judge": judge["judge"]} for judge in report["judges"]]
+    of_judges = record_table("The judges, as of their last batch", columns, last, n_words=2)
     about_course = (
         f"A dot is the {shorten(report['metric'])} of one batch, the band holds the true one with a probability of "
         f"{level}. The dashed line is the share of items on which the system and most judges agree, which the alarms "
@@ -203,25 +178,17 @@ def rates(report: Row) -> dict[str, Any]:
     low, high = overall["low"], overall["high"]
     ends = f"between {interval(low, high, least=2, joint=' and ')}" if low is not None else number(overall["mean"])
     said = [f"{what} is {ends} ({level}).", _checked(report), *_counted(report["counted"])]
-    rows = []
-    for row in groups:
-        places = decimals(row["low"], row["high"])
-        cells = [shorten(row["group"]), f"{row['n_items']:,}", number(row["mean"], places)]
-        cells += [interval(row["low"], row["high"], places), percent(row["prob_best"])]
-        rows.append([*cells, "–" if row["vettings"] is None else f"{row['vettings']:,}"])
     goal = f"±{number(report['vetting_width'] / 2, 2)} {on_which(report['target'])}"
-    column = "Group" if report["by"] is None else shorten(report["by"])
-    head = (column, "Items", "Mean", f"{level} interval", "Highest", f"Checks in all for {goal}")
-    pairs = [
-        (shorten(row["a"], 40), shorten(row["b"], 40), number(row["mean"]), interval(row["low"], row["high"]))
-        for row in report["differences"][:_MOST_ROWS]
-    ]
+    columns: list[tuple[str, Any]] = [("Group" if report["by"] is None else shorten(report["by"]), "group")]
+    columns += [("Items", "n_items"), ("Mean", "exact"), (f"{level} interval", "interval")]
+    columns += [("Highest", lambda row: percent(row["prob_best"])), (f"Checks in all for {goal}", "vettings")]
     bars = [{**row, "label": row["group"], "dirty": row["counted"]} for row in groups[:_FIRST_WITH_PICTURES]]
     lower = [f"Lower than the rest: {listed([quoted(name, 40) for name in report['lower']])}."] * bool(report["lower"])
-    tables = [table("Each group, the highest first", head, rows)]
-    if pairs:
-        of_two = ("Group", "against", "Difference", f"{level} interval")
-        tables.append(table("Differences in numbers", of_two, pairs, n_words=2))
+    tables = [record_table("Each group, the highest first", columns, groups)]
+    if pairs := report["differences"][:_MOST_ROWS]:
+        columns = [("Group", short("a")), ("against", short("b")), ("Difference", "mean")]
+        columns.append((f"{level} interval", "interval"))
+        tables.append(record_table("Differences in numbers", columns, pairs, n_words=2))
     figure = figures.interval_figure(
         bars or [{**overall, "label": "all items", "dirty": report["counted"]}], title=what
     )
@@ -261,6 +228,10 @@ def _answer_page(report: Row, said: list[str], facts: Sequence[Any], parts: Sequ
 # ------------------ Preferences.
 
 
+def _with_ends(row: Row) -> tuple[str, str]:
+    return number(row["mean"]), interval(row["low"], row["high"])
+
+
 def preferences(report: Row) -> dict[str, Any]:
     """The page of preferences: a leaderboard, win rates and judges."""
     systems, level = report["systems"], level_words(report["level"])
@@ -274,41 +245,20 @@ def preferences(report: Row) -> dict[str, Any]:
     )
     together = ["; ".join(listed([quoted(n, 40) for n in group]) for group in report["groups"] if len(group) > 1)]
     more = [f"Not separated: {words}." for words in together if words]
-    rows, bars = [], []
-    for row in systems:
-        wins = row["wins"]
-        rows.append(
-            (
-                shorten(row["system"]),
-                (number(wins["mean"]), interval(wins["low"], wins["high"])),
-                (signed(row["mean"]), interval(row["low"], row["high"])),
-                percent(row["prob_best"]),
-            )
-        )
-        bars.append({**wins, "label": row["system"]})
-    board = table("Leaderboard", ("System", "Wins against an average opponent", "Log-odds", "Is the best"), rows)
-    met = [
-        (
-            shorten(row["a"], 40),
-            shorten(row["b"], 40),
-            f"{row['n_contests']:,}",
-            number(row["mean"]),
-            interval(row["low"], row["high"]),
-        )
-        for row in report["win_rates"][:_MOST_ROWS]
-    ]
-    of_two = table("Win rates", ("Stronger", "Weaker", "Contests", "Win rate", f"{level} interval"), met, n_words=2)
-    consistency = report["consistency"]
-    judges = [
-        (
-            shorten(name),
-            signed(row["mean"]),
-            interval(row["low"], row["high"]),
-            *[percent(consistency[name]) if name in consistency else "–"] * bool(consistency),
-        )
-        for name, row in report["position_bias"].items()
-    ]
-    head = ("Judge", "Position bias", f"{level} interval", *["Same winner in both orders"] * bool(consistency))
+    columns: list[tuple[str, Any]] = [("System", "system")]
+    columns.append(("Wins against an average opponent", lambda row: _with_ends(row["wins"])))
+    columns.append(("Log-odds", lambda row: (signed(row["mean"]), interval(row["low"], row["high"]))))
+    columns.append(("Is the best", lambda row: percent(row["prob_best"])))
+    board = record_table("Leaderboard", columns, systems)
+    bars = [{**row["wins"], "label": row["system"]} for row in systems]
+    columns = [("Stronger", short("a")), ("Weaker", short("b")), ("Contests", "n_contests")]
+    columns += [("Win rate", "mean"), (f"{level} interval", "interval")]
+    of_two = record_table("Win rates", columns, report["win_rates"][:_MOST_ROWS], n_words=2)
+    columns = [("Judge", "judge"), ("Position bias", lambda row: signed(row["mean"]))]
+    columns.append((f"{level} interval", "interval"))
+    if report["consistency"]:
+        columns.append(("Same winner in both orders", lambda row: percent(report["consistency"].get(row["judge"]))))
+    judges = [{**row, "judge": name} for name, row in report["position_bias"].items()]
     about = f"The bar holds the true share with a probability of {level}; half is an average system."
     picture = figures.interval_figure(bars[:_FIRST_WITH_PICTURES], title="Wins against an average opponent")
     parts = [
@@ -317,7 +267,7 @@ def preferences(report: Row) -> dict[str, Any]:
     ]
     if judges:
         told = "How much more often than half a judge chooses what is shown first."
-        parts.append(_part("judges", "Judges", told, [], table("Judges", head, judges)))
+        parts.append(_part("judges", "Judges", told, [], record_table("Judges", columns, judges)))
     facts = [(f"{report['n_contests']:,}", "contests"), (f"{report['n_verdicts']:,}", "verdicts")]
     return _answer_page(report, [said, *more], facts, parts)
 
@@ -329,16 +279,12 @@ def agreement(report: Row) -> dict[str, Any]:
     """The page of agreement: coefficients, classes, pairs, judges and disputed items."""
     level = level_words(report["level"])
 
-    def ends(row: Row) -> tuple[str, str]:
-        return (number(row["mean"]), interval(row["low"], row["high"]))
-
-    def of_coefficients(caption: str, part: Row) -> Row:
-        rows = [(row["meaning"], *ends(row)) for row in part["coefficients"].values()]
-        return table(caption, ("Coefficient", "Mean", f"{level} interval"), rows)
-
-    coefficients = [of_coefficients("All items", report)]
-    coefficients += [of_coefficients(shorten(name), part) for name, part in report["by"].items()]
-    classes = [(shorten(row["class"]), *ends(row)) for row in report["by_class"]]
+    numbers: list[tuple[str, Any]] = [("Mean", "mean"), (f"{level} interval", "interval")]
+    columns: list[tuple[str, Any]] = [("Coefficient", lambda row: row["meaning"]), *numbers]
+    coefficients = [
+        record_table(caption, columns, part["coefficients"].values())
+        for caption, part in [("All items", report), *((shorten(name), part) for name, part in report["by"].items())]
+    ]
     parts = [
         _part("coefficients", "Coefficients", "", [], *coefficients),
         _part(
@@ -346,39 +292,29 @@ def agreement(report: Row) -> dict[str, Any]:
             "Classes",
             "If a labeler says this class, how often another says it, too.",
             [],
-            table("Agreement on each class", ("Class", "Mean", f"{level} interval"), classes),
+            record_table("Agreement on each class", [("Class", "class"), *numbers], report["by_class"]),
         ),
     ]
-    pairs = [
-        (
-            shorten(row["a"], 40),
-            shorten(row["b"], 40),
-            f"{row['n_items']:,}",
-            number(row["percent"]),
-            *(("–", "") if row["kappa"] is None else (number(row["kappa"]), interval(row["low"], row["high"]))),
-        )
-        for row in report["pairs"][:_MOST_ROWS]
-    ]
-    if pairs:
-        head = ("Labeler", "With", "Items", "Same", "Kappa", f"{level} interval")
-        about = f"Those that agree most first; {some(len(report['pairs']), 'pair')} in all."
-        parts.append(_part("pairs", "Pairs", about, [], table("Every two labelers", head, pairs, n_words=2)))
-    if report["judges"]:
-        judges = report["judges"]
-        of_a_judge = ("Judge", "Measure", "Class", "Mean", f"{level} interval")
-        of_judges = [(shorten(r["judge"]), r["measure"], r["class"] or "", *ends(r)) for r in judges["judges"]]
+    if pairs := report["pairs"]:
+        columns = [("Labeler", short("a")), ("With", short("b")), ("Items", "n_items"), ("Same", "percent")]
+        columns.append(("Kappa", "kappa"))
+        columns.append((numbers[1][0], lambda row: "" if row["kappa"] is None else interval(row["low"], row["high"])))
+        about = f"Those that agree most first; {some(len(pairs), 'pair')} in all."
+        of_two = record_table("Every two labelers", columns, pairs[:_MOST_ROWS], n_words=2)
+        parts.append(_part("pairs", "Pairs", about, [], of_two))
+    if judges := report["judges"]:
+        columns = [("Judge", "judge"), ("Measure", "measure"), ("Class", lambda row: row["class"] or ""), *numbers]
+        of_each = record_table("Each judge", columns, judges["judges"], n_words=3)
         against = "experts" if judges["experts"] else "gold"
-        of_each = table("Each judge", of_a_judge, of_judges, n_words=3)
         parts.append(_part("judges", f"Judges against {against}", judges["sentence"], [], of_each))
-    disputed = [
-        (shorten(row["item"]), ", ".join(f"{shorten(name)} {n:g}" for name, n in row["votes"].items()))
-        for row in report["disputed"]
-    ]
-    if disputed:
-        lead = "Those on which labelers disagree most."
-        parts.append(
-            _part("disputed", "Items", lead, [], table("Disputed items", ("Item", "Votes"), disputed, n_words=2))
-        )
+    if report["disputed"]:
+
+        def votes_on(row: Row) -> str:
+            return ", ".join(f"{shorten(name)} {n:g}" for name, n in row["votes"].items())
+
+        columns, lead = [("Item", "item"), ("Votes", votes_on)], "Those on which labelers disagree most."
+        of_items = record_table("Disputed items", columns, report["disputed"], n_words=2)
+        parts.append(_part("disputed", "Items", lead, [], of_items))
     these = "other labelers like these" if report["labelers"] == "random" else "these labelers"
     return {
         "title": report["title"],
@@ -408,20 +344,17 @@ def decision_report(found: Row, *, course: Sequence[Row], level: float) -> dict[
 def decision(report: Row) -> dict[str, Any]:
     """The page of a decision."""
     level, conditions, needed = level_words(report["level"]), report["conditions"], report["needed"]
-    rows = [
-        (
-            plain(one["condition"]),
-            one["verdict"],
-            number(one["estimate"]["mean"]),
-            interval(one["estimate"]["low"], one["estimate"]["high"]),
-        )
-        for one in conditions
-    ]
-    head = ("Condition", "Verdict", "Mean", f"{level} interval")
+    columns: list[tuple[str, Any]] = [("Condition", lambda row: plain(row["condition"])), ("Verdict", "verdict")]
+    columns += [("Mean", "mean"), (f"{level} interval", "interval")]
+    records = [{**one, **one["estimate"]} for one in conditions]
     bars = [{**one["estimate"], "label": one["condition"]} for one in conditions]
     picture = figures.interval_figure(bars[:_FIRST_WITH_PICTURES], title="What the conditions are about")
     about = "The bar is what votes and checks say now. The verdict does not rest on it, but on bets on drawn checks."
-    parts = [_part("conditions", "Conditions", about, [(picture, "")], table("Conditions", head, rows, n_words=2))]
+    parts = [
+        _part(
+            "conditions", "Conditions", about, [(picture, "")], record_table("Conditions", columns, records, n_words=2)
+        )
+    ]
     if report["course"]:
         course = {
             "course": [{**row, "when": f"{row['n']:.0f} checks"} for row in report["course"]],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from trueup._base.wording import chance, decimals, interval, level_words, listed, number, signed, some
@@ -208,94 +208,112 @@ def table(
     return {"caption": caption, "head": list(head), "rows": [list(r) for r in rows], "n_words": n_words, "fold": fold}
 
 
+def record_table(
+    caption: str,
+    columns: Sequence[tuple[str, str | Callable[[Row], Cell]]],
+    records: Iterable[Row],
+    *,
+    n_words: int = 1,
+    fold: str = "",
+) -> dict[str, Any]:
+    """A table of records: for each heading a key, or a function of the record.
+
+    The key "interval" is the ends "low" and "high"; "exact" is the mean with as many decimals as tell these apart.
+    """
+
+    def cell(record: Row, key: str | Callable[[Row], Cell]) -> Cell:
+        if callable(key):
+            return key(record)
+        if key == "interval":
+            return interval(record["low"], record["high"])
+        if key == "exact":
+            return number(record["mean"], decimals(record["low"], record["high"]))
+        value = record[key]
+        return shorten(value) if isinstance(value, str) else f"{value:,}" if isinstance(value, int) else number(value)
+
+    rows = [[cell(record, key) for _, key in columns] for record in records]
+    return table(caption, [heading for heading, _ in columns], rows, n_words=n_words, fold=fold)
+
+
+def short(key: str, most: int = 40) -> Callable[[Row], str]:
+    """A name of a record, not longer than in a table of two."""
+    return lambda row: shorten(row[key], most)
+
+
+def as_chance(key: str) -> Callable[[Row], str]:
+    """A probability of a record from draws."""
+    return lambda row: chance(row[key])
+
+
 def metric_table(report: Row) -> dict[str, Any]:
     """Every metric of every system, beside the majority vote as truth."""
-    systems, level = report["systems"], level_words(report["about"]["level"])
+    systems = report["systems"]
     lone = is_unnamed([system["name"] for system in systems])
-    has_majority = any(metric["dirty"] is not None for system in systems for metric in system["metrics"])
-    rows = []
-    for system in systems:
-        for metric in system["metrics"]:
-            places = decimals(metric["low"], metric["high"])
-            ends: Cell = interval(metric["low"], metric["high"], places)
-            if metric["undefined"]:
-                ends = (str(ends), f"undefined for {chance(metric['undefined'])}")
-            row: list[Cell] = [] if lone else [shorten(system["name"])]
-            row += [metric["label"], number(metric["mean"], places), ends]
-            rows.append([*row, number(metric["dirty"], places)] if has_majority else row)
-    head = [*([] if lone else ["System"]), "Metric", "Mean", f"{level} interval", "Majority vote"]
-    return table("All metrics in numbers", head[: len(head) - (not has_majority)], rows, n_words=1 if lone else 2)
+    records = [{**metric, "system": system["name"]} for system in systems for metric in system["metrics"]]
+
+    def ends(row: Row) -> Cell:
+        shown = interval(row["low"], row["high"])
+        return (shown, f"undefined for {chance(row['undefined'])}") if row["undefined"] else shown
+
+    columns: list[tuple[str, Any]] = [] if lone else [("System", "system")]
+    columns += [("Metric", lambda row: row["label"]), ("Mean", "exact")]
+    columns.append((f"{level_words(report['about']['level'])} interval", ends))
+    if any(row["dirty"] is not None for row in records):
+        columns.append(("Majority vote", lambda row: number(row["dirty"], decimals(row["low"], row["high"]))))
+    return record_table("All metrics in numbers", columns, records, n_words=1 if lone else 2)
 
 
 def biggest_confusions(confusion: Row) -> dict[str, Any]:
     """The classes that are taken for others most often."""
     unit, places = ("Share", 3) if confusion["unit"] == "share" else ("Items", 1)
-    rows = [
-        (
-            shorten(cell["truth"], 30),
-            shorten(cell["prediction"], 30),
-            number(cell["mean"], places),
-            interval(cell["low"], cell["high"], 3 if places == 3 else 0),
-        )
-        for cell in confusion["biggest"]
-    ]
-    head = ("Truth", "Taken for", unit, f"{level_words(confusion['level'])} interval")
-    return table("Biggest confusions", head, rows, n_words=2)
+    level = level_words(confusion["level"])
+    columns: list[tuple[str, Any]] = [("Truth", short("truth", 30)), ("Taken for", short("prediction", 30))]
+    columns.append((unit, lambda row: number(row["mean"], places)))
+    columns.append((f"{level} interval", lambda row: interval(row["low"], row["high"], 3 if places == 3 else 0)))
+    return record_table("Biggest confusions", columns, confusion["biggest"], n_words=2)
 
 
 def system_tables(comparison: Row) -> list[dict[str, Any]]:
     """The ranking; of many systems those further down are folded."""
-    level = level_words(comparison["level"])
-    head = ("System", "Mean", f"{level} interval", "Is the best", "Expected regret")
-    rows = []
-    for row in comparison["systems"]:
-        places = decimals(row["low"], row["high"])
-        ends = interval(row["low"], row["high"], places)
-        best = (shorten(row["system"]), number(row["mean"], places), ends, chance(row["prob_best"]))
-        rows.append([*best, number(row["regret"], 4)])
-    first, others = rows[:_FIRST_SYSTEMS], rows[_FIRST_SYSTEMS:]
-    tables = [table(f"Ranking by {comparison['label']}", head, first)]
+    level, systems = level_words(comparison["level"]), comparison["systems"]
+    columns: list[tuple[str, Any]] = [("System", "system"), ("Mean", "exact"), (f"{level} interval", "interval")]
+    columns += [("Is the best", as_chance("prob_best")), ("Expected regret", lambda row: number(row["regret"], 4))]
+    first, others = systems[:_FIRST_SYSTEMS], systems[_FIRST_SYSTEMS:]
+    tables = [record_table(f"Ranking by {comparison['label']}", columns, first)]
     if others:
         fold = f"The other {len(others)} systems"
-        tables.append(table(f"Ranking, from place {_FIRST_SYSTEMS + 1} on", head, others, fold=fold))
+        tables.append(record_table(f"Ranking, from place {_FIRST_SYSTEMS + 1} on", columns, others, fold=fold))
     return tables
 
 
 def pair_table(comparison: Row) -> dict[str, Any]:
     """The differences of two systems."""
-    rows = []
-    for pair in comparison["pairs"][:_FIRST_PAIRS]:
-        places = decimals(pair["low"], pair["high"])
-        names = shorten(pair["a"], 40), shorten(pair["b"], 40)
-        ends = interval(pair["low"], pair["high"], places)
-        apart = "yes" if pair["told_apart"] else "no"
-        rows.append([*names, number(pair["mean"], places), ends, chance(pair["prob_a_better"]), apart])
-    head = ("System", "against", "Difference", f"{level_words(comparison['level'])} interval")
-    return table("Differences in numbers", [*head, "First is better", "Told apart"], rows, n_words=2)
+    level = level_words(comparison["level"])
+    columns: list[tuple[str, Any]] = [("System", short("a")), ("against", short("b")), ("Difference", "exact")]
+    columns += [(f"{level} interval", "interval"), ("First is better", as_chance("prob_a_better"))]
+    columns.append(("Told apart", lambda row: "yes" if row["told_apart"] else "no"))
+    return record_table("Differences in numbers", columns, comparison["pairs"][:_FIRST_PAIRS], n_words=2)
 
 
 def labeler_tables(labelers: Row) -> list[dict[str, Any]]:
     """Each labeler, the best first; of many those in the middle are folded."""
-    head = ("Labeler", "Votes", "Rank", "Accuracy", "Bits a vote", "Bias", "Probably a spammer")
-    rows = [
-        (
-            shorten(row["labeler"]),
-            f"{row['votes']:,}",
-            "–".join(dict.fromkeys(map(str, row["rank"]))),
-            _with_ends(row["accuracy"]),
-            _with_ends(row["information"]),
-            (signed(row["bias"]["mean"]), f"towards {quoted(row['bias_class'], 20)}"),
-            chance(row["spam_probability"]),
-        )
-        for row in labelers["rows"]
-    ]
+
+    def bias(row: Row) -> Cell:
+        return signed(row["bias"]["mean"]), f"towards {quoted(row['bias_class'], 20)}"
+
+    columns: list[tuple[str, Any]] = [("Labeler", "labeler"), ("Votes", "votes")]
+    columns.append(("Rank", lambda row: "–".join(dict.fromkeys(map(str, row["rank"])))))
+    columns += [("Accuracy", lambda row: _with_ends(row["accuracy"]))]
+    columns += [("Bits a vote", lambda row: _with_ends(row["information"])), ("Bias", bias)]
+    columns.append(("Probably a spammer", as_chance("spam_probability")))
+    rows = labelers["rows"]
     if len(rows) <= _MANY_LABELERS:
-        return [table("All labelers, the best first", head, rows)] if rows else []
+        return [record_table("All labelers, the best first", columns, rows)] if rows else []
     middle = rows[_END_LABELERS:-_END_LABELERS]
     return [
-        table("The ten best", head, rows[:_END_LABELERS]),
-        table("The ten worst", head, rows[-_END_LABELERS:]),
-        table("All others, the best first", head, middle, fold=f"The other {len(middle)} labelers"),
+        record_table("The ten best", columns, rows[:_END_LABELERS]),
+        record_table("The ten worst", columns, rows[-_END_LABELERS:]),
+        record_table("All others, the best first", columns, middle, fold=f"The other {len(middle)} labelers"),
     ]
 
 
@@ -305,11 +323,14 @@ def _with_ends(row: Row) -> Cell:
 
 def vet_table(vet_next: Row) -> dict[str, Any]:
     """The items whose check would move the answer most."""
-    rows = []
-    for row in vet_next["rows"]:
+
+    def why(row: Row) -> Cell:
         known = "; ".join(f"{shorten(name, 40)}: {shorten(value, 300)}" for name, value in row["known"].items())
-        rows.append((shorten(row["item"]), (row["why"], known) if known else row["why"], f"±{number(row['moves'], 5)}"))
-    return table("Items to check, the most telling first", ("Item", "Why", "Would move it by"), rows, n_words=2)
+        return (row["why"], known) if known else row["why"]
+
+    columns: list[tuple[str, Any]] = [("Item", "item"), ("Why", why)]
+    columns.append(("Would move it by", lambda row: f"±{number(row['moves'], 5)}"))
+    return record_table("Items to check, the most telling first", columns, vet_next["rows"], n_words=2)
 
 
 def confusion_table(confusion: Row) -> dict[str, Any]:
