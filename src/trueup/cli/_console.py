@@ -311,11 +311,3 @@ def warnings_shown(*, everything: bool = False) -> Iterator[None]:
         warnings.simplefilter("always", TrueupWarning)
         warnings.showwarning = show
         yield
-
-
-@contextmanager
-def silenced() -> Iterator[None]:
-    """No warnings of trueup: they are in what is printed anyway."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TrueupWarning)
-        yield

@@ -10,9 +10,9 @@ from trueup._base.cells import csv_text, safe_cell
 from trueup._base.writing import write_text_safely
 from trueup.cli import _options as options
 from trueup.cli._command import Answer, as_command
-from trueup.cli._console import note, print_records, say, silenced
+from trueup.cli._console import note, print_records, say
 from trueup.cli._files import read_votes, votes_export
-from trueup.exceptions import InvalidLabels, InvalidParameter
+from trueup.exceptions import InvalidLabels, InvalidParameter, silenced_warnings
 
 if TYPE_CHECKING:
     from trueup.adapters import Export
@@ -92,7 +92,7 @@ def _write_consensus(
 
     if labels is None:
         raise InvalidParameter("--to writes what votes say, got an export without votes; leave it out")
-    with silenced():
+    with silenced_warnings():
         posterior = fit(labels, noise).posterior(labels)
     agent = f"trueup-{noise}"
     write_tasks(labels, target, file_format=to, posterior=posterior, agent=agent, with_text=with_text, like=export)

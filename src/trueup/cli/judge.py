@@ -21,7 +21,6 @@ from trueup.cli._console import (
     progress_bar,
     say,
     shown,
-    silenced,
     with_cli_terms,
 )
 from trueup.cli._files import (
@@ -34,7 +33,7 @@ from trueup.cli._files import (
     without_predictions,
 )
 from trueup.cli._gates import GateOptions, Gates, PairGateOptions
-from trueup.exceptions import InvalidPredictions
+from trueup.exceptions import InvalidPredictions, silenced_warnings
 
 if TYPE_CHECKING:
     from trueup._base.types import Target
@@ -576,7 +575,7 @@ def _about_dependence(labels: Labels) -> dict[str, Any]:
     if labels.n_votes > _MOST_VOTES:
         chosen = np.random.default_rng(0).random(labels.n_items) < _MOST_VOTES / labels.n_votes
         labels = labels.select(items=labels.items[chosen])
-    with silenced():
+    with silenced_warnings():
         independence = dependence_of(labels)
         # Where no item has two votes nothing can be said of either.
         effective = None if independence is None else effective_labelers(labels)

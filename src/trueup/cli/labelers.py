@@ -13,7 +13,7 @@ from trueup._base.wording import chance, interval, level_words, percent, signed
 from trueup._base.writing import write_text_safely
 from trueup.cli import _options as options
 from trueup.cli._command import Answer, add_to, as_command
-from trueup.cli._console import interval_head, note, print_records, progress_bar, say, shown, silenced
+from trueup.cli._console import interval_head, note, print_records, progress_bar, say, shown
 from trueup.cli._files import (
     by_name,
     class_named,
@@ -25,7 +25,7 @@ from trueup.cli._files import (
 )
 from trueup.cli._gates import numbers_by_name
 from trueup.cli.judge import about_independence, dependence_findings
-from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions
+from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions, silenced_warnings
 
 if TYPE_CHECKING:
     from trueup.data.labels import Labels
@@ -85,7 +85,7 @@ def labelers(
         notes, independence = about_votes(labels)
         effective = None
         if (labels.votes_per_item > 1).any():
-            with silenced():  # what it would warn of is among the warnings
+            with silenced_warnings():  # what it would warn of is among the warnings
                 effective = effective_labelers(labels, random_state=seed)
         together = find_panel(labels, random_state=seed) if panel else None
     spam_share = sum(row.votes for row in ranking if row.spam_probability > _SPAMMER) / max(labels.n_votes, 1)

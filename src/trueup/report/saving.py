@@ -48,6 +48,22 @@ def _part(name: str, heading: str, lead: str, figures: Sequence[tuple[str, str]]
     return {"id": name, "heading": heading, "lead": lead, "figures": shown, "tables": tables}
 
 
+def _page(
+    report: Row, verdict: Sequence[str], facts: Sequence[Any], parts: Sequence[Any], remarks: Sequence[str] = ()
+) -> dict[str, Any]:
+    """What the templates show; steps, notes and the way to the same numbers where a report has some."""
+    return {
+        "title": report["title"],
+        "verdict": verdict,
+        "next_steps": report.get("next_steps", []),
+        "facts": facts,
+        "remarks": remarks or [f"This rests on {report['rests_on']}."],
+        "notes": report.get("notes", report.get("warnings", [])),
+        "parts": parts,
+        "how_to": report.get("reproduction"),
+    }
+
+
 # ------------------ A monitor.
 
 
@@ -116,30 +132,22 @@ def over_time(report: Row) -> dict[str, Any]:
     shown = report["judges"][:_FIRST_WITH_PICTURES]
     pictures = [(figures.judge_figure(judge, report["level"]), shorten(judge["judge"])) for judge in shown]
     course_picture = [(figures.course_figure(report), "")]
-    return {
-        "title": report["title"],
-        "verdict": report["verdict"],
-        "next_steps": [],
-        "facts": [
-            (f"{len(course):,}", "batches"),
-            (f"{sum(row['n'] for row in course):,}", "items"),
-            (f"{sum(row['n_gold'] for row in course):,}", "checked items, drawn at random"),
-            *([(str(report["began"]), "began the baseline")] if report["began"] else []),
-        ],
-        "remarks": [
-            f"If nothing changes, the chance that any alarm is ever raised is at most {chance(report['false_alarms'])},"
-            " however often one looks.",
-            *[f"This rests on {basis}." for basis in bases if basis and not varies],
-        ],
-        "notes": report["notes"],
-        "parts": [
-            _part("course", "The course of the system", about_course, course_picture, of_batches),
-            _part("judges", "The judges", about_judges, pictures, of_judges),
-        ]
-        if course
-        else [],
-        "how_to": None,
-    }
+    facts = [
+        (f"{len(course):,}", "batches"),
+        (f"{sum(row['n'] for row in course):,}", "items"),
+        (f"{sum(row['n_gold'] for row in course):,}", "checked items, drawn at random"),
+        *([(str(report["began"]), "began the baseline")] if report["began"] else []),
+    ]
+    remarks = [
+        f"If nothing changes, the chance that any alarm is ever raised is at most {chance(report['false_alarms'])},"
+        " however often one looks.",
+        *[f"This rests on {basis}." for basis in bases if basis and not varies],
+    ]
+    parts = [
+        _part("course", "The course of the system", about_course, course_picture, of_batches),
+        _part("judges", "The judges", about_judges, pictures, of_judges),
+    ]
+    return _page(report, report["verdict"], facts, parts if course else [], remarks)
 
 
 # ------------------ Rates of groups.
@@ -177,7 +185,9 @@ def rates(report: Row) -> dict[str, Any]:
     what = f"{report['what'][:1].upper()}{report['what'][1:]}"
     low, high = overall["low"], overall["high"]
     ends = f"between {interval(low, high, least=2, joint=' and ')}" if low is not None else number(overall["mean"])
-    said = [f"{what} is {ends} ({level}).", _checked(report), *_counted(report["counted"])]
+    said = [f"{what} is {ends} ({level}).", _checked(report)]
+    if report["counted"] is not None:
+        said.append(f"Counting votes would have said {number(report['counted'], 2)}.")
     goal = f"±{number(report['vetting_width'] / 2, 2)} {on_which(report['target'])}"
     columns: list[tuple[str, Any]] = [("Group" if report["by"] is None else shorten(report["by"]), "group")]
     columns += [("Items", "n_items"), ("Mean", "exact"), (f"{level} interval", "interval")]
@@ -194,35 +204,14 @@ def rates(report: Row) -> dict[str, Any]:
     )
     many = len(groups) > 1
     lead = f"The bar holds the true number with a probability of {level}; the diamond is what counting votes says."
-    return _answer_page(
-        report,
-        [" ".join(said), *lower],
-        [(f"{report['n_items']:,}", "items"), (f"{report['n_votes']:,}", "votes")],
-        [_part("groups", "Each group" if many else "In a picture", lead, [(figure, "")], *(tables if many else ()))],
-    )
+    facts = [(f"{report['n_items']:,}", "items"), (f"{report['n_votes']:,}", "votes")]
+    part = _part("groups", "Each group" if many else "In a picture", lead, [(figure, "")], *(tables if many else ()))
+    return _page(report, [" ".join(said), *lower], facts, [part])
 
 
 def _checked(report: Row) -> str:
     n = report["n_checked"]
     return f"{some(n, 'item')} {'was' if n == 1 else 'were'} checked." if n else "No item was checked."
-
-
-def _counted(counted: float | None) -> list[str]:
-    """What counting votes would have said."""
-    return [] if counted is None else [f"Counting votes would have said {number(counted, 2)}."]
-
-
-def _answer_page(report: Row, said: list[str], facts: Sequence[Any], parts: Sequence[Any]) -> dict[str, Any]:
-    return {
-        "title": report["title"],
-        "verdict": said,
-        "next_steps": report["next_steps"],
-        "facts": facts,
-        "remarks": [f"This rests on {report['rests_on']}."],
-        "notes": report["warnings"],
-        "parts": parts,
-        "how_to": report["reproduction"],
-    }
 
 
 # ------------------ Preferences.
@@ -269,7 +258,7 @@ def preferences(report: Row) -> dict[str, Any]:
         told = "How much more often than half a judge chooses what is shown first."
         parts.append(_part("judges", "Judges", told, [], record_table("Judges", columns, judges)))
     facts = [(f"{report['n_contests']:,}", "contests"), (f"{report['n_verdicts']:,}", "verdicts")]
-    return _answer_page(report, [said, *more], facts, parts)
+    return _page(report, [said, *more], facts, parts)
 
 
 # ------------------ Agreement of labelers.
@@ -285,15 +274,11 @@ def agreement(report: Row) -> dict[str, Any]:
         record_table(caption, columns, part["coefficients"].values())
         for caption, part in [("All items", report), *((shorten(name), part) for name, part in report["by"].items())]
     ]
+    of_classes = record_table("Agreement on each class", [("Class", "class"), *numbers], report["by_class"])
+    about = "If a labeler says this class, how often another says it, too."
     parts = [
         _part("coefficients", "Coefficients", "", [], *coefficients),
-        _part(
-            "classes",
-            "Classes",
-            "If a labeler says this class, how often another says it, too.",
-            [],
-            record_table("Agreement on each class", [("Class", "class"), *numbers], report["by_class"]),
-        ),
+        _part("classes", "Classes", about, [], of_classes),
     ]
     if pairs := report["pairs"]:
         columns = [("Labeler", short("a")), ("With", short("b")), ("Items", "n_items"), ("Same", "percent")]
@@ -316,20 +301,9 @@ def agreement(report: Row) -> dict[str, Any]:
         of_items = record_table("Disputed items", columns, report["disputed"], n_words=2)
         parts.append(_part("disputed", "Items", lead, [], of_items))
     these = "other labelers like these" if report["labelers"] == "random" else "these labelers"
-    return {
-        "title": report["title"],
-        "verdict": report["verdict"],
-        "next_steps": [],
-        "facts": [
-            (f"{report['n_items']:,}", "items"),
-            (f"{report['n_pairable']:,}", "with two votes and more"),
-            (f"{report['n_labelers']:,}", "labelers"),
-        ],
-        "remarks": [f"Intervals are about other items and {these}."],
-        "notes": report["notes"],
-        "parts": parts,
-        "how_to": None,
-    }
+    facts = [(f"{report['n_items']:,}", "items"), (f"{report['n_pairable']:,}", "with two votes and more")]
+    facts.append((f"{report['n_labelers']:,}", "labelers"))
+    return _page(report, report["verdict"], facts, parts, [f"Intervals are about other items and {these}."])
 
 
 # ------------------ A decision.
@@ -364,16 +338,9 @@ def decision(report: Row) -> dict[str, Any]:
         parts.append(_part("course", "How it came about", lead, [(figures.chance_figure(course), "")]))
     facts = [(f"{report['n_checks']:,}", "checks"), (chance(report["probability"]), "chance that it is met")]
     step = f"Check {some(needed['checks'], 'more item')}: then it is decided with probability 80%."
-    return {
-        "title": report["title"],
-        "verdict": [one["sentence"] for one in conditions],
-        "next_steps": [step] if report["verdict"] == "undecided" and needed["checks"] else [],
-        "facts": facts,
-        "remarks": [f"A verdict is false with a chance of {percent(report['error'])} at most, at whatever look."],
-        "notes": [],
-        "parts": parts,
-        "how_to": None,
-    }
+    steps = [step] if report["verdict"] == "undecided" and needed["checks"] else []
+    remarks = [f"A verdict is false with a chance of {percent(report['error'])} at most, at whatever look."]
+    return {**_page(report, [one["sentence"] for one in conditions], facts, parts, remarks), "next_steps": steps}
 
 
 PAGES = {

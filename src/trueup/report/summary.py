@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib import metadata
 from itertools import combinations
 from typing import Any
@@ -23,10 +24,11 @@ from trueup.data.labels import Labels
 from trueup.data.scanning import LabelScan
 from trueup.estimators.problem import class_posterior
 from trueup.estimators.truth import is_drawn
-from trueup.exceptions import InvalidParameter, TrueupError, TrueupWarning
+from trueup.exceptions import InvalidParameter, TrueupError, TrueupWarning, silenced_warnings
 from trueup.labelers import RankedLabeler, rank
 from trueup.metrics import Metric, get_metric
 from trueup.noise import DawidSkene, IndependenceCheck, NoiseModel, effective_labelers
+from trueup.posteriors import Estimate
 from trueup.report.measures import agreement_data, depends_on_positive, finite, system_data
 from trueup.report.sentences import (
     answer,
@@ -61,9 +63,10 @@ def labeler_data(
     if labels.n_labelers < 2 or not labels.n_votes:
         return None
     part, notes = _part(labels)
+    about: dict[str, Any] = {"level": level, "rows": [], "n_suspects": 0, "suspect_votes": 0, "n_votes": labels.n_votes}
     if _parameters(part) > _MOST_PARAMETERS:
-        notes = ["There are too many labelers and classes to judge skill here; see trueup.labelers.rank."]
-        return _table([], labels, level, notes)
+        too_many = "There are too many labelers and classes to judge skill here; see trueup.labelers.rank."
+        return {**about, "notes": [too_many]}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", TrueupWarning)
         try:
@@ -81,19 +84,9 @@ def labeler_data(
     notes += [_sentence(said) for said in ranking.warnings]
     votes = dict(zip(labels.labelers.tolist(), labels.votes_per_labeler.tolist(), strict=True))
     rows = [_row(row, int(votes[row.labeler]), level) for row in ranking]
-    return _table(rows, labels, level, notes)
-
-
-def _table(rows: list[dict[str, Any]], labels: Labels, level: float, notes: list[str]) -> dict[str, Any]:
-    suspects = [row for row in rows if row["spam_probability"] > 0.5]
-    return {
-        "level": level,
-        "rows": rows,
-        "n_suspects": len(suspects),
-        "suspect_votes": sum(row["votes"] for row in suspects),
-        "n_votes": labels.n_votes,
-        "notes": list(dict.fromkeys(notes)),
-    }
+    suspects = [row["votes"] for row in rows if row["spam_probability"] > 0.5]
+    about |= {"rows": rows, "n_suspects": len(suspects), "suspect_votes": sum(suspects)}
+    return {**about, "notes": list(dict.fromkeys(notes))}
 
 
 def _parameters(labels: Labels) -> int:
@@ -128,11 +121,13 @@ def _sentence(message: Any) -> str:
 
 def _row(row: RankedLabeler, votes: int, level: float) -> dict[str, Any]:
     data: dict[str, Any] = {"labeler": text(row.labeler), "votes": votes, "rank": list(row.rank)}
-    for name in ("accuracy", "information", "bias", "spam"):
-        estimate = getattr(row, name)
-        low, high = estimate.interval(level)
-        data[name] = {"mean": finite(estimate.mean), "low": finite(low), "high": finite(high)}
+    data |= {name: _ends(getattr(row, name), level) for name in ("accuracy", "information", "bias", "spam")}
     return {**data, "bias_class": text(row.bias_class), "spam_probability": row.spam_probability}
+
+
+def _ends(estimate: Estimate, level: float) -> dict[str, float | None]:
+    low, high = estimate.interval(level)
+    return {"mean": finite(estimate.mean), "low": finite(low), "high": finite(high)}
 
 
 def dependence_data(
@@ -142,32 +137,20 @@ def dependence_data(
     if labels.n_labelers < 2 or not (labels.votes_per_item > 1).any():
         return None
     part, _ = _part(labels)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TrueupWarning)  # said among the warnings of the evaluation
-        try:
-            panel = effective_labelers(part, _quick_model(part))
-        except TrueupError:
-            panel = None
+    panel = None
+    with silenced_warnings(), suppress(TrueupError):  # warnings are among those of the evaluation
+        # The default has subtypes, which would take minutes where there are many matrices.
+        panel = effective_labelers(part, DawidSkene().fit(part) if _parameters(part) > _MOST_PARAMETERS else None)
     if check is None and panel is None:
         return None
-    return {
-        "dependent": None if check is None else check.dependent,
-        "ratio": None if check is None else finite(check.ratio),
-        "p_value": None if check is None else finite(check.p_value),
-        "sentence": None if check is None else check.sentence,
-        "votes_per_item": None if panel is None else finite(panel.votes_per_item),
-        "effective": None if panel is None else finite(panel.effective),
-        "correlation": None if panel is None else finite(panel.correlation),
-        "panel_sentence": None if panel is None else panel.sentence,
-        "advice": _advice(labels, check, model),
-    }
+    of_check = {name: getattr(check, name, None) for name in ("dependent", "ratio", "p_value", "sentence")}
+    of_panel = {name: getattr(panel, name, None) for name in ("votes_per_item", "effective", "correlation")}
+    said = {"panel_sentence": getattr(panel, "sentence", None), "advice": _advice(labels, check, model)}
+    return {**_without_nan(of_check), **_without_nan(of_panel), **said}
 
 
-def _quick_model(labels: Labels) -> DawidSkene | None:
-    """A model without subtypes where these would take minutes, None where the default will do."""
-    if _parameters(labels) <= _MOST_PARAMETERS:
-        return None
-    return DawidSkene().fit(labels)
+def _without_nan(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: finite(value) if isinstance(value, float) else value for name, value in values.items()}
 
 
 def _fact(value: Any) -> str:
@@ -183,7 +166,7 @@ def _advice(labels: Labels, check: IndependenceCheck | None, model: NoiseModel |
         more = "" if labels.gold else " The check misses weak dependence, so a few checked items are still worth it."
         return [f"Nothing needs to be done about that.{more}"]
     return [
-        f"{advice_on_dependence(labels, check, model)}",
+        advice_on_dependence(labels, check, model),
         "More votes of the same kind of labelers help little; votes of labelers who err differently help more.",
     ]
 
@@ -387,7 +370,12 @@ def python_snippet(evaluations: Mapping[str, Evaluation], comparison: Comparison
     if unnamed:
         call = next(iter(calls.values()))
         lines += ["evaluation = tu.evaluate(", "    predictions,", *call, ")", "print(evaluation)"]
-    elif calls and alike and _has_the_same(evaluations, comparison):
+    elif (
+        calls
+        and alike
+        and (comparison is None or {*map(text, comparison.systems.tolist())} == {*map(text, evaluations)})
+    ):
+        # All systems that are compared are evaluated too, so that one loop over them will do.
         lines += ["evaluations = {", "    name: tu.evaluate(", "        system,"]
         lines += [f"    {line}" for line in next(iter(calls.values()))]
         lines += ["    )", "    for name, system in systems.items()", "}", "print(evaluations)"]
@@ -410,11 +398,6 @@ def _handed_over(evaluations: Mapping[str, Evaluation], comparison: Comparison |
         "evaluation" if len(evaluations) == 1 and comparison is None else "evaluations" if evaluations else "comparison"
     )
     return f"labels are those of the {whose}; systems has the predictions of each system by name"
-
-
-def _has_the_same(evaluations: Mapping[str, Evaluation], comparison: Comparison | None) -> bool:
-    """Whether all systems that are compared are evaluated too, so that one loop over them will do."""
-    return comparison is None or {text(s) for s in comparison.systems.tolist()} == {text(s) for s in evaluations}
 
 
 def arguments(settings: Settings) -> list[str]:
@@ -452,27 +435,17 @@ def _code(name: str, value: Any, objects: list[str]) -> str:
 _ALL_PAIRS = 6  # of more systems, only the first is held against each of the others
 
 
-def positive_of(comparison: Comparison) -> int | None:
-    """The code of the positive class of a comparison; None where the metric does not depend on it."""
-    classes = comparison.classes.tolist()
-    return comparison.positive if depends_on_positive(comparison.measure, comparison.metric, classes) else None
-
-
 def comparison_data(comparison: Comparison) -> dict[str, Any]:
     """Ranking, chances to be the best, and differences with their intervals."""
     level, ranking = comparison.level, comparison.ranking
     pairs = list(combinations(ranking, 2)) if len(ranking) <= _ALL_PAIRS else [(ranking[0], s) for s in ranking[1:]]
     return {
+        **{name: getattr(comparison, name) for name in ("higher_is_better", "target", "n_items", "basis", "refused")},
         "metric": text(comparison.metric),
         "label": metric_label(comparison.metric),
-        "higher_is_better": comparison.higher_is_better,
-        "target": comparison.target,
         "noise": text(comparison.noise),
         "level": level,
-        "n_items": comparison.n_items,
-        "basis": comparison.basis,
         "rests_on": comparison.answer_in_words(),
-        "refused": comparison.refused,
         "judged": judged_words(comparison.n_items, comparison.labels.n_items),
         "systems": [
             {
@@ -491,17 +464,9 @@ def comparison_data(comparison: Comparison) -> dict[str, Any]:
 
 
 def _pair(comparison: Comparison, a: Any, b: Any) -> dict[str, Any]:
-    difference = comparison.difference(a, b)
-    low, high = difference.interval(comparison.level)
-    return {
-        "a": text(a),
-        "b": text(b),
-        "mean": finite(difference.mean),
-        "low": finite(low),
-        "high": finite(high),
-        "prob_a_better": comparison.prob_better(a, b),
-        "told_apart": comparison.is_significant(a, b),
-    }
+    ends = _ends(comparison.difference(a, b), comparison.level)
+    chances = {"prob_a_better": comparison.prob_better(a, b), "told_apart": comparison.is_significant(a, b)}
+    return {"a": text(a), "b": text(b), **ends, **chances}
 
 
 FORMAT = 1
@@ -570,7 +535,11 @@ def build_report(
         judged = judged_words(evaluation.n_items, labels.n_items)
         systems.append({**data, "answer": first, "judged": judged})
     compared = None if comparison is None else comparison_data(comparison)
-    positive = None if comparison is None else positive_of(comparison)
+    positive = None
+    if comparison is not None and depends_on_positive(
+        comparison.measure, comparison.metric, comparison.classes.tolist()
+    ):
+        positive = comparison.positive
     found = {text(name): evaluation.warnings for name, evaluation in named.items()}
     if comparison is not None:
         known = {sentence for sentences in found.values() for sentence in sentences}
@@ -600,7 +569,7 @@ def build_report(
         "warnings": plain_warnings(found, max(len(named), 1)),
         "comparison": compared,
         **_from_votes(labels, main, check, seed=main.seed if seed is None else seed),
-        "vet_next": _vet_next(main, named, comparison, positive=positive, with_text=with_text),
+        "vet_next": vet_next_data(main.labels, named, comparison, positive=positive, with_text=with_text),
         "reproduction": reproduction_data(
             named, comparison, seed=seed, settings=settings, unnamed=comparison is None and is_unnamed(list(named))
         ),
@@ -634,23 +603,12 @@ def _from_votes(
     """Who the labelers are, and whether they err together; nothing of a scan, whose votes are not in memory."""
     if isinstance(labels, LabelScan):
         return {"labelers": None, "dependence": None, "agreement": None}
+    noise = {"model": main.model} if main.core is None else {"prior": main.core.prior}  # as of the answers
     return {
         "agreement": agreement_data(labels),
-        "labelers": labeler_data(labels, level=main.level, seed=seed, **_noise_of_labelers(main)),
+        "labelers": labeler_data(labels, level=main.level, seed=seed, **noise),
         "dependence": dependence_data(labels, check, model=main.model),
     }
-
-
-def _noise_of_labelers(main: Any) -> dict[str, Any]:
-    """By which models labelers are judged: as the answers are."""
-    return {"model": main.model} if main.core is None else {"prior": main.core.prior}
-
-
-def _vet_next(
-    main: Evaluation | Comparison, named: Mapping[str, Evaluation], comparison: Comparison | None, **how: Any
-) -> dict[str, Any] | None:
-    """What to vet next; nothing of a scan, which is asked item by item."""
-    return vet_next_data(main.labels, dict(named), comparison, **how)
 
 
 def _named(evaluations: Mapping[str, Evaluation] | Evaluation) -> dict[str, Evaluation]:
