@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Generic, NoReturn, TypeVar
 
+import numpy as np
+
 from trueup._base.types import Booleans, Target
 from trueup._base.validation import refuse_assumption
+from trueup._base.wording import level_words
 from trueup.answers.notes import noise_in_words
 from trueup.answers.prepare import Settings, Task
 from trueup.core.truth import TruthModel, basis_in_words
@@ -17,6 +20,7 @@ from trueup.data.labels import Labels
 from trueup.data.slices import Slicing
 from trueup.estimators import METHODS
 from trueup.noise import NoiseModel
+from trueup.posteriors import Estimate
 
 
 class Answer:
@@ -103,6 +107,21 @@ class Answer:
     def seed(self) -> int:
         """What gives the same numbers again as `random_state`."""
         return self.task.seed
+
+    def _about(self) -> dict[str, Any]:
+        """What the dictionaries of all answers have."""
+        names = ("target", "noise", "basis", "n_checked", "level", "seed", "n_items")
+        return {name: getattr(self, name) for name in names} | {"positive": self.positive_name}
+
+
+def lines_of(rows: Sequence[tuple[Any, Estimate, str]], level: float) -> list[str]:
+    """A line of text for each number: its name, mean and interval, and what else is said of it."""
+    lines, width = [], max((len(str(name)) for name, _, _ in rows), default=0)
+    for name, estimate, words in rows:
+        low, high = estimate.interval(level)
+        ends = "no interval" if np.isnan(low) else f"{level_words(level)} interval {low:.4f} to {high:.4f}"
+        lines.append(f"  {name!s:<{width}}  {estimate.mean:.4f}  {ends}{f'  {words}' if words else ''}")
+    return lines
 
 
 Part = TypeVar("Part")

@@ -10,7 +10,7 @@ import numpy as np
 import scipy
 
 from trueup._base.types import Floats
-from trueup._base.validation import RandomState, check_level, seed_of
+from trueup._base.validation import RandomState, check_level
 from trueup.answers.build_answers import truth_model_of
 from trueup.answers.prepare import Settings, Task, prepare
 from trueup.core.prior import CrowdPrior, to_angle
@@ -76,7 +76,6 @@ def calibrate(
             settings=settings,
             metrics=["accuracy"],
             noise=None,
-            random_state=seed_of(random_state),
             most_systems=1,
             missing="ignore",
             needs_classes=True,

@@ -148,18 +148,9 @@ def compare(
         metrics=metric if isinstance(metric, Mapping) else [metric],
         noise=noise,
         target=settle_target(target, cluster=cluster, weights=weights),
-        positive=positive,
-        level=level,
-        random_state=random_state,
         least_systems=2,
         one_metric=True,
         missing="ignore",
-        unknown=unknown,
-        unknown_class=unknown_class,
-        items=items,
-        by=by,
-        cluster=cluster,
-        weights=weights,
     )
     with using_engine(engine):
         return measure(
@@ -310,18 +301,7 @@ def auc(
             )
     check_asked_of_all(alone=noise is not None, prior=prior)
     refuse_options(sampling, ("n_chains", "n_warmup") if noise is not None else ())
-    task = prepare(
-        scores,
-        labels,
-        settings=settings,
-        metrics=["auc"],
-        noise=noise,
-        target=target,
-        positive=positive,
-        level=0.95,
-        random_state=random_state,
-        most_systems=1,
-    )
+    task = prepare(scores, labels, settings=settings, metrics=["auc"], noise=noise, target=target, most_systems=1)
     if view == "bayes":
         comparison = measure(task, prior, n_draws=n_draws, check_dependence=False, progress=progress, sampling=sampling)
         for sentence in comparison.warnings:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from trueup._base.html import html_table
 from trueup._base.types import Booleans, Codes, Floats
 from trueup._base.validation import check_level, check_number, did_you_mean, kind_hint, preview
-from trueup.answers.answer import Answer, BySlice
+from trueup.answers.answer import Answer, BySlice, lines_of
 from trueup.answers.prepare import Task, values_given, values_on
 from trueup.core.truth import TruthModel
 from trueup.data.encoding import Vocabulary
@@ -415,17 +415,12 @@ class Comparison(Answer, Mapping[Any, Estimate]):
 
     def __repr__(self) -> str:
         some = self.ranking[:_MOST_SHOWN]
-        width = max(len(str(s)) for s in some)
+        best = {name: "" if self.refused else f"best with probability {self.prob_best[name]:.2f}" for name in some}
         lines = [
             f"Comparison of {len(self)} systems by {self.metric} on {self.n_items:,} items "
-            f"({self.answer_in_words()}, target {self.target})"
+            f"({self.answer_in_words()}, target {self.target})",
+            *lines_of([(name, self[name], best[name]) for name in some], self.level),
         ]
-        for system in some:
-            low, high = self[system].interval(self.level)
-            shown = f"{self.level:.0%} interval {low:.4f} to {high:.4f}" if np.isfinite(low) else "no interval"
-            if not self.refused:
-                shown += f"  best with probability {self.prob_best[system]:.2f}"
-            lines.append(f"  {system!s:<{width}}  {self[system].mean:.4f}  {shown}")
         if len(self) > len(some):
             lines.append(f"  … and {len(self) - len(some)} more")
         lines += [f"  ! {sentence}" for sentence in self.warnings]
@@ -460,14 +455,7 @@ class Comparison(Answer, Mapping[Any, Estimate]):
         return {
             "metric": self.metric,
             "higher_is_better": self.higher_is_better,
-            "target": self.target,
-            "noise": self.noise,
-            "basis": self.basis,
-            "n_checked": self.n_checked,
-            "level": self.level,
-            "seed": self.seed,
-            "n_items": self.n_items,
-            "positive": self.positive_name,
+            **self._about(),
             "systems": [
                 {"system": str(s), **self[s].to_dict(self.level), "prob_best": self.prob_best[s]} for s in self.ranking
             ],

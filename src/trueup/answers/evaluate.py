@@ -160,18 +160,8 @@ def evaluate(
         metrics=metrics,
         noise=None if is_plain else _noise_of(chosen) if noise is None else noise,
         target=_target_of(chosen, method, target),
-        positive=positive,
-        level=level,
-        random_state=random_state,
         most_systems=1,
-        missing=missing,
-        unknown=unknown,
-        unknown_class=unknown_class,
         needs_classes=True,
-        truth=truth,
-        by=by,
-        cluster=cluster,
-        weights=weights,
     )
     if is_plain:
         with using_engine(engine):

@@ -17,7 +17,7 @@ from trueup._base.html import html_table
 from trueup._base.types import Booleans, Codes, Floats
 from trueup._base.validation import check_choice, check_level, check_number
 from trueup._base.wording import number
-from trueup.answers.answer import Answer, BySlice, Part
+from trueup.answers.answer import Answer, BySlice, Part, lines_of
 from trueup.answers.comparison import Comparison, plot_intervals
 from trueup.answers.next_checks import Goal, NextChecks, next_checks, on_which
 from trueup.answers.prepare import FUNCTION_DRAWS, Task, solution_on, values_on
@@ -396,11 +396,7 @@ class Evaluation(Answer, Mapping[str, Estimate]):
 
     def __repr__(self) -> str:
         lines = [f"Evaluation of {self.n_items:,} predictions ({self.answer_in_words()}, target {self.target})"]
-        width = max(map(len, self.metrics), default=0)
-        for name in self.metrics:
-            low, high = self[name].interval(self.level)
-            shown = f"{100 * self.level:.12g}% interval {low:.4f} to {high:.4f}" if np.isfinite(low) else "no interval"
-            lines.append(f"  {name:<{width}}  {self[name].mean:.4f}  {shown}")
+        lines += lines_of([(name, self[name], "") for name in self.metrics], self.level)
         lines += [f"  ! {sentence}" for sentence in self.warnings]
         if self.independence is not None and not self.independence.dependent:
             lines.append(f"  {self.independence.in_short}")
@@ -432,18 +428,11 @@ class Evaluation(Answer, Mapping[str, Estimate]):
         """Everything a report needs, JSON-able."""
         return {
             "method": self.method,
-            "target": self.target,
-            "noise": self.noise,
-            "basis": self.basis,
-            "n_checked": self.n_checked,
+            **self._about(),
             "vettings": self.vettings,
             "refused": self.refused,
             "gold_alone": {name: estimate.to_dict(self.level) for name, estimate in self.gold_alone.items()},
-            "level": self.level,
-            "seed": self.seed,
-            "n_items": self.n_items,
             "classes": [str(c) for c in self.classes.tolist()],
-            "positive": self.positive_name,
             "metrics": {name: self[name].to_dict(self.level) for name in self.metrics},
             "confusion": self.confusion.mean.tolist(),
             "warnings": list(self.warnings),
@@ -558,16 +547,10 @@ class Slices(BySlice[Part]):
         metric = next(iter(self.task.metrics))
         compared = self.compared(metric)
         named = set(self.worse(metric)) if len(self) > 1 else set()
-        width = max(len(str(name)) for name in self)
-        lines = [f"{metric} by {self.slicing.column}"]
-        for name, size in zip(self, self.slicing.sizes.tolist(), strict=True):
-            low, high = compared[name].interval(self.task.level)
-            words = "  worse than the rest" if name in named else ""
-            lines.append(
-                f"  {name!s:<{width}}  {compared[name].mean:.4f}  {self.task.level:.0%} interval {low:.4f} to "
-                f"{high:.4f}  ({size:,} items){words}"
-            )
-        return "\n".join(lines)
+        worse = dict.fromkeys(named, "  worse than the rest")
+        sizes = zip(self, self.slicing.sizes.tolist(), strict=True)
+        rows = [(name, compared[name], f"({size:,} items){worse.get(name, '')}") for name, size in sizes]
+        return "\n".join([f"{metric} by {self.slicing.column}", *lines_of(rows, self.task.level)])
 
 
 def outputs_by_slice(outputs: AlignedPredictions, slicing: Slicing) -> AlignedPredictions:

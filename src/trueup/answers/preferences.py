@@ -490,8 +490,6 @@ def preferences(
         metrics={metric.name: metric},
         noise=model,
         target=target,
-        level=level,
-        random_state=random_state,
         cluster=_items_of(pairs, contests) if target == "population" else None,
     )
     if noise is not None:

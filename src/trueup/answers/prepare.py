@@ -7,16 +7,16 @@ import inspect
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from trueup._base.types import Booleans, Codes, Floats, Target
-from trueup._base.validation import RandomState, check_choice, check_level, preview, seed_of
+from trueup._base.validation import check_choice, check_level, preview, seed_of
 from trueup.core.parts import labels_of_sample, sample_items
 from trueup.core.prior import CrowdPrior
 from trueup.core.truth import TruthModel
-from trueup.data.aligned import AlignedPredictions, OutputKind, Policy
+from trueup.data.aligned import AlignedPredictions, OutputKind
 from trueup.data.encoding import is_null, vocabulary_from
 from trueup.data.labels import Labels
 from trueup.data.partitions import SystemSource
@@ -169,6 +169,16 @@ class Task:
         return prepared
 
 
+# Keywords of public functions that mean the same in all, and what they are where a function has none of the name.
+_ASKED: dict[str, Any] = {
+    **dict.fromkeys(("positive", "truth", "by", "cluster", "weights")),
+    **dict.fromkeys(("missing", "unknown", "unknown_class"), "error"),
+    "level": 0.95,
+    "random_state": 0,
+    "items": "own",
+}
+
+
 def prepare(
     outputs: Any,
     labels: Labels,
@@ -177,37 +187,25 @@ def prepare(
     metrics: MetricLike | Sequence[MetricLike] | Mapping[str, MetricLike],
     noise: str | NoiseModel | None,
     target: Target = DEFAULT_TARGET,
-    positive: Hashable | None = None,
-    level: float = 0.95,
-    random_state: RandomState = 0,
     least_systems: int = 1,
     most_systems: int | None = None,
     one_metric: bool = False,
     needs_classes: bool = False,
-    missing: Policy = "error",
-    unknown: Policy = "error",
-    unknown_class: Policy = "error",
-    items: Literal["common", "own"] | None = "own",
-    truth: Any = None,
-    by: str | Mapping[Hashable, Hashable] | None = None,
-    cluster: str | Mapping[Hashable, Hashable] | None = None,
-    weights: str | Mapping[Hashable, float] | None = None,
+    **decided: Any,
 ) -> Task:
     """Check what was passed, bring it into the order of the labels, and decide what was left open.
 
+    All else is as in the call, unless it is `decided` here; see `_ASKED`, and `trueup.evaluate` for what it means.
+
     Parameters
     ----------
-    outputs, labels, metrics, noise, target, positive, level, random_state, missing, unknown, unknown_class, truth
-        As in `trueup.evaluate`.
-    by, cluster, weights
-        As in `trueup.evaluate`.
     settings : Settings. The call.
     least_systems, most_systems : int. How many systems the function takes.
     one_metric : bool. Whether it takes one metric alone.
     needs_classes : bool. Whether hard classes are needed whatever the metrics look at.
-    items : {"common", "own"}, optional
-        Judge all systems on the items that all have, or each on its own; None decides by whether they are labelers.
     """
+    asked = _ASKED | {name: settings.arguments[name] for name in _ASKED if name in settings.defaults} | decided
+    level, positive, by = asked["level"], asked["positive"], asked["by"]
     if not isinstance(labels, Labels):
         raise InvalidLabels(
             f"`labels` must be Labels, got {type(labels).__name__}; make them with Labels.from_frame or from_matrix, "
@@ -215,7 +213,7 @@ def prepare(
         )
     check_choice(target, ("sample", "population"), name="target")
     check_level(level)
-    seed = seed_of(random_state)
+    seed = seed_of(asked["random_state"])
     model = None if noise is None else resolve(noise)
     positive_class = positive if positive is not None else _class_of_scores(outputs)
     positive_code = labels.n_classes - 1 if positive_class is None else labels.class_code(positive_class)
@@ -227,14 +225,15 @@ def prepare(
     predictions = as_predictions(
         outputs, labels, of_scores="classes" not in kinds, positive=positive, least=least_systems
     )
-    aligned = predictions.align(labels, missing=missing, unknown=unknown, unknown_class=unknown_class)
-    known = None if truth is None else _truth_codes(truth, labels, aligned)
+    aligned = predictions.align(labels, **{name: asked[name] for name in ("missing", "unknown", "unknown_class")})
+    known = None if asked["truth"] is None else _truth_codes(asked["truth"], labels, aligned)
     if most_systems is not None and aligned.n_systems > most_systems:
         raise InvalidPredictions(
             f"{settings.entry_point} takes one system, got {aligned.n_systems}; pick one with predictions['name'], or "
             "use compare"
         )
-    rule = check_choice(items or ("own" if predictions.are_labelers else "common"), ("common", "own"), name="items")
+    rule = asked["items"] or ("own" if predictions.are_labelers else "common")
+    check_choice(rule, ("common", "own"), name="items")
     slices = None if by is None else slices_of(labels, by)
     notes = [
         *([] if slices is None else slices.notes()),
@@ -255,8 +254,8 @@ def prepare(
         slices,
         population_for(
             target,
-            clusters=None if cluster is None else clusters_of(labels, cluster),
-            weights=None if weights is None else weights_of(labels, weights),
+            clusters=None if asked["cluster"] is None else clusters_of(labels, asked["cluster"]),
+            weights=None if asked["weights"] is None else weights_of(labels, asked["weights"]),
         ),
     )
     if needs_classes:

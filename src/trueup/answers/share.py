@@ -17,6 +17,7 @@ from trueup._base.html import html_table
 from trueup._base.types import Booleans, Floats, Target
 from trueup._base.validation import RandomState, check_choice, check_number, numbers_of, preview, refuse_options
 from trueup._base.wording import listed, number, some
+from trueup.answers.answer import lines_of
 from trueup.answers.build_answers import build_evaluation, build_named_evaluation
 from trueup.answers.comparison import Comparison
 from trueup.answers.evaluation import Evaluation, Slices
@@ -297,19 +298,10 @@ class Shares(DerivedAnswer, Mapping[Any, Estimate]):
         }
 
     def __repr__(self) -> str:
-        low, high = self.overall.interval(self.level)
-        lines = [
-            f"{self.name} ({self.evaluation.answer_in_words()})",
-            f"  overall  {self.overall.mean:.4f}  {self.level:.0%} interval {low:.4f} to {high:.4f}",
-        ]
-        if len(self) > 1:
-            width = max(len(str(group)) for group in self)
-            for group in self:
-                low, high = self[group].interval(self.level)
-                lines.append(
-                    f"  {group!s:<{width}}  {self[group].mean:.4f}  {self.level:.0%} interval {low:.4f} to {high:.4f}  "
-                    f"highest with probability {self.prob_best[group]:.2f}"
-                )
+        groups = list(self) if len(self) > 1 else []
+        rows = [(name, self[name], f"highest with probability {self.prob_best[name]:.2f}") for name in groups]
+        lines = [f"{self.name} ({self.evaluation.answer_in_words()})"]
+        lines += [*lines_of([("overall", self.overall, "")], self.level), *lines_of(rows, self.level)]
         lines += [f"  {sentence}" for sentence in self.next_steps()]
         lines += [f"  ! {sentence}" for sentence in self.warnings]
         return "\n".join(lines)
@@ -450,7 +442,7 @@ def _shares(
     """A rate as the metric of somebody who says the same class of every item: nothing that is said tells the truth."""
     asked = settings.arguments
     one_class = labels.classes.tolist()[code]
-    cluster, weights, noise = asked["cluster"], asked["weights"], asked["noise"]
+    noise = asked["noise"]
     refuse_options(sampling, ("n_draws",) if noise is None else ("n_chains", "n_warmup", "n_draws"))
     task = prepare(
         Predictions.from_classes([one_class] * labels.n_items, items=labels.items.tolist(), system=f"{one_class}"),
@@ -458,12 +450,7 @@ def _shares(
         settings=settings,
         metrics={metric.name: metric},
         noise=noise,
-        target=settle_target(asked["target"], cluster=cluster, weights=weights),
-        level=asked["level"],
-        random_state=asked["random_state"],
-        by=asked["by"],
-        cluster=cluster,
-        weights=weights,
+        target=settle_target(asked["target"], cluster=asked["cluster"], weights=asked["weights"]),
     )
     how = {"check_dependence": asked["check_dependence"], "progress": progress, **sampling}
     if noise is None:
