@@ -147,13 +147,7 @@ def complain(text: str, *, kind: str = "error") -> None:
     """One line on standard error: ``error: …``, ``finding: …``, ``gate: …``, ``next: …`` or ``warning: …``."""
     from rich.text import Text
 
-    style = {
-        "error": "bold red",
-        "finding": "bold magenta",
-        "gate": "bold magenta",
-        "warning": "yellow",
-        "next": "cyan",
-    }[kind]
+    style = {"error": "bold red", "warning": "yellow", "next": "cyan"}.get(kind, "bold magenta")
     _console(stderr=True).print(Text.assemble((f"{kind}: ", style), shown(to_cli_terms(text))), soft_wrap=True)
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import io
 import sys
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from trueup._base.cells import csv_text, safe_cell
 from trueup._base.writing import replace_file
 from trueup.cli._console import note, option_names
 from trueup.cli._options import PredictionOptions, VoteOptions, key_and_value
@@ -48,7 +50,8 @@ def is_pipe(path: str) -> bool:
 
 def source_of(path: str) -> str | io.BytesIO:
     """A path as the library reads it; a pipe is read once and kept, since a file is looked into more than once."""
-    return _ReadPipe(_piped(path), _called(path)) if is_pipe(path) else path
+    called = "standard input" if path == STANDARD_INPUT else repr(path)
+    return _ReadPipe(_piped(path), called) if is_pipe(path) else path
 
 
 def _piped(path: str) -> bytes:
@@ -63,10 +66,6 @@ def _piped(path: str) -> bytes:
         else:
             contents[path] = Path(path).read_bytes()
     return contents[path]
-
-
-def _called(path: str) -> str:
-    return "standard input" if path == STANDARD_INPUT else repr(path)
 
 
 def fingerprint(path: str) -> str:
@@ -149,6 +148,14 @@ def sheets_of(how: VoteOptions) -> Sheets:
     return Sheets(paths, [name.strip() for name in how.item.split(",")], how.gold_column or how.label)
 
 
+def sheet_text(columns: Mapping[str, Sequence[Any]], labels: Labels, items: Any, *, with_text: bool) -> str:
+    """Items as csv for a spreadsheet, with what is known of them if asked for."""
+    places, named = labels.find_items(items), dict(columns)
+    for name in labels.item_table.given if with_text else ():
+        named.setdefault(name, labels.item_column(name)[places].tolist())
+    return csv_text(list(named), [[safe_cell(cell) for cell in row] for row in zip(*named.values(), strict=True)])
+
+
 def sheets_among(gold: Sequence[str]) -> list[str]:
     """Those of the files that --ask wrote."""
     from trueup.decisions.sheets import is_sheet
@@ -204,10 +211,8 @@ def _read_with_classes(read: Callable[[Sequence[Hashable] | None], Labels], name
     try:
         return read([int(name) for name in names])
     except InvalidLabels:
-        try:
+        with suppress(InvalidLabels):
             return read(names)
-        except InvalidLabels:
-            pass
         raise
 
 

@@ -41,11 +41,6 @@ class VerdictOptions:
     )
     n_ask: int = opt(20, "How many items --ask writes.", "N", min=1)
 
-    @property
-    def bounds(self) -> dict[str, dict[str, float]]:
-        """By the side, as `trueup.gate` names it, and by metric."""
-        return {}
-
 
 @dataclass(frozen=True)
 class BoundOptions:
@@ -97,23 +92,18 @@ class Gates:
 
     def __init__(self, how: VerdictOptions, pairs: PairGateOptions | None = None) -> None:
         self.how, self.pairs = how, pairs or PairGateOptions()
-        self.bounds: dict[str, Any] = how.bounds
+        self.bounds: dict[str, Any] = how.bounds if isinstance(how, GateOptions) else {}
         self.references = given(not_worse_than=self.pairs.not_worse_than, better_than=self.pairs.better_than)
         self.named: dict[str, Any] = {}
         if not 0.5 < how.probability < 1:
             raise InvalidParameter(f"--probability must be between 0.5 and 1, got {how.probability:g}; write e.g. 0.95")
-        alone = {
-            "--junit": how.junit,
-            "--summary": how.summary,
-            "--ask": how.ask,
-            "--require-gold": how.require_gold,
-            "--margin": self.pairs.margin,
-            "--candidate": self.pairs.candidate,
-        }
-        first = next((option for option, value in alone.items() if value), None)
+        values = vars(how) | vars(self.pairs)
+        alone = ("junit", "summary", "ask", "require_gold", "margin", "candidate")
+        first = next((name for name in alone if values[name]), None)
         if first is not None and self.is_empty:
             example = "--fail-below accuracy=0.9" if isinstance(how, GateOptions) else "--better-than NAME"
-            raise InvalidParameter(f"{first} is about gates, got none; add one, e.g. {example}")
+            flag = f"--{first.replace('_', '-')}"
+            raise InvalidParameter(f"{flag} is about gates, got none; add one, e.g. {example}")
 
     @property
     def metrics(self) -> list[str]:

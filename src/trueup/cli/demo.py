@@ -240,8 +240,14 @@ def simulate(
         raise InvalidParameter("a folder to write to is needed, got none; name one with --out DIR")
     _check_folder(out, force=force)
     found: Simulation = function(**parameters, random_state=seed)
-    texts, left_out = _texts(found)
-    texts["simulation.json"] = _record(name, parameters, seed, found)
+    labels, truth = found.labels, found.truth.tolist()
+    voted = [(k, item) for k, item in enumerate(labels.items.tolist()) if labels.votes_per_item[k] > 0]
+    left_out = labels.n_items - len(voted)
+    texts = {
+        "predictions.csv": _predictions(found, voted),
+        "truth.csv": csv_text(("item", "label"), [(item, truth[k]) for k, item in voted]),
+        "simulation.json": _record(name, parameters, seed, found),
+    }
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -251,11 +257,9 @@ def simulate(
         write_text_safely(out / file, text)
     if left_out:
         note(f"{left_out} items got no vote; they are left out of all files")
-    labels = found.labels
 
     def show(_: Any) -> None:
-        n_items = labels.n_items - left_out
-        say(f"{labels.n_votes:,} votes of {labels.n_labelers:,} labelers on {n_items:,} items.")
+        say(f"{labels.n_votes:,} votes of {labels.n_labelers:,} labelers on {len(voted):,} items.")
         for file in _FILES:
             say(f"wrote {out / file}")
 
@@ -292,18 +296,6 @@ def _check_folder(out: Path, *, force: bool) -> None:
             f"{str(out)!r} must not hold what would be written, got {', '.join(there)}; name another folder, or use "
             "--force to replace them"
         )
-
-
-def _texts(found: Simulation) -> tuple[dict[str, str], int]:
-    """Predictions and truth as csv, and how many items have no vote and so are in no table."""
-    labels = found.labels
-    voted = [(k, name) for k, name in enumerate(labels.items.tolist()) if labels.votes_per_item[k] > 0]
-    truth = found.truth.tolist()
-    texts = {
-        "predictions.csv": _predictions(found, voted),
-        "truth.csv": csv_text(("item", "label"), [(name, truth[k]) for k, name in voted]),
-    }
-    return texts, labels.n_items - len(voted)
 
 
 def _predictions(found: Simulation, voted: list[tuple[int, Any]]) -> str:

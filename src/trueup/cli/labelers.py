@@ -21,6 +21,7 @@ from trueup.cli._files import (
     predicted_classes,
     read_systems,
     read_votes,
+    sheet_text,
     source_of,
 )
 from trueup.cli._gates import numbers_by_name
@@ -306,9 +307,9 @@ def draw(
     columns = sample.columns()
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     about = {"n_items": labels.n_items, "n_known": len(sample.known), "by": by, "sample": rows}
-    strata = "" if sample.strata is None else f" from {len(set(sample.strata))} strata"
+    of_strata = "" if sample.strata is None else f" from {len(set(sample.strata))} strata"
     known = f", of which {len(sample.known):,} are known already and filled in" if sample.known else ""
-    drawn = f"drew {len(sample):,} of {labels.n_items:,} items{strata}{known}"
+    drawn = f"drew {len(sample):,} of {labels.n_items:,} items{of_strata}{known}"
     sheet = _sheet(sample, labels, how, with_text=with_text)
     return _answer(about, sheet, out, drawn, f"{how.gold_column or how.label!r}", "pass it as --gold")
 
@@ -361,10 +362,7 @@ def _sheet(sample: Sample, labels: Labels, how: options.VoteOptions, *, with_tex
     parts = zip(key, map(list, zip(*items, strict=True)), strict=True) if is_joint else [(how.item, items)]
     named: dict[str, list[Any]] = dict(parts)
     named |= {how.gold_column or how.label: columns.pop("label"), **columns}
-    rows = labels.find_items(sample.items)
-    for name in labels.item_table.given if with_text else ():
-        named.setdefault(name, labels.item_column(name)[rows].tolist())
-    return csv_text(list(named), [[safe_cell(cell) for cell in row] for row in zip(*named.values(), strict=True)])
+    return sheet_text(named, labels, sample.items, with_text=with_text)
 
 
 _SHOWN = 5  # other budgets in the table, about
@@ -431,19 +429,11 @@ def spend(
             flag = f"--{name.replace('_', '-')}"
             raise InvalidParameter(f"{flag} is needed, got none; give it, or the votes and predictions to learn it")
 
+    fixed: dict[str, Any] = {"vote_price": vote_price, "expert_price": expert_price, "item_price": item_price}
+    fixed |= {"noise_known": noise_known, "max_items": max_items, "max_votes": max_votes, "level": level}
+
     def buy(money: float) -> Plan:
-        return planning.plan(
-            budget=money,
-            vote_price=vote_price,
-            expert_price=expert_price,
-            item_price=item_price,
-            noise_known=noise_known,
-            max_items=max_items,
-            max_votes=max_votes,
-            designs=design or None,  # type: ignore[arg-type]  # checked by the callee, with a sentence
-            level=level,
-            **assumed,
-        )
+        return planning.plan(budget=money, designs=design or None, **fixed, **assumed)  # type: ignore[arg-type]
 
     chosen = buy(float(budget)) if budget is not None else _cheapest(buy, float(half_width or 0.0))
     findings = []

@@ -267,21 +267,17 @@ def _opened(place: Place, *, may_begin: bool, **settings: Any) -> Iterator[Monit
             yield Monitor(**settings, storage=storage, name=place.name)
         return
     with place.turn():
-        monitor = _read(place, **settings) if place.exists() or not may_begin else Monitor(**settings)
+        if not (may_begin or place.exists()):
+            raise MissingFile(f"there is no monitor {place}; begin one with `trueup monitor add WATCH VOTES`")
+        monitor = Monitor(**settings)
+        if place.exists():
+            try:
+                text = place.path.read_text(encoding="utf-8")
+            except (OSError, ValueError) as error:
+                raise InvalidFile(f"{place} cannot be read, got {error!s:.100}; name a monitor's file") from error
+            monitor = Monitor.from_json(text, **settings)
         yield monitor
         write_text_safely(place.path, monitor.to_json() + "\n")
-
-
-def _read(place: FilePlace, **settings: Any) -> Monitor:
-    from trueup.monitor import Monitor
-
-    if not place.exists():
-        raise MissingFile(f"there is no monitor {place}; begin one with `trueup monitor add WATCH VOTES`")
-    try:
-        text = place.path.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise InvalidFile(f"{place} cannot be read, got {error!s:.100}; name a monitor's file") from error
-    return Monitor.from_json(text, **settings)
 
 
 def _answer(

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from trueup._base.cells import csv_text, safe_cell
 from trueup._base.wording import chance, interval, number
 from trueup._base.writing import check_readable, write_text_safely
 from trueup.cli._command import Answer, add_to
 from trueup.cli._console import interval_head, note, print_records, say, shown
-from trueup.cli._files import STANDARD_INPUT
+from trueup.cli._files import STANDARD_INPUT, sheet_text
 from trueup.cli._options import Force, Option, Plot, PredictionOptions, VoteOptions, arg, opt
 from trueup.cli._vetting import Place, SessionOptions, StorageOptions, begin, place_of, resume
 from trueup.exceptions import InvalidFile, InvalidParameter
@@ -47,21 +46,18 @@ def start(
 ) -> Answer:
     """Begin a session; 'vet ask' does the same if there is none yet."""
     place, files = place_of(session, kept, votes, *(predictions or []), create=True)
-    _check_files(place, files, command="start")
     with place.turn():
         if place.exists():
             raise InvalidFile(
                 f"{place} must not exist yet, got a session; go on with 'trueup vet ask {place.words}', or name another"
             )
-        vetting = begin(place, files[0], files[1:], settings, how, how_predicted)
+        vetting = _begin(place, files, settings, how, how_predicted, command="start")
         vetting.save()
-    for sentence in place.notes:
-        note(sentence)
     return _answer(vetting, lambda _: say(f"Began {place.words}: {vetting.test!r}."))
 
 
-def _check_files(place: Place, files: Sequence[str], *, command: str) -> None:
-    """Stop where the files that a session begins with are not named or not there."""
+def _begin(place: Place, files: Sequence[str], *how: Any, command: str) -> Vetting:
+    """A new session; stop where the files that it begins with are not named or not there."""
     if len(files) < 2:
         raise InvalidParameter(
             f"a session begins with votes and predictions, got {len(files)} files; use 'trueup vet {command} "
@@ -70,6 +66,9 @@ def _check_files(place: Place, files: Sequence[str], *, command: str) -> None:
     for path in files:
         if path != STANDARD_INPUT:
             check_readable(path, folders=True)
+    for sentence in place.notes:
+        note(sentence)
+    return begin(place, files[0], files[1:], *how)
 
 
 @add_to(vet)
@@ -114,10 +113,7 @@ def ask(
                 "PREDICTIONS'"
             )
         else:
-            _check_files(place, files, command="ask")
-            vetting = begin(place, files[0], files[1:], settings, how, how_predicted)
-            for sentence in place.notes:
-                note(sentence)
+            vetting = _begin(place, files, settings, how, how_predicted, command="ask")
         asked = vetting.waiting() if again else [(card.item, card.why) for card in vetting.test.ask(n).details]
         vetting.save()
     records = [{"item": item} if blind else {"item": item, "why": why} for item, why in asked]
@@ -127,25 +123,14 @@ def ask(
         items = [item for item, _ in asked]
         write_tasks(vetting.labels, out, file_format=to, items=items, with_text=with_text)
     elif out is not None:
-        write_text_safely(out, _sheet(vetting, records, blind=blind, with_text=with_text))
+        columns: dict[str, list[Any]] = {"item": [item for item, _ in asked], "truth": [""] * len(asked)}
+        columns |= {} if blind else {"why": [why for _, why in asked]}
+        write_text_safely(out, sheet_text(columns, vetting.labels, columns["item"], with_text=with_text))
     then = f"answer with: trueup vet tell {place.words} ITEM=CLASS …"
     if out is not None:
         what = "fill in its column 'truth'" if to is None else f"check it in {to} and export"
         then = f"wrote {out}; {what}, then: trueup vet tell {place.words} --from {out if to is None else 'EXPORT'}"
     return _answer(vetting, lambda _: _show_asked(vetting, records, then, blind=blind), items=records)
-
-
-def _sheet(vetting: Vetting, records: Sequence[Mapping[str, Any]], *, blind: bool, with_text: bool) -> str:
-    """The items as csv for a spreadsheet, with their columns if asked for."""
-    labels = vetting.labels
-    columns = labels.item_table.given if with_text else ()
-    places = labels.find_items([record["item"] for record in records])
-    rows = [
-        [record["item"], "", *([] if blind else [record["why"]]), *(labels.item_column(name)[k] for name in columns)]
-        for record, k in zip(records, places, strict=True)
-    ]
-    header = ["item", "truth", *([] if blind else ["why"]), *columns]
-    return csv_text(header, [[safe_cell(cell) for cell in row] for row in rows])
 
 
 def _show_asked(vetting: Vetting, records: Sequence[Mapping[str, Any]], then: str, *, blind: bool) -> None:
