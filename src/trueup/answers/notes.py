@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import scipy
@@ -57,7 +57,10 @@ def notes_on(
     independence = None
     learns = model is None or not model.is_known
     if learns and model is not None and not is_drawn(model):
-        found.append(_taken_as_known(model))
+        found.append(
+            f"The noise model {type(model).__name__} was fitted and is taken as known: its uncertainty is not in the "
+            'intervals; use `noise="dawid-skene"` or another that is drawn to have it there.'
+        )
     if learns:
         # Where the noise is drawn with the rest, the classifier is a rater that helps to identify it.
         has_rater = model is not None and is_drawn(model) and _tells_items_apart(task)
@@ -67,10 +70,7 @@ def notes_on(
     found += notes
     if independence is not None and independence.dependent:
         found.append(f"{independence.sentence} {advice_on_dependence(labels, independence, model)}")
-    if task.outputs.codes is not None:
-        others = ~task.in_votes
-        names = np.array(names_at_first(task.outputs.systems.tolist()))[others].tolist()
-        found += copies_of_labelers(labels, task.outputs.codes[others], names)
+    found += _copies_of_labelers(task)
     if counts is not None and _tells_classes_apart(task):
         found += _rare_classes(task.labels, counts)
     found += sampling_unknown(task.labels)
@@ -195,13 +195,6 @@ def _classes_of_gold_alone(labels: Labels) -> list[str]:
     ]
 
 
-def _taken_as_known(model: NoiseModel) -> str:
-    return (
-        f"The noise model {type(model).__name__} was fitted and is taken as known: its uncertainty is not in the "
-        'intervals; use `noise="dawid-skene"` or another that is drawn to have it there.'
-    )
-
-
 def _thin_votes(labels: Labels, *, extra_raters: int) -> list[str]:
     problem = identifiability_problem(labels, extra_raters=extra_raters)
     if problem:
@@ -225,18 +218,16 @@ def dependence_of(labels: Labels) -> IndependenceCheck | None:
     return check_independence(labels, DawidSkene().fit(labels), n_replicates=_REPLICATES)
 
 
-def names_at_first(systems: Sequence[Hashable]) -> list[str]:
-    """Systems as a sentence begins with them."""
-    return ["The classifier"] if len(systems) == 1 else [f"System {name!r}" for name in systems]
-
-
-def copies_of_labelers(labels: Labels, codes: Codes, names: Sequence[str]) -> list[str]:
+def _copies_of_labelers(task: Task) -> list[str]:
     """Systems that a labeler's votes equal almost always, on enough items to be no accident."""
-    if len(codes) > _MOST_SYSTEMS:
+    systems, others = task.outputs.systems.tolist(), np.flatnonzero(~task.in_votes).tolist()
+    if task.outputs.codes is None or len(others) > _MOST_SYSTEMS:
         return []
-    return [
-        sentence for one, name in zip(codes, names, strict=True) for sentence in _copied_labelers(labels, one, name)
-    ]
+    found = []
+    for k in others:
+        name = "The classifier" if len(systems) == 1 else f"System {systems[k]!r}"
+        found += _copied_labelers(task.labels, task.outputs.codes[k], name)
+    return found
 
 
 def _copied_labelers(labels: Labels, codes: Codes, name: str) -> list[str]:

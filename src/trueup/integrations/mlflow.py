@@ -24,7 +24,6 @@ from trueup.data.reading import write_labels
 from trueup.exceptions import InvalidParameter
 from trueup.posteriors import Estimate
 from trueup.reliability.agreement import Agreement
-from trueup.report import build_report, save_report
 
 if TYPE_CHECKING:
     from trueup.data.gold import Draw
@@ -70,10 +69,7 @@ def log(
         client.set_tag(run, f"{prefix}.{name}", text)
     with TemporaryDirectory() as folder:
         report = Path(folder) / "report.html"
-        if isinstance(answer, Comparison):
-            save_report(build_report({}, labels=answer.labels, comparison=answer), report)
-        else:
-            answer.save_html(report)
+        answer.save_html(report)
         client.log_artifact(run, str(report), prefix)
     return str(run)
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from trueup.answers.evaluation import Evaluation
 from trueup.data.labels import Labels
@@ -29,6 +28,9 @@ _MOST_ATOMS = 120
 _THRESHOLDS = 25
 _MOST_CELLS = 12  # confusions that are listed
 _MOST_CLASSES = 60  # whose whole matrix is kept
+
+
+_AS_THEY_ARE = ("n_items", "method", "target", "level", "refused", "basis", "n_checked")  # of an evaluation
 
 
 def _rounded(values: Any, digits: int = 5) -> list[float | None]:
@@ -57,17 +59,15 @@ def system_data(name: str, evaluation: Evaluation, *, with_pictures: bool) -> di
     first, step = next(iter(evaluation.metrics), "accuracy"), evaluation.next_step()
     named = first.replace("_", " ")
     return {
+        **{name: getattr(evaluation, name) for name in _AS_THEY_ARE},
         "name": text(name),
-        "n_items": evaluation.n_items,
         "positive": text(evaluation.classes[evaluation.positive]) if len(evaluation.classes) == 2 else None,
-        "positive_metrics": _about_positive(evaluation),
-        "method": evaluation.method,
+        "positive_metrics": [
+            metric_label(one)
+            for one in evaluation.metrics
+            if depends_on_positive(evaluation.metric(one), one, evaluation.classes.tolist())
+        ],
         "noise": text(evaluation.noise),
-        "target": evaluation.target,
-        "level": evaluation.level,
-        "refused": evaluation.refused,
-        "basis": evaluation.basis,
-        "n_checked": evaluation.n_checked,
         "rests_on": evaluation.answer_in_words(),
         "metrics": metrics,
         "vettings": {str(n): finite(width) for n, width in evaluation.vettings.items()},
@@ -84,15 +84,6 @@ def depends_on_positive(metric: Metric, name: str, classes: Sequence[Any]) -> bo
         return metric.needs == "scores" and len(classes) == 2
     values = [float(get_metric(name, classes, positive=c)(_UNEVEN)) for c in classes]
     return values[0] != values[1]
-
-
-def _about_positive(evaluation: Evaluation) -> list[str]:
-    """Labels of the metrics that are about the positive class."""
-    return [
-        metric_label(name)
-        for name in evaluation.metrics
-        if depends_on_positive(evaluation.metric(name), name, evaluation.classes.tolist())
-    ]
 
 
 def _density(estimate: Estimate) -> dict[str, Any] | None:
@@ -198,9 +189,11 @@ def _dirty_output(evaluation: Evaluation, labels: Labels, metric: Metric) -> flo
         if not both.any():
             return None
         return finite(metric.of_labels(truth[None, both], predictions[both], classes=evaluation.classes)[0])
-    outputs = _outputs(evaluation, metric)
-    if outputs is None:
+    prepared = evaluation.task.outputs.prepared_for(metric.looks_at, positive=evaluation.positive)
+    table = prepared.scores if metric.needs == "scores" else prepared.probabilities
+    if table is None:
         return None
+    outputs = np.asarray(table[0])
     if metric.of_system is not None:  # of detections, which needs all items: those without votes are no objects
         own = metric.for_system(evaluation.task.outputs.systems[0])
         known = np.where(truth >= 0, truth, 1 - evaluation.positive)
@@ -209,12 +202,6 @@ def _dirty_output(evaluation: Evaluation, labels: Labels, metric: Metric) -> flo
     if not both.any():
         return None
     return finite(metric.of_outputs(truth[None, both], outputs[both], positive=evaluation.positive)[0])
-
-
-def _outputs(evaluation: Evaluation, metric: Metric) -> npt.NDArray[np.float64] | None:
-    outputs = evaluation.task.outputs.prepared_for(metric.looks_at, positive=evaluation.positive)
-    table = outputs.scores if metric.needs == "scores" else outputs.probabilities
-    return None if table is None else np.asarray(table[0])
 
 
 # ------------------ How far labelers agree: a page, and the few lines of it that every report has.

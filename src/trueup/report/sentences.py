@@ -52,23 +52,23 @@ def answer(
     label = metric["label"]
     label = label[:1].upper() + label[1:]
     low, high = metric["low"], metric["high"]
+    said = {"claim": f"{label} is", "value": "undefined", "rest": "on these items.", "sentences": []}
     if metric["mean"] is None:
-        return {"claim": f"{label} is", "value": "undefined", "rest": "on these items.", "sentences": []}
+        return said
     checked = f"{some(n_checked, 'item')} {'was' if n_checked == 1 else 'were'} checked."
     checked = checked if n_checked else "No item was checked: this rests on votes alone."
     if is_named:
         checked = f"This rests on {rests_on}."
-    sentences = [checked, *dirty_remark(metric)]
+    said["sentences"] = [checked, *dirty_remark(metric)]
     if low is None or high is None:
         why = "by this method, which cannot say how sure that is."
         if refused:
             why = "by votes that checked items contradict, so there is no interval."
-        return {"claim": f"{label} is", "value": number(metric["mean"]), "rest": why, "sentences": sentences}
-    rest, places = f"({level_words(metric['level'])}).", decimals(low, high, least=2)
+        return {**said, "value": number(metric["mean"]), "rest": why}
+    said["rest"], places = f"({level_words(metric['level'])}).", decimals(low, high, least=2)
     if number(low, places) == number(high, places):
-        return {"claim": f"{label} is", "value": number(low, places), "rest": rest, "sentences": sentences}
-    value = interval(low, high, least=2, joint=" and ")
-    return {"claim": f"{label} is between", "value": value, "rest": rest, "sentences": sentences}
+        return {**said, "value": number(low, places)}
+    return {**said, "claim": f"{label} is between", "value": interval(low, high, least=2, joint=" and ")}
 
 
 def dirty_remark(metric: Mapping[str, Any]) -> list[str]:

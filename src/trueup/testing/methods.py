@@ -55,7 +55,8 @@ class MethodExample:
     @property
     def noise(self) -> Confusion:
         """The labelers' matrices, which are the same for both classes, and the shares of the classes."""
-        return Confusion([[[rate, 1 - rate], [1 - rate, rate]] for rate in _RATES], prior=[0.6, 0.4]).fit(self.labels)
+        prior = [0.6 if name == "no" else 0.4 for name in self.labels.classes.tolist()]
+        return Confusion([[[rate, 1 - rate], [1 - rate, rate]] for rate in _RATES], prior=prior).fit(self.labels)
 
     def exactly(self, name: str) -> float:
         """A metric against the truth."""
@@ -149,30 +150,19 @@ def check_order(method: Method, options: Options = _no_options) -> None:
     """The order of items does not matter."""
     order = np.random.default_rng(1).permutation(_N_ITEMS)
     one, other = (_estimates(_solve(method, example, options)) for example in (_example(), _example(order=order)))
+    _assert_alike(one, other, "items")
+
+
+def _assert_alike(one: Mapping[str, Estimate], other: Mapping[str, Estimate], what: str) -> None:
     for name in _METRICS:
         gap = abs(one[name].mean - other[name].mean)
-        assert gap < _CHANCE, f"{name} changes by {gap:.3g} with the order of items"
+        assert gap < _CHANCE, f"{name} changes by {gap:.3g} with the order of {what}"
 
 
 def check_class_order(method: Method, options: Options = _no_options) -> None:
     """The order of the classes does not matter, as long as the positive class is the same."""
-    one = _estimates(_solve(method, _example(gold=False), options))
-    turned = _turned_noise(_example(turned=True))
-    other = _estimates(_solve(method, turned, options), positive=0)
-    for name in _METRICS:
-        gap = abs(one[name].mean - other[name].mean)
-        assert gap < _CHANCE, f"{name} changes by {gap:.3g} with the order of classes"
-
-
-@dataclass(frozen=True)
-class _Turned(MethodExample):
-    @property
-    def noise(self) -> Confusion:
-        return Confusion([[[rate, 1 - rate], [1 - rate, rate]] for rate in _RATES], prior=[0.4, 0.6]).fit(self.labels)
-
-
-def _turned_noise(example: MethodExample) -> MethodExample:
-    return _Turned(example.labels, example.codes, example.truth, example.features)
+    one = _estimates(_solve(method, _example(), options))
+    _assert_alike(one, _estimates(_solve(method, _example(turned=True), options), positive=0), "classes")
 
 
 def check_repeatable(method: Method, options: Options = _no_options) -> None:

@@ -26,7 +26,7 @@ from trueup.active import ActiveTest
 from trueup.exceptions import SessionMissing, TrueupError
 from trueup.sessions.log import Event, Kind
 from trueup.storage import Accepted, Grant, Storage
-from trueup.testing.noise import example_labels
+from trueup.testing.noise import example_labels, refusal
 
 # ------------------ What the tests of storages share.
 
@@ -61,15 +61,6 @@ def begin(storage: Storage, *items: Any) -> Any:
     storage.create(NAME, "active test", {"metric": "accuracy"}, fingerprints={"votes": "1"})
     storage.append(NAME, ask(*items))
     return storage
-
-
-def refusal(call: Callable[[], object], kind: type[Exception]) -> str:
-    """What is said where something is refused, as it must be."""
-    try:
-        call()
-    except kind as error:
-        return str(error)
-    raise AssertionError(f"a {kind.__name__} was due")
 
 
 def numbers(cards: Iterable[Any]) -> list[int]:

@@ -25,7 +25,7 @@ from trueup.cleaning import CleaningAdvisor, CleaningStrategy
 from trueup.data.labels import Labels
 from trueup.exceptions import InvalidParameter
 from trueup.sessions.session import Session
-from trueup.testing.noise import example_labels
+from trueup.testing.noise import example_labels, refusal
 
 _N_ITEMS = 60
 _METRIC = "precision@5"
@@ -130,12 +130,8 @@ def check_chances(strategy: Strategy, metric: str = _METRIC) -> None:
         assert (chances[test.state.available] > 0).all(), "every item can be drawn, or no interval holds"
         assert np.array_equal(chances, strategy.scores(test.state)), "the score is the chance"
     else:
-        try:
-            strategy.propensities(test.state)
-        except InvalidParameter:
-            pass
-        else:
-            raise AssertionError("a strategy that does not draw has no chances to give")
+        due = "a strategy that does not draw has no chances to give"
+        refusal(lambda: strategy.propensities(test.state), InvalidParameter, due)
     details = test.ask(4).details
     assert [event.propensity for event in test.log[-4:]] == [one.propensity for one in details]
     assert all((one.propensity is not None) == strategy.is_random for one in details)
