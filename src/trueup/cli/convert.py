@@ -12,6 +12,7 @@ from trueup.cli import _options as options
 from trueup.cli._command import Answer, as_command
 from trueup.cli._console import note, print_records, say
 from trueup.cli._files import read_votes, votes_export
+from trueup.cli._options import arg, opt
 from trueup.exceptions import InvalidLabels, InvalidParameter, silenced_warnings
 
 if TYPE_CHECKING:
@@ -23,26 +24,26 @@ if TYPE_CHECKING:
 class OtherOutputs:
     """What else to write, as csv."""
 
-    gold_out: str | None = options.opt(None, "The checked classes: item, label.", "FILE", writes=True)
-    predictions_out: str | None = options.opt(
+    gold_out: str | None = opt(None, "The checked classes: item, label.", "FILE", writes=True)
+    predictions_out: str | None = opt(
         None, "The predictions: item, system, prediction, confidence.", "FILE", writes=True
     )
-    items_out: str | None = options.opt(None, "The columns of the items.", "FILE", writes=True)
+    items_out: str | None = opt(None, "The columns of the items.", "FILE", writes=True)
 
 
 @as_command
 def convert(
     how: options.VoteOptions,
     others: OtherOutputs,
-    source: str = options.arg(..., "SOURCE", "An export, see 'trueup formats', or a table of votes.", reads=True),
-    target: str = options.arg(..., "TARGET", "The file to write.", writes=True),
-    to: str | None = options.opt(
+    source: str = arg(..., "SOURCE", "An export, see 'trueup formats', or a table of votes.", reads=True),
+    target: str = arg(..., "TARGET", "The file to write.", writes=True),
+    to: str | None = opt(
         None,
         "Write what the votes say of each item, with its probability: one of WRITABLE.",
         "FORMAT",
         chosen="WRITABLE",
     ),
-    noise: str = options.opt("dawid-skene", "The model of what votes say; one of NOISE_MODELS.", chosen="NOISE_MODELS"),
+    noise: str = opt("dawid-skene", "The model of what votes say; one of NOISE_MODELS.", chosen="NOISE_MODELS"),
     with_text: options.WithText = False,
     force: options.Force = False,
 ) -> None:
@@ -204,8 +205,8 @@ def _end(bound: float) -> str:
 
 @as_command
 def mcp(
-    root: str = options.opt(".", "The folder below which files may be read.", "FOLDER", show=True),
-    write: bool = options.opt(False, "Let tools write new files below the root, too."),
+    root: str = opt(".", "The folder below which files may be read.", "FOLDER", show=True),
+    write: bool = opt(False, "Let tools write new files below the root, too."),
 ) -> None:
     """Serve check, evaluate, compare, share, agreement, plan_checks and gate to an assistant (MCP over stdio)."""
     from trueup.integrations.mcp import serve

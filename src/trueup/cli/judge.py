@@ -33,6 +33,7 @@ from trueup.cli._files import (
     without_predictions,
 )
 from trueup.cli._gates import GateOptions, Gates, PairGateOptions
+from trueup.cli._options import given, opt
 from trueup.exceptions import InvalidPredictions, silenced_warnings
 
 if TYPE_CHECKING:
@@ -56,9 +57,7 @@ def evaluate(
     sampler: options.SamplerOptions,
     gates: GateOptions,
     metric: options.Metrics = ["accuracy", "precision", "recall", "f1"],  # noqa: B006  typer shows it as the default
-    method: str = options.opt(
-        "bayes", "bayes is calibrated; the others are for comparison. One of METHODS.", chosen="METHODS"
-    ),
+    method: str = opt("bayes", "bayes is calibrated; the others are for comparison. One of METHODS.", chosen="METHODS"),
     only_system: options.OnlySystem = None,
     report: options.Report = None,
     with_text: options.WithText = False,
@@ -125,7 +124,7 @@ def _evaluated(system: Predictions, what: str, settings: Mapping[str, Any], labe
     from trueup.answers.evaluate import evaluate
 
     with progress_bar(what) as progress:
-        answer = evaluate(system, labels, progress=progress, **options.given(**settings))
+        answer = evaluate(system, labels, progress=progress, **given(**settings))
     return with_cli_terms(answer)
 
 
@@ -249,13 +248,13 @@ def compare(
     gates: GateOptions,
     pair_gates: PairGateOptions,
     metric: options.Metric = "accuracy",
-    judged_on: str | None = options.opt(
+    judged_on: str | None = opt(
         None,
         "Judge all systems on the items that all have predicted (common, the default), or each on its own.",
         "WHICH",
     ),
-    unknown: str = options.opt("ignore", "Predictions for items that have no votes: error or ignore."),
-    unknown_class: str = options.opt("error", "Predictions of classes nobody voted for: error or ignore."),
+    unknown: str = opt("ignore", "Predictions for items that have no votes: error or ignore."),
+    unknown_class: str = opt("error", "Predictions of classes nobody voted for: error or ignore."),
     report: options.Report = None,
     with_text: options.WithText = False,
     seed: options.Seed = 0,
@@ -281,7 +280,7 @@ def compare(
                 unknown=unknown,  # type: ignore[arg-type]  # these are checked by the callee, with a sentence
                 unknown_class=unknown_class,  # type: ignore[arg-type]
                 progress=progress,
-                **options.given(**settings, items=judged_on),
+                **given(**settings, items=judged_on),
             )
 
     comparison, verdicts = gate.settle(ask, labels, sheets_of(votes_how))
@@ -393,7 +392,7 @@ def auc(
     votes_how: options.VoteOptions,
     predictions_how: options.PredictionOptions,
     sampler: options.SamplerOptions,
-    view: list[str] = options.opt(["bayes"], "What the truth is: VIEWS or all. Several may be given.", chosen="VIEWS"),
+    view: list[str] = opt(["bayes"], "What the truth is: VIEWS or all. Several may be given.", chosen="VIEWS"),
     target: options.Target = None,
     noise: options.Noise = None,
     level: options.Level = 0.95,
@@ -410,7 +409,7 @@ def auc(
     check_level(level)
     labels, systems, positive = read_both(votes, predictions, votes_how, predictions_how, only_system)
     check_overlap(systems, labels)
-    settings = options.given(noise=noise, target=target, **sampler.named)
+    settings = given(noise=noise, target=target, **sampler.named)
     results = []
     for name in systems.systems.tolist():
         for chosen in views:
@@ -455,7 +454,7 @@ def check(
     predictions_how: options.PredictionOptions,
     fit: options.FitOptions,
     predictions: options.OptionalPredictionsFile = None,
-    dependence: bool = options.opt(
+    dependence: bool = opt(
         True, "Check whether labelers err together; takes seconds.", None, "--dependence/--no-dependence"
     ),
     fail_if_dependent: options.FailIfDependent = False,

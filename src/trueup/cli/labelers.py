@@ -25,6 +25,7 @@ from trueup.cli._files import (
     source_of,
 )
 from trueup.cli._gates import numbers_by_name
+from trueup.cli._options import arg, given, opt
 from trueup.cli.judge import about_independence, dependence_findings
 from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions, silenced_warnings
 
@@ -52,15 +53,15 @@ def labelers(
     votes: options.VotesFile,
     how: options.VoteOptions,
     noise: options.Noise = None,
-    sort: str = options.opt("information", f"Order of the rows: {', '.join(_KEYS)}."),
-    top: int | None = options.opt(None, "Show the first N rows only.", "N", min=1),
+    sort: str = opt("information", f"Order of the rows: {', '.join(_KEYS)}."),
+    top: int | None = opt(None, "Show the first N rows only.", "N", min=1),
     level: options.Level = 0.95,
-    spam_prior: float = options.opt(0.1, "Share of labelers expected beforehand not to look at all."),
+    spam_prior: float = opt(0.1, "Share of labelers expected beforehand not to look at all."),
     fail_if_dependent: options.FailIfDependent = False,
-    fail_if_spam: float | None = options.opt(
+    fail_if_spam: float | None = opt(
         None, "Exit with 1 if more than this share of votes is by probable spammers.", "SHARE", min=0.0, max=1.0
     ),
-    panel: bool = options.opt(False, "Also who errs alike, and the panel without each labeler or with one more."),
+    panel: bool = opt(False, "Also who errs alike, and the panel without each labeler or with one more."),
     by: options.By = None,
     plot: options.Plot = None,
     seed: options.Seed = 0,
@@ -185,11 +186,11 @@ _MOST_PAIRS = 10
 def agreement(
     votes: options.VotesFile,
     how: options.VoteOptions,
-    scale: str = options.opt("nominal", "How far apart classes are: nominal, ordinal, interval or ratio."),
-    labelers: str = options.opt("random", "Whether the labelers are a sample, too: random or fixed."),
-    values: list[str] = options.opt([], "The number of a class that is none; once for each.", "CLASS=NUMBER"),
-    expert: list[str] = options.opt([], "A labeler that the others are held against; once for each.", "NAME"),
-    weighting: str = options.opt("quadratic", "Of the weighted kappa: quadratic or linear."),
+    scale: str = opt("nominal", "How far apart classes are: nominal, ordinal, interval or ratio."),
+    labelers: str = opt("random", "Whether the labelers are a sample, too: random or fixed."),
+    values: list[str] = opt([], "The number of a class that is none; once for each.", "CLASS=NUMBER"),
+    expert: list[str] = opt([], "A labeler that the others are held against; once for each.", "NAME"),
+    weighting: str = opt("quadratic", "Of the weighted kappa: quadratic or linear."),
     weights: options.Weights = None,
     by: options.By = None,
     level: options.Level = 0.95,
@@ -265,16 +266,16 @@ def draw(
     how_predicted: options.PredictionOptions,
     *,
     predictions: options.OptionalPredictionsFile = None,
-    n: int = options.opt(..., "How many items.", "N", "-n", "--n", min=1),
-    by: str | None = options.opt(
+    n: int = opt(..., "How many items.", "N", "-n", "--n", min=1),
+    by: str | None = opt(
         None,
         "Draw by strata: votes (the class most of them name), prediction (of PREDICTIONS), or a column of --items.",
         "WHAT",
     ),
-    allocation: str = options.opt("equal", "Items from each stratum: equal (as many of each) or proportional."),
+    allocation: str = opt("equal", "Items from each stratum: equal (as many of each) or proportional."),
     only_system: options.OnlySystem = None,
     out: SheetFile = None,
-    with_text: bool = options.opt(False, "Write the columns of --items, too."),
+    with_text: bool = opt(False, "Write the columns of --items, too."),
     force: options.Force = False,
     seed: options.Seed = 0,
 ) -> Answer:
@@ -318,7 +319,7 @@ def draw_pairs(
     pairs: options.PairsFile,
     columns: options.PairOptions,
     *,
-    n: int = options.opt(..., "How many contests.", "N", "-n", "--n", min=1),
+    n: int = opt(..., "How many contests.", "N", "-n", "--n", min=1),
     out: SheetFile = None,
     force: options.Force = False,
     seed: options.Seed = 0,
@@ -393,23 +394,23 @@ plan = typer.Typer(
 def spend(
     how: options.VoteOptions,
     how_predicted: options.PredictionOptions,
-    votes: str | None = options.arg(None, "VOTES", "Votes to learn how labelers err from.", reads=True),
+    votes: str | None = arg(None, "VOTES", "Votes to learn how labelers err from.", reads=True),
     predictions: options.OptionalPredictionsFile = None,
-    budget: float | None = options.opt(None, "What may be spent.", "MONEY"),
-    half_width: float | None = options.opt(None, "In place of a budget: the precision to be paid for.", "WIDTH"),
-    vote_price: float | None = options.opt(None, "Of a vote.", "MONEY"),
-    expert_price: float | None = options.opt(None, "Of an item checked by an expert.", "MONEY"),
-    item_price: float = options.opt(0.0, "Of an item itself, beyond votes and checks.", "MONEY", show=True),
-    labeler_accuracy: float | None = options.opt(None, "Rough accuracy of a labeler; learned from VOTES.", "RATE"),
-    error: float | None = options.opt(None, "The model's rough error; learned from VOTES and PREDICTIONS.", "RATE"),
-    correlation: float | None = options.opt(None, "Of errors on an item; learned from VOTES, otherwise 0.", "RHO"),
-    classes: int | None = options.opt(None, "Number of classes; that of VOTES, otherwise 2.", "C"),
-    noise_known: bool = options.opt(False, "The labelers' error is known from elsewhere."),
-    max_items: int | None = options.opt(None, "The items there are.", "N"),
-    max_votes: int = options.opt(15, "The most votes on an item.", "K", show=True),
-    design: list[str] = options.opt([], "Choose from this kind: votes, vetted, both. Repeatable.", "KIND"),
+    budget: float | None = opt(None, "What may be spent.", "MONEY"),
+    half_width: float | None = opt(None, "In place of a budget: the precision to be paid for.", "WIDTH"),
+    vote_price: float | None = opt(None, "Of a vote.", "MONEY"),
+    expert_price: float | None = opt(None, "Of an item checked by an expert.", "MONEY"),
+    item_price: float = opt(0.0, "Of an item itself, beyond votes and checks.", "MONEY", show=True),
+    labeler_accuracy: float | None = opt(None, "Rough accuracy of a labeler; learned from VOTES.", "RATE"),
+    error: float | None = opt(None, "The model's rough error; learned from VOTES and PREDICTIONS.", "RATE"),
+    correlation: float | None = opt(None, "Of errors on an item; learned from VOTES, otherwise 0.", "RHO"),
+    classes: int | None = opt(None, "Number of classes; that of VOTES, otherwise 2.", "C"),
+    noise_known: bool = opt(False, "The labelers' error is known from elsewhere."),
+    max_items: int | None = opt(None, "The items there are.", "N"),
+    max_votes: int = opt(15, "The most votes on an item.", "K", show=True),
+    design: list[str] = opt([], "Choose from this kind: votes, vetted, both. Repeatable.", "KIND"),
     level: options.Level = 0.95,
-    fail_above: float | None = options.opt(None, "Exit with 1 if the half-width that is bought is wider.", "WIDTH"),
+    fail_above: float | None = opt(None, "Exit with 1 if the half-width that is bought is wider.", "WIDTH"),
     plot: options.Plot = None,
 ) -> Answer:
     """How many items, votes and checks give the narrowest interval of a model's accuracy for the money."""
@@ -421,7 +422,7 @@ def spend(
         raise InvalidParameter("predictions need votes, got none; name the votes first")
     learned = {} if votes is None else _learned(votes, predictions, how, how_predicted)
     asked = {"labeler_accuracy": labeler_accuracy, "error": error, "correlation": correlation, "n_classes": classes}
-    assumed = learned | options.given(**asked)
+    assumed = learned | given(**asked)
     if assumed.get("n_classes") != learned.get("n_classes"):
         assumed.pop("prior", None)  # of the votes' classes, which were not asked about
     for name in ("labeler_accuracy", "error"):

@@ -14,6 +14,7 @@ from trueup.cli._command import Answer, as_command, this_call
 from trueup.cli._console import interval_head, note, print_records, progress_bar, say, shown
 from trueup.cli._files import Sheets, class_named, read_votes, sheets_among, sheets_of, source_of
 from trueup.cli._gates import GateOptions, Gates, PairGateOptions, VerdictOptions, numbers_by_name
+from trueup.cli._options import given, opt
 from trueup.exceptions import InvalidParameter
 
 if TYPE_CHECKING:
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
 class BinOptions:
     """Ratings of which few are equal."""
 
-    n_bins: int | None = options.opt(None, "Put ratings into so many bins of equal width.", "N", max=10_000)
-    low: float | None = options.opt(None, "Where the first bin begins; by default at the lowest rating.", "NUMBER")
-    high: float | None = options.opt(None, "Where the last bin ends; by default at the highest rating.", "NUMBER")
+    n_bins: int | None = opt(None, "Put ratings into so many bins of equal width.", "N", max=10_000)
+    low: float | None = opt(None, "Where the first bin begins; by default at the lowest rating.", "NUMBER")
+    high: float | None = opt(None, "Where the last bin ends; by default at the highest rating.", "NUMBER")
 
     def put(self, labels: Labels) -> Labels:
         """Ratings in bins, where the user asks for some."""
@@ -48,8 +49,8 @@ def share(
     pair_gates: PairGateOptions,
     asked: options.AnswerOptions,
     bins: BinOptions,
-    of: str | None = options.opt(None, "The class whose share is asked for, e.g. pass.", "CLASS"),
-    at_least: float | None = options.opt(None, "In place of --of: the least rating that counts.", "NUMBER"),
+    of: str | None = opt(None, "The class whose share is asked for, e.g. pass.", "CLASS"),
+    at_least: float | None = opt(None, "In place of --of: the least rating that counts.", "NUMBER"),
     report: options.Report = None,
     seed: options.Seed = 0,
 ) -> Answer:
@@ -77,7 +78,7 @@ def mean_score(
     pair_gates: PairGateOptions,
     asked: options.AnswerOptions,
     bins: BinOptions,
-    values: list[str] = options.opt([], "The score of a class that is no number; once for each.", "CLASS=NUMBER"),
+    values: list[str] = opt([], "The score of a class that is no number; once for each.", "CLASS=NUMBER"),
     report: options.Report = None,
     seed: options.Seed = 0,
 ) -> Answer:
@@ -113,7 +114,7 @@ def _answer(
 
     def ask_with_progress(labels: Labels) -> Shares:
         with progress_bar("reading the votes") as progress:
-            return ask(labels, progress=progress, **options.given(by=by, **settings))
+            return ask(labels, progress=progress, **given(by=by, **settings))
 
     shares, verdicts = gate.settle(ask_with_progress, labels, sheets_of(how))
     return _derived(shares, show_shares, verdicts)
@@ -175,16 +176,16 @@ def preferences(
     sampler: options.SamplerOptions,
     gates: VerdictOptions,
     pair_gates: PairGateOptions,
-    gold: list[str] = options.opt(
+    gold: list[str] = opt(
         [],
         "Verdicts taken to be right, as those of people; columns as of the pairs; or a table of --ask. Repeatable.",
         "FILE",
         reads=True,
     ),
-    gold_drawn: str | None = options.opt(None, "How the contests in --gold were drawn: random or chosen.", "HOW"),
-    ties: str = options.opt("half", "A true tie is half a win for both, or neither's: half or class."),
-    noise: str | None = options.opt(None, "How judges err, by this model alone, e.g. mirrored.", "MODEL"),
-    target: str = options.opt("population", "Items like these, or exactly these contests: population or sample."),
+    gold_drawn: str | None = opt(None, "How the contests in --gold were drawn: random or chosen.", "HOW"),
+    ties: str = opt("half", "A true tie is half a win for both, or neither's: half or class."),
+    noise: str | None = opt(None, "How judges err, by this model alone, e.g. mirrored.", "MODEL"),
+    target: str = opt("population", "Items like these, or exactly these contests: population or sample."),
     level: options.Level = 0.95,
     report: options.Report = None,
     seed: options.Seed = 0,
@@ -217,7 +218,7 @@ def preferences(
                 level=level,
                 random_state=seed,
                 progress=progress,
-                **options.given(noise=noise, **sampler.named),
+                **given(noise=noise, **sampler.named),
             )
 
     named = Sheets(sheets, [columns.item, columns.first, columns.second], columns.winner)
@@ -262,12 +263,12 @@ def _show(answer: Preferences, body: Mapping[str, Any]) -> None:
 @as_command
 def inspect(
     logs: Annotated[list[str], options.Option("Logs, .eval or .json.", "LOGS", reads=True, is_argument=True)],
-    of: str = options.opt("C", "The grade whose share is asked for.", "GRADE", show=True),
-    question: str | None = options.opt(None, "Of several kinds of scores, this one.", "NAME"),
-    gold_key: str | None = options.opt(None, "The key of the metadata that holds the right grade.", "KEY"),
-    gold_drawn: str | None = options.opt(None, "How the checked samples were drawn: random or chosen.", "HOW"),
-    by: str = options.opt("system", "The groups: a column of the answers, such as a key of the metadata.", "COLUMN"),
-    scores: str | None = options.opt(
+    of: str = opt("C", "The grade whose share is asked for.", "GRADE", show=True),
+    question: str | None = opt(None, "Of several kinds of scores, this one.", "NAME"),
+    gold_key: str | None = opt(None, "The key of the metadata that holds the right grade.", "KEY"),
+    gold_drawn: str | None = opt(None, "How the checked samples were drawn: random or chosen.", "HOW"),
+    by: str = opt("system", "The groups: a column of the answers, such as a key of the metadata.", "COLUMN"),
+    scores: str | None = opt(
         None, "Also write a copy of the log, with what its graders say together as a score more.", "LOG", writes=True
     ),
     level: options.Level = 0.95,

@@ -17,7 +17,7 @@ from trueup.cli import _options as options
 from trueup.cli._command import Answer, add_to
 from trueup.cli._console import interval_head, note, print_records, progress_bar, say, shown
 from trueup.cli._files import about_files, class_named, one_system, read_systems, read_votes, without_predictions
-from trueup.cli._options import Option, arg, opt
+from trueup.cli._options import Option, arg, given, opt
 from trueup.cli._vetting import FilePlace, Place, StorageOptions, StoredPlace, place_of, resume
 from trueup.exceptions import InvalidFile, InvalidParameter, MissingFile, StorageError
 
@@ -191,7 +191,7 @@ def add(
     beginning: BeginningOptions,
     votes_how: options.VoteOptions,
     predictions_how: options.PredictionOptions,
-    words: list[str] = options.arg(
+    words: list[str] = arg(
         ...,
         "[WATCH] VOTES [PREDICTIONS]",
         "The file of the monitor, unless --storage is given; the votes of the batch; its predictions.",
@@ -221,7 +221,7 @@ def add(
     with _opened(place, may_begin=True, **settings) as monitor:
         monitor.add(labels, predictions, when=when)
     named = dict(zip(("votes", "predictions"), files, strict=False))
-    head = {"seed": None, "files": about_files(**named, **options.given(gold=votes_how.gold))}
+    head = {"seed": None, "files": about_files(**named, **given(gold=votes_how.gold))}
     return _answer(monitor, place, head=head, fail_on_alarm=fail_on_alarm)
 
 
