@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Generic, NoReturn, TypeVar
 
 import numpy as np
@@ -133,10 +132,7 @@ class BySlice(Mapping[Any, Part], Generic[Part]):
 
     slicing: Slicing
     answer_on: Callable[[Booleans], Part] = field(repr=False)  # from which items are in a slice to the answer on these
-
-    @cached_property
-    def _parts(self) -> dict[Hashable, Part]:
-        return {}
+    _parts: dict[Hashable, Part] = field(default_factory=dict, init=False, repr=False)
 
     def __getitem__(self, name: Hashable) -> Part:
         if name not in self._parts:

@@ -158,7 +158,8 @@ def evaluate(
         labels,
         settings=settings,
         metrics=metrics,
-        noise=None if is_plain else _noise_of(chosen) if noise is None else noise,
+        # A method that learns none has the usual one where the caller names none.
+        noise=noise if is_plain or noise is not None or chosen.sees == "votes" else chosen.noise or DEFAULT_NOISE,
         target=_target_of(chosen, method, target),
         most_systems=1,
         needs_classes=True,
@@ -177,11 +178,6 @@ def evaluate(
             counts=solution.counts.mean_counts,
         )
     return Evaluation(task, solution, model, notes, independence)
-
-
-def _noise_of(method: Method) -> str | None:
-    """The noise model where the caller names none."""
-    return None if method.sees == "votes" else method.noise or DEFAULT_NOISE
 
 
 def _target_of(method: Method, name: str, target: Target | None) -> Target:

@@ -152,6 +152,8 @@ class Evaluation(Answer, Mapping[str, Estimate]):
     independence: IndependenceCheck | None
     core: TruthModel | None = field(default=None, repr=False)
     refused: bool = False
+    _cache: dict[str, Estimate] = field(default_factory=dict, init=False, repr=False)
+    _drawn_truths: dict[OutputKind, TruthDraws] = field(default_factory=dict, init=False, repr=False)
 
     # ------------------------------------------------------------------ what was asked
 
@@ -217,7 +219,9 @@ class Evaluation(Answer, Mapping[str, Estimate]):
         first, scale = min(widths), (high - low) / (of_accuracy[1] - of_accuracy[0])
         second = max(n for n in widths if n <= max(_SHOWN[1], 2 * first))
         more = " more" if self.n_drawn else ""
-        parts = [f"{n - self.n_drawn:,}{more} for about ±{_half(widths[n] * scale)}" for n in sorted({first, second})]
+        parts = [
+            f"{n - self.n_drawn:,}{more} for about ±{number(widths[n] * scale / 2, 2)}" for n in sorted({first, second})
+        ]
         what = f"{name.replace('_', ' ')} {on_which(self.target)}"
         return f"To know the {what} better, check items drawn at random: {', '.join(parts)}"
 
@@ -258,10 +262,6 @@ class Evaluation(Answer, Mapping[str, Estimate]):
         return replace(self, task=task, solution=solution)
 
     # ------------------------------------------------------------------ the answers
-
-    @cached_property
-    def _cache(self) -> dict[str, Estimate]:
-        return {}
 
     def __getitem__(self, name: str) -> Estimate:
         if name not in self._cache:
@@ -332,10 +332,6 @@ class Evaluation(Answer, Mapping[str, Estimate]):
     def keep_draws(self, used: OutputKind, truth: TruthDraws) -> None:
         """Take draws that were made already for those of metrics that look at classes, scores or probabilities."""
         self._drawn_truths[used] = truth
-
-    @cached_property
-    def _drawn_truths(self) -> dict[OutputKind, TruthDraws]:
-        return {}
 
     @cached_property
     def problem(self) -> Problem:
@@ -449,10 +445,6 @@ class Evaluation(Answer, Mapping[str, Estimate]):
         return save_report(build_report(self, title=title), path)
 
 
-def _half(width: float) -> str:
-    return number(width / 2, 2)
-
-
 _FALSE_DISCOVERIES = 0.05
 
 
@@ -463,16 +455,15 @@ class Slices(BySlice[Part]):
     task: Task = field(repr=False)  # of the whole
     next_checks: Callable[[Booleans], NextChecks | None] = field(repr=False)
     compare_outputs: Callable[[str, AlignedPredictions], Comparison] = field(repr=False)
-
-    @cached_property
-    def _comparisons(self) -> dict[str, Comparison]:
-        return {}
+    _comparisons: dict[str, Comparison] = field(default_factory=dict, init=False, repr=False)
 
     def compared(self, metric: str | None = None) -> Comparison:
         """The slices side by side, as `compare` has systems: differences, ranking, P(best)."""
         name = next(iter(self.task.metrics)) if metric is None else metric
         if name not in self._comparisons:
-            self._comparisons[name] = self.compare_outputs(name, outputs_by_slice(self.task.outputs, self.slicing))
+            members = [self.slicing.members(one) for one in self]
+            outputs = _restricted(self.task.outputs, members, self.slicing)  # each slice as if it were a system
+            self._comparisons[name] = self.compare_outputs(name, outputs)
         return self._comparisons[name]
 
     def difference(self, a: Hashable, b: Hashable, metric: str | None = None) -> Estimate:
@@ -551,11 +542,6 @@ class Slices(BySlice[Part]):
         sizes = zip(self, self.slicing.sizes.tolist(), strict=True)
         rows = [(name, compared[name], f"({size:,} items){worse.get(name, '')}") for name, size in sizes]
         return "\n".join([f"{metric} by {self.slicing.column}", *lines_of(rows, self.task.level)])
-
-
-def outputs_by_slice(outputs: AlignedPredictions, slicing: Slicing) -> AlignedPredictions:
-    """What one system says in each slice, as if these were systems."""
-    return _restricted(outputs, [slicing.members(name) for name in slicing.names.tolist()], slicing)
 
 
 def _restricted(outputs: AlignedPredictions, members: Sequence[Booleans], slicing: Slicing) -> AlignedPredictions:

@@ -138,13 +138,7 @@ def next_checks(
 
 
 def _variance_beyond(sums: Floats, times: Floats, clusters: Codes | None) -> float:
-    """The variance of a mean where its independent parts are drawn anew, over draws of the truth.
-
-    Parameters
-    ----------
-    sums : array of shape (n_draws, n_items)
-        By how much each item moves the mean.
-    """
+    """The variance of a mean where its independent parts are drawn anew; `sums` say how each item moves it."""
     if clusters is None:  # an item that stands for several is as many parts
         return float((sums**2 / times).sum(axis=1).mean())
     parts = np.unique(clusters, return_inverse=True)[1]

@@ -44,16 +44,7 @@ class Settings:
 
     @classmethod
     def of_call(cls, entry_point: Callable[..., Any], values: Mapping[str, Any]) -> Settings:
-        """From the local variables of a entry_point at its start, that is its parameters.
-
-        Examples
-        --------
-        >>> def entry_point(data, *, level=0.95, seed=0, **options):
-        ...     return Settings.of_call(entry_point, locals())
-        >>> settings = entry_point([1, 2], level=0.9, n_draws=100)
-        >>> settings.arguments, settings.changed()
-        ({'level': 0.9, 'seed': 0, 'n_draws': 100}, {'level': 0.9, 'n_draws': 100})
-        """
+        """From the local variables of a function at its start, that is its parameters."""
         parameters = inspect.signature(entry_point).parameters.values()
         keywords = [p for p in parameters if p.kind is p.KEYWORD_ONLY and p.name != "progress"]
         arguments = {p.name: _kept(values[p.name]) for p in keywords}
@@ -89,36 +80,21 @@ def _same(a: Any, b: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What every public function starts from.
-
-    Attributes
-    ----------
-    outputs : AlignedPredictions. What the systems say of the items, in the order of the labels.
-    metrics : mapping from str to Metric. By the name under which they are shown.
-    positive : int. Code of the positive class.
-    noise : NoiseModel or None. Not fitted, unless it is known; None for a method that uses none.
-    seed : int. Gives the same numbers again.
-    settings : Settings. The call itself.
-    notes : tuple of str. What was left out on the way.
-    truth : integer array of shape (n_items,), optional. The true classes, where the caller has them.
-    slices : Slicing, optional. Groups of items that are asked about one by one.
-    population : Population, optional. What the items are a sample of, where that is the target.
-    source : LabelScan, optional. The files that the labels are a part of.
-    """
+    """What every public function starts from."""
 
     labels: Labels = field(repr=False)
-    outputs: AlignedPredictions = field(repr=False)
-    metrics: Mapping[str, Metric]
-    positive: int
-    noise: NoiseModel | None
+    outputs: AlignedPredictions = field(repr=False)  # what the systems say of the items, in the order of the labels
+    metrics: Mapping[str, Metric]  # by the name under which they are shown
+    positive: int  # code of the positive class
+    noise: NoiseModel | None  # not fitted, unless it is known; None for a method that uses none
     level: float
-    seed: int
-    settings: Settings
-    notes: tuple[str, ...] = ()
-    truth: Codes | None = field(default=None, repr=False)
-    slices: Slicing | None = field(default=None, repr=False)
-    population: Population | None = field(default=None, repr=False)
-    source: LabelScan[Labels] | None = field(default=None, repr=False)
+    seed: int  # gives the same numbers again
+    settings: Settings  # the call itself
+    notes: tuple[str, ...] = ()  # what was left out on the way
+    truth: Codes | None = field(default=None, repr=False)  # the true classes, where the caller has them
+    slices: Slicing | None = field(default=None, repr=False)  # groups of items that are asked about one by one
+    population: Population | None = field(default=None, repr=False)  # what the items are a sample of, if that is asked
+    source: LabelScan[Labels] | None = field(default=None, repr=False)  # the files that the labels are a part of
 
     @cached_property
     def in_votes(self) -> Booleans:
@@ -361,13 +337,6 @@ def solution_on(truth: TruthDraws, task: Task, rng: np.random.Generator) -> Solu
     return solution_of(truth, task.codes, n_classes, rng=rng, population=task.population)
 
 
-def fewer_draws(truth: TruthDraws, metric: Metric) -> Codes:
-    """The draws a metric is computed on: a function of labels takes its time, so it sees some of them."""
-    if metric.needs != "labels":
-        return truth.truths
-    return truth.truths[:: max(1, truth.n_draws // FUNCTION_DRAWS)]
-
-
 def values_given(core: TruthModel, task: Task, metric: Metric) -> Floats:
     """The metric of every system on draws of a core, shape (n_draws, n_systems)."""
     if not core.is_divided:
@@ -390,7 +359,9 @@ def values_given(core: TruthModel, task: Task, metric: Metric) -> Floats:
 
 def values_on(truth: TruthDraws, task: Task, metric: Metric, rng: np.random.Generator) -> Floats:
     """The metric of every system on every draw, shape (n_draws, n_systems)."""
-    truths, outputs = fewer_draws(truth, metric), task.outputs_for(metric)
+    # A function of labels takes its time, so it sees some of the draws.
+    step = max(1, truth.n_draws // FUNCTION_DRAWS) if metric.needs == "labels" else 1
+    truths, outputs = truth.truths[::step], task.outputs_for(metric)
     population = truth.population(task.population)
     weights = truth.fixed_weights if population is None else None
     return system_values(
@@ -403,9 +374,6 @@ def values_on(truth: TruthDraws, task: Task, metric: Metric, rng: np.random.Gene
         population=population,
         weights=None if weights is None else weights[: len(truths)],
     )
-
-
-_TARGETS: tuple[Target, ...] = ("sample", "population")
 
 
 def prepare_scan(
@@ -430,12 +398,17 @@ def prepare_scan(
             parameter=others[0],
         )
     check_level(asked["level"])
-    target: Target = check_choice(asked["target"] or DEFAULT_TARGET, _TARGETS, name="target")
+    target: Target = check_choice(asked["target"] or DEFAULT_TARGET, ("sample", "population"), name="target")
     check_choice(missing, ("error", "ignore"), name="missing")
     names, seed = scan.classes.tolist(), seed_of(asked["random_state"])
     positive = scan.n_classes - 1 if asked["positive"] is None else scan.class_code(asked["positive"])
     chosen = as_metrics(metrics, names, names[positive])
-    _check_metrics(chosen)
+    of_others = next((name for name, metric in chosen.items() if metric.needs != "counts"), None)
+    if of_others is not None:
+        raise InvalidParameter(
+            f"`metrics` of votes that are scanned must be of the confusion counts, got {of_others!r}, which needs "
+            f"{chosen[of_others].needs}; leave it out, or read all votes into memory with scan.read()"
+        )
     sources = [_as_source(system) for system in systems.values()]
     rated = scan.with_systems(sources, may_miss=missing == "ignore", common=common)
     with silenced_warnings():
@@ -472,15 +445,6 @@ def prepare_scan(
         seed=seed,
     )
     return task, core
-
-
-def _check_metrics(metrics: Mapping[str, Metric]) -> None:
-    for name, metric in metrics.items():
-        if metric.needs != "counts":
-            raise InvalidParameter(
-                f"`metrics` of votes that are scanned must be of the confusion counts, got {name!r}, which needs "
-                f"{metric.needs}; leave it out, or read all votes into memory with scan.read()",
-            )
 
 
 def _as_source(predictions: Any) -> SystemSource:

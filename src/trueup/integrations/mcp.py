@@ -366,16 +366,12 @@ def _values(key: str, argument: Argument, given: Mapping[str, Any], folder: Fold
             raise InvalidParameter(f"{key} must be true or false, got {_short(value)}")
         return [str(argument.option)] if value else []
     if kind == "bounds":
-        by_metric = value if isinstance(value, Mapping) else {_first_metric(given): value}
+        first = given.get("of", given.get("metric", "accuracy"))  # what a bound without a metric is about
+        by_metric = value if isinstance(value, Mapping) else {first: value}
         if not by_metric or len(by_metric) > _MOST_ROWS:
             raise InvalidParameter(f"{key} must have 1 to {_MOST_ROWS} metrics, got {_short(value)}")
         return [f"{_checked_text(key, metric)}={_number(key, bound)}" for metric, bound in by_metric.items()]
     return [_choice(key, argument, value)]
-
-
-def _first_metric(given: Mapping[str, Any]) -> Any:
-    """What a bound without a metric is about."""
-    return given.get("of", given.get("metric", "accuracy"))
 
 
 def _choice(key: str, argument: Argument, value: Any) -> str:

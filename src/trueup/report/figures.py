@@ -259,13 +259,7 @@ def _f(value: float, is_percent: bool = False) -> str:
 
 
 def ticks(low: float, high: float, most: int = 5) -> list[float]:
-    """Round numbers from `low` to `high`, not more than `most` of them where that can be.
-
-    Examples
-    --------
-    >>> ticks(0.0, 1.0)
-    [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
-    """
+    """Round numbers from `low` to `high`, not more than `most` of them where that can be."""
     span = high - low
     if not math.isfinite(span) or span <= 0:
         return [low] if math.isfinite(low) else []
@@ -481,14 +475,7 @@ _PHOTO = re.compile(r"^(?:#[\w-]+|data:image/[a-z+.]+;base64,[A-Za-z0-9+/=]+)$")
 
 
 def crop_figure(crop: Mapping[str, Any], *, width: int = 260, label: str = "") -> str:
-    """A part of an image as SVG.
-
-    Examples
-    --------
-    >>> crop = {"view": [0, 0, 20, 10], "size": [100, 50], "shapes": [{"role": "candidate", "box": [2, 2, 5, 5]}]}
-    >>> "<rect" in crop_figure(crop), "2 2" in crop_figure(crop)
-    (True, True)
-    """
+    """A part of an image as SVG."""
     x, y, w, h = (float(value) for value in crop["view"])
     height = max(round(width * h / max(w, 1e-9)), 1)
     parts = [

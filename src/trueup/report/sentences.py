@@ -43,11 +43,7 @@ def answer(
 ) -> dict[str, Any]:
     """The first metric of a system in words: ``claim``, ``value`` and ``rest`` make one sentence, ``sentences`` follow.
 
-    Parameters
-    ----------
-    rests_on : str. What the number rests on.
-    is_named : bool. Whether the answer is that of a noise model or method that was named.
-    refused : bool. Whether it has no interval since checked items contradict the votes.
+    It `is_named` where a noise model or method was named, and `refused` where checked items contradict the votes.
     """
     label = metric["label"]
     label = label[:1].upper() + label[1:]
