@@ -137,7 +137,8 @@ def em_step(
 ) -> Expectation:
     """Expected states of all items and the votes' expected counts; `gold` is the known class of each item or -1."""
     if engine == "scipy":
-        matrix = _matrix(votes)
+        matrix = votes.matrix if isinstance(votes, PreparedVotes) else votes
+        assert matrix is not None
         p, per_item = _posterior(matrix, table, weights, gold, state_class)
         counts = np.asarray(matrix.T @ p)
         return Expectation(counts, p.sum(axis=0), float(per_item.sum()), p if keep_posterior else None)
@@ -145,77 +146,44 @@ def em_step(
 
     ready = prepare(votes)
     n_states = len(weights)
-    width = compiled.width_for(n_states)
-    padded, starts = _padded(table, weights, state_class, len(width))
-    given = gold.astype(np.int32, copy=False)
+    floored, starts = np.maximum(table, FLOOR, order="C"), starts_of_items(weights, state_class)
+    given, width = gold.astype(np.int32, copy=False), compiled.width_for(n_states)
     out = np.empty((len(gold) if keep_posterior else 0, n_states))
 
     def block(low: int, high: int) -> tuple[Floats, Floats, float]:
-        counts, state_counts = np.zeros(padded.shape), np.zeros(starts.shape[1])
-        total = compiled.em_block(
-            low,
-            high,
-            ready.indptr,
-            ready.indices,
-            ready.data,
-            padded.reshape(-1),
-            starts.reshape(-1),
-            given,
-            counts.reshape(-1),
-            state_counts,
-            out,
-            width,
-        )
+        counts, state_counts = np.zeros(floored.shape), np.zeros(n_states)
+        arrays = (floored.reshape(-1), starts.reshape(-1), given, counts.reshape(-1), state_counts, out, width)
+        total = compiled.em_block(low, high, ready.indptr, ready.indices, ready.data, *arrays)
         return counts, state_counts, total
 
     blocks = list(pairwise(ready.edges))
-    parts = [block(*blocks[0])] if len(blocks) == 1 else list(_threads().map(lambda edges: block(*edges), blocks))
+    parts = (
+        [block(*blocks[0])]
+        if len(blocks) == 1
+        else list(_threads_of(os.getpid()).map(lambda edges: block(*edges), blocks))
+    )
     counts, state_counts, total = parts[0]
     for more, more_state_counts, more_total in parts[1:]:
         counts += more
         state_counts += more_state_counts
         total += more_total
-    # What is padded away is zero, and a copy spares all who use the counts a stride.
-    counts = np.ascontiguousarray(counts[:, :n_states])
-    return Expectation(counts, state_counts[:n_states], total, out if keep_posterior else None)
+    return Expectation(counts, state_counts, total, out if keep_posterior else None)
 
 
-def _matrix(votes: sparse.csr_array | PreparedVotes) -> sparse.csr_array:
-    matrix = votes.matrix if isinstance(votes, PreparedVotes) else votes
-    assert matrix is not None
-    return matrix
-
-
-def _padded(table: Floats, weights: Floats, state_class: npt.NDArray[Any], width: int) -> tuple[Floats, Floats]:
-    """The table and `starts_of_items`, with states that have no weight added up to a multiple of `width`."""
-    n_states = len(weights)
-    n_padded = n_states + -n_states % width
-    starts = starts_of_items(weights, state_class, n_padded)
-    if n_padded == n_states:
-        return np.maximum(table, FLOOR, order="C"), starts
-    padded = np.zeros((len(table), n_padded))
-    np.maximum(table, FLOOR, out=padded[:, :n_states])
-    return padded, starts
-
-
-def starts_of_items(weights: Floats, state_class: npt.NDArray[Any], n_padded: int | None = None) -> Floats:
+def starts_of_items(weights: Floats, state_class: npt.NDArray[Any]) -> Floats:
     """What items start from: row 0, the weights, or row 1 + c, the weights of class c only, if known to be in c."""
     n_states = len(weights)
-    starts = np.zeros((int(state_class.max()) + 2, n_states if n_padded is None else n_padded))
-    starts[0, :n_states] = weights
+    starts = np.zeros((int(state_class.max()) + 2, n_states))
+    starts[0] = weights
     starts[1 + state_class, np.arange(n_states)] = weights
     for c in np.flatnonzero(starts[1:].sum(axis=1) == 0):
-        starts[1 + c, :n_states] = state_class == c
+        starts[1 + c] = state_class == c
     return starts
-
-
-def _threads() -> ThreadPoolExecutor:
-    """One pool for all steps, since starting threads takes as long as a small step; a new one after a fork."""
-    return _threads_of(os.getpid())
 
 
 @lru_cache(maxsize=1)
 def _threads_of(process: int) -> ThreadPoolExecutor:
+    """One pool for all steps, since starting threads takes as long as a small step; a new one after a fork."""
     return ThreadPoolExecutor(n_cores(), thread_name_prefix="trueup")
 
 
@@ -246,7 +214,11 @@ def run_where_memory_suffices(
     """Run with the engine that `run` chooses; again on the processor, with a warning, if a device lacks the memory."""
     try:
         return run()
-    except _memory_errors() as problem:
+    except Exception as problem:
+        torch = sys.modules.get("torch")  # whose own error is there only if torch was loaded, which none of this does
+        ran_out = torch is not None and isinstance(problem, torch.cuda.OutOfMemoryError)
+        if not (ran_out or isinstance(problem, TooLittleMemory)):
+            raise
         reason = str(problem) if isinstance(problem, TooLittleMemory) else "it ran out on the way"
     instead = "numba" if "numba" in offers and is_worth_compiling(n_votes * n_passes) else "scipy"
     warnings.warn(
@@ -257,9 +229,3 @@ def run_where_memory_suffices(
     )
     with using_engine(instead):
         return run()
-
-
-def _memory_errors() -> tuple[type[Exception], ...]:
-    """Torch's own error is there only if torch was loaded, which none of this does."""
-    torch = sys.modules.get("torch")
-    return (TooLittleMemory,) if torch is None else (TooLittleMemory, torch.cuda.OutOfMemoryError)
