@@ -124,7 +124,7 @@ def test_what_a_lost_worker_held_is_computed_again(labels, pattern, monkeypatch)
     other = tu.noise.fit(labels, "dawid-skene")
     with cluster_of(3) as (cluster, _):
         steps = []
-        expect = passes.ClusterPasses.expect
+        expect = passes.BlockPasses.expect
 
         def expect_and_lose(self, *args):
             steps.append(1)
@@ -132,7 +132,7 @@ def test_what_a_lost_worker_held_is_computed_again(labels, pattern, monkeypatch)
                 cluster.sync(cluster.workers[0].close, reason="lost")
             return expect(self, *args)
 
-        monkeypatch.setattr(passes.ClusterPasses, "expect", expect_and_lose)
+        monkeypatch.setattr(passes.BlockPasses, "expect", expect_and_lose)
         one = tu.noise.fit(scanned(pattern, labels), "dawid-skene")
     assert len(steps) > 3
     np.testing.assert_allclose(one.confusion_, other.confusion_, rtol=0, atol=1e-10)

@@ -9,7 +9,7 @@ placed once (`trueup.noise.torch`).
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
@@ -182,15 +182,14 @@ def passes_over(
     sizes = labels.n_classes, labels.n_answers
     if isinstance(labels, LabelScan):
         encoded = labels.encoded
-        if encoded.client is None:
-            return BlockPasses(encoded.blocks, *sizes, choose_engine(work=labels.n_votes * n_passes))
-        return ClusterPasses(encoded.client, list(encoded.blocks), *sizes)
+        engine = choose_engine(work=labels.n_votes * n_passes) if encoded.client is None else None
+        return BlockPasses(encoded.client, encoded.blocks, *sizes, engine)
     engine = choose_engine(offers=offers, work=labels.votes.nnz * n_passes)
     if engine == "dask":
         client = open_client()
         blocks = list(blocks_in_memory(labels, 2 * sum(client.ncores().values())))
         places = places_for(client, [block.n_items for block in blocks])
-        return ClusterPasses(client, map_at(client, places, same_value, blocks), *sizes)
+        return BlockPasses(client, map_at(client, places, same_value, blocks), *sizes)
     if engine == "torch":
         from trueup.noise.torch import DevicePasses
 
@@ -199,14 +198,10 @@ def passes_over(
 
 
 def sum_over_blocks(labels: Labels | LabelScan[Labels], work: Callable[..., Any], *arguments: Any) -> tuple[Any, ...]:
-    """The sums over all blocks of items of the arrays that ``work(block, *arguments)`` gives."""
+    """The sums over all blocks of items of the arrays that ``work(block, *arguments, n_threads)`` gives."""
     if isinstance(labels, LabelScan):
-        return scan_over(labels, _add_arrays, _without_threads, work, arguments)  # type: ignore[no-any-return]
-    return work(VoteBlock.of(labels), *arguments)  # type: ignore[no-any-return]
-
-
-def _without_threads(block: VoteBlock, work: Callable[..., Any], arguments: tuple[Any, ...], n_threads: int) -> Any:
-    return work(block, *arguments)
+        return scan_over(labels, _add_arrays, work, *arguments)  # type: ignore[no-any-return]
+    return work(VoteBlock.of(labels), *arguments, n_cores())  # type: ignore[no-any-return]
 
 
 def _add_arrays(first: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -259,37 +254,26 @@ class MemoryPasses(Passes):
 
 
 class BlockPasses(Passes):
-    """Votes of a scan, one file after another."""
+    """Votes of a scan, one file after another, or blocks on the workers of a client, which sum them in a tree there."""
 
-    def __init__(self, blocks: Iterable[VoteBlock], n_classes: int, n_answers: int, engine: EngineName) -> None:
-        self._blocks, self._sizes, self._engine = blocks, (n_classes, n_answers), engine
+    def __init__(
+        self, client: Any, blocks: Iterable[Any], n_classes: int, n_answers: int, engine: EngineName | None = None
+    ) -> None:
+        self._client, self._sizes, self._engine = client, (n_classes, n_answers), engine
+        self._blocks = blocks if client is None else grouped_by_place(client, list(blocks))
 
-    def first_counts(self, smoothing: float = 0.0) -> Counts:
-        return reduce(_add_arrays, (first_counts_of(block, *self._sizes, smoothing) for block in self._blocks))
-
-    def expect(self, table: Floats, weights: Floats, state_class: Codes) -> kernels.Expectation:
-        arguments = (table, weights, state_class)
-        return reduce(_add, (expectation_of(block, *arguments, self._engine, n_cores()) for block in self._blocks))
-
-
-class ClusterPasses(Passes):
-    """Votes in blocks on the workers of a client, which are summed there in a tree."""
-
-    def __init__(self, client: Any, blocks: Sequence[Any], n_classes: int, n_answers: int) -> None:
-        self._client, self._groups, self._sizes = client, grouped_by_place(client, blocks), (n_classes, n_answers)
+    def _sum(self, add: Callable[[Any, Any], Any], work: Callable[..., Any], *arguments: Any) -> Any:
+        if self._client is None:
+            return reduce(add, (work(block, *arguments) for block in self._blocks))
+        return reduce_over(self._client, self._blocks, add, work, *arguments)
 
     def first_counts(self, smoothing: float = 0.0) -> Counts:
-        arguments = (*self._sizes, smoothing)
-        return reduce_over(self._client, self._groups, _add_arrays, first_counts_of, *arguments)  # type: ignore[no-any-return]
+        return self._sum(_add_arrays, first_counts_of, *self._sizes, smoothing)  # type: ignore[no-any-return]
 
     def expect(self, table: Floats, weights: Floats, state_class: Codes) -> kernels.Expectation:
-        arguments = (table, weights, state_class)
-        return reduce_over(self._client, self._groups, _add, _expect_there, *arguments)  # type: ignore[no-any-return]
-
-
-def _expect_there(block: VoteBlock, table: Floats, weights: Floats, state_class: Codes) -> kernels.Expectation:
-    """The E-step on a worker, on one thread: the workers are the threads."""
-    return expectation_of(block, table, weights, state_class, choose_engine(work=len(block.indices)), 1)
+        n_threads = n_cores() if self._client is None else 1  # on a cluster the workers are the threads
+        arguments = (table, weights, state_class, self._engine, n_threads)
+        return self._sum(_add, expectation_of, *arguments)  # type: ignore[no-any-return]
 
 
 def first_counts_of(block: VoteBlock, n_classes: int, n_answers: int, smoothing: float) -> Counts:
@@ -305,9 +289,10 @@ def first_counts_of(block: VoteBlock, n_classes: int, n_answers: int, smoothing:
 
 
 def expectation_of(
-    block: VoteBlock, table: Floats, weights: Floats, state_class: Codes, engine: EngineName, n_threads: int
+    block: VoteBlock, table: Floats, weights: Floats, state_class: Codes, engine: EngineName | None, n_threads: int
 ) -> kernels.Expectation:
-    """Of a block, the E-step."""
+    """Of a block, the E-step; by the engine that suits it where none is given."""
+    engine = choose_engine(work=len(block.indices)) if engine is None else engine
     if engine == "numba":
         arrays = (block.indptr, block.indices, block.data)
         votes: Any = kernels.prepare_rows(*arrays, block.n_columns, n_threads=n_threads)

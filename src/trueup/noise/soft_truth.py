@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache, partial
 from math import comb
-from typing import Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -142,9 +142,8 @@ class SoftTruth(NoiseModel):
             skill = _first_skill(totals, share, self.lattice_, polya_weights(self.lattice_, shape))
             pooled = (1 - skill) * share[:, None] + skill * np.eye(labels.n_answers, labels.n_classes)
             table = np.broadcast_to(pooled, (len(n_votes), *pooled.shape))
-            stage = _Stage(
-                labels, self.lattice_, n_votes, table, pooled, shape, strength, learns=True, fixed_mean=fixed
-            )
+            given = (labels, self.lattice_, n_votes, table, pooled, shape, strength)
+            stage = _Stage(*given, learns=True, fixed_mean=fixed)
             stage.run(max_iter=min(_FIRST_ITERATIONS, self.max_iter), tol=self.tol / 10, warn=False)
             stages.append(stage)
         best = min(stages, key=lambda stage: stage.loss)
@@ -154,9 +153,8 @@ class SoftTruth(NoiseModel):
     def state_posterior(self, labels: Labels) -> Floats:
         """P(class probabilities are those of a state | votes) of each item, shape (n_items, n_states)."""
         self._check(labels)
-        return _state_posterior(
-            labels.votes, labels.gold_codes, self._answers_by_state(labels), self.lattice_, self.state_prior_
-        )
+        by_state = self._answers_by_state(labels)
+        return _state_posterior(labels.votes, labels.gold_codes, by_state, self.lattice_, self.state_prior_)
 
     def posterior(self, labels: Labels) -> Floats:
         return np.asarray(self.state_posterior(labels) @ self.lattice_)
@@ -208,17 +206,9 @@ class _Stage:
 
     def run(self, *, max_iter: int, tol: float, warn: bool) -> EMResult:
         """Iterate from what follows from the table."""
-        result = expectation_maximisation(
-            self.labels,
-            None,
-            self.maximise,
-            state_class=corners(self.lattice),
-            max_iter=max_iter,
-            tol=tol,
-            name="SoftTruth",
-            warn=warn,
-            first=(self.by_state, self.weights),
-        )
+        how: Any = {"state_class": corners(self.lattice), "first": (self.by_state, self.weights), "name": "SoftTruth"}
+        limits: Any = {"max_iter": max_iter, "tol": tol, "warn": warn}
+        result = expectation_maximisation(self.labels, None, self.maximise, **how, **limits)
         self.loss = result.loss_history[-1]
         return result
 
@@ -273,7 +263,7 @@ class _Totals(NamedTuple):
     agreed: float
 
 
-def _count_votes(block: VoteBlock, n_classes: int, n_answers: int) -> tuple[Floats, float, float]:
+def _count_votes(block: VoteBlock, n_classes: int, n_answers: int, n_threads: int) -> tuple[Floats, float, float]:
     """The totals of a block; of items with gold the votes count, too."""
     repeats = block.data if len(block.data) else np.ones(len(block.indices))
     item = np.repeat(np.arange(block.n_items), np.diff(block.indptr))
@@ -347,7 +337,7 @@ def labeler_spread(labels: Labels | LabelScan[Labels], pooled: Floats, lattice: 
 
 
 def _residual_sums(
-    block: VoteBlock, n_labelers: int, pooled: Floats, lattice: Floats, weights: Floats
+    block: VoteBlock, n_labelers: int, pooled: Floats, lattice: Floats, weights: Floats, n_threads: int
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Of a block the sums over the votes of each labeler of x and of products of r, and of their squares."""
     votes, (n_classes, n_answers) = block.matrix, pooled.shape
@@ -371,10 +361,8 @@ def _residual_sums(
         of_labelers = np.array([np.bincount(labeler, column[cell], n_labelers) for column in x.T])
         return of_labelers.reshape(x.shape[1], n_labelers), n_votes @ x**2
 
-    (residuals, own_residuals), (products, own_products) = (
-        sums(residual),
-        sums(expected[:, first] * expected[:, second]),
-    )
+    residuals, own_residuals = sums(residual)
+    products, own_products = sums(expected[:, first] * expected[:, second])
     return residuals, products, own_residuals, own_products
 
 
@@ -389,7 +377,7 @@ def _alike(rows: Floats) -> tuple[Positions, Positions]:
 
 _MOST_STATES = 60
 _MOST_PAIRS = 465  # of classes, each with itself too, where an item can be only half and half
-_FINEST = 11  # for two classes twelve states, which fill vectors of the processor
+_FINEST = 11  # for two classes twelve states
 _SHAPES = (1e-6, 1e3)
 
 

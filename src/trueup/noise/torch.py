@@ -39,19 +39,14 @@ def device_in_use() -> torch.device:
     if name is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        device = torch.device(name)
+        device: torch.device | None = torch.device(name)
     except RuntimeError:
-        raise _no_such_device(name) from None
-    if device.type == "cpu":
+        device = None
+    n_devices = torch.cuda.device_count()
+    if device is not None and (device.type == "cpu" or (device.type == "cuda" and (device.index or 0) < n_devices)):
         return device
-    if device.type != "cuda" or (device.index or 0) >= torch.cuda.device_count():
-        raise _no_such_device(name)
-    return device
-
-
-def _no_such_device(name: str) -> InvalidParameter:
-    there = ["cpu", *[f"cuda:{k}" for k in range(torch.cuda.device_count())]]
-    return InvalidParameter(
+    there = ["cpu", *[f"cuda:{k}" for k in range(n_devices)]]
+    raise InvalidParameter(
         f"`engine` must name a device that is here, {', '.join(f'torch:{one}' for one in there)}, got "
         f"{f'torch:{name}'!r}; leave it out to let the engine choose",
     )
@@ -327,8 +322,7 @@ class FusedPass:
 
     def __init__(self, votes: Any, n_states: int, gold: Tensor | None) -> None:
         self._votes, self._n_states = votes, n_states
-        self._nothing = torch.empty(0, device=votes.device)
-        self._gold = None if gold is None else gold.to(torch.int16)
+        self._gold = torch.empty(0, device=votes.device) if gold is None else gold
         properties = torch.cuda.get_device_properties(votes.device)
         words = _shared_bytes(properties) // 4
         n_cells = votes.n_columns * (n_states - 1)
@@ -361,23 +355,13 @@ class FusedPass:
         counts = torch.zeros(votes.n_columns, n_others, dtype=torch.int64, device=votes.device)
         state_counts = torch.zeros(n_others, dtype=torch.int64, device=votes.device)
         logs = torch.empty(self._n_blocks, dtype=torch.float64, device=votes.device)
+        given = [votes.first, votes.columns, ratios, log_starts.contiguous(), self._gold]
+        sizes = [votes.n_items, ratios.numel(), self._n_copies]
         with torch.cuda.device(votes.device):
             self._kernel(
                 grid=(self._n_blocks, 1, 1),
                 block=(self._threads, 1, 1),
-                args=[
-                    votes.first,
-                    votes.columns,
-                    ratios,
-                    log_starts.contiguous(),
-                    self._gold if self._gold is not None else self._nothing,
-                    counts,
-                    state_counts,
-                    logs,
-                    votes.n_items,
-                    ratios.numel(),
-                    self._n_copies,
-                ],
+                args=[*given, counts, state_counts, logs, *sizes],
                 shared_mem=self._shared_bytes,
             )
         # What is not in the other states is in the first, and the logarithms were counted from it.

@@ -65,8 +65,11 @@ def em_block(
             row = np.uint64(indices[j]) * n
             for _ in range(1 if once else int(data[j])):
                 if n_factors == _NORMALISE_EVERY:
-                    total = p.sum()
-                    p /= total
+                    total = 0.0
+                    for s in range(n_states):
+                        total += p[s]
+                    for s in range(n_states):
+                        p[s] /= total
                     log_likelihood += np.log(total)
                     n_factors = 0
                 for s in range(n_states):

@@ -69,11 +69,11 @@ def fill_table(classes, gaps, own, rates, table):
 
 
 @jit
-def _value(counts, gaps, bias, sharp, stretch, lapse, own):
-    """Log-likelihood of the ratings of one rater, counts of shape (classes, ratings)."""
+def _value(counts, gaps, rater, own):
+    """Log-likelihood of the ratings of one rater, a row of the state's `own`; counts of shape (classes, ratings)."""
     n_classes = len(counts)
-    set_thresholds(gaps, stretch, bias, own)
-    scale, chance = math.exp(sharp), sigmoid(lapse)
+    set_thresholds(gaps, rater[2 : len(rater) - 1], rater[0], own)
+    scale, chance = math.exp(rater[1]), sigmoid(rater[len(rater) - 1])
     value = 0.0
     place = 0.0
     for y in range(n_classes):
@@ -121,7 +121,7 @@ def _move_raters(counts, gaps, own, laws, steps, rate, values, moved, rng):
             for k in range(low, high):
                 moved[k] += math.exp(steps[respect, t]) * rng.standard_normal()
                 change += ((own[t, k] - centre) ** 2 - (moved[k] - centre) ** 2) / (2 * spread**2)
-            value = _value(counts[t], gaps, moved[0], moved[1], moved[2 : n_own - 1], moved[n_own - 1], thresholds)
+            value = _value(counts[t], gaps, moved, thresholds)
             accepted = _is_accepted(change + value - values[t], rng)
             if accepted:
                 values[t] = value
@@ -135,7 +135,6 @@ def _move_gaps(counts, gaps, own, steps, hyper, rate, values, rng):
     """Each gap in turn."""
     n_raters, n_classes = counts.shape[0], counts.shape[1]
     thresholds = np.empty(n_classes - 1)
-    n_own = own.shape[1]
     proposed = np.empty(n_raters)
     for k in range(len(gaps)):
         before = gaps[k]
@@ -143,9 +142,7 @@ def _move_gaps(counts, gaps, own, steps, hyper, rate, values, rng):
         gaps[k] += math.exp(steps[k]) * rng.standard_normal()
         change += _log_gaps(gaps, hyper)
         for t in range(n_raters):
-            proposed[t] = _value(
-                counts[t], gaps, own[t, 0], own[t, 1], own[t, 2 : n_own - 1], own[t, n_own - 1], thresholds
-            )
+            proposed[t] = _value(counts[t], gaps, own[t], thresholds)
             change += proposed[t] - values[t]
         accepted = _is_accepted(change, rng)
         if accepted:
@@ -211,15 +208,12 @@ def _draw_laws(own, laws, hyper, rng):
 def move(counts, gaps, own, laws, steps, gap_steps, hyper, rate, rng):
     """All parameters, some times over of few raters; counts are (raters, classes, ratings), in the order of classes."""
     n_raters = len(counts)
-    n_own = own.shape[1]
     thresholds = np.empty(counts.shape[1] - 1)
     values = np.empty(n_raters)
-    moved = np.empty(n_own)
+    moved = np.empty(own.shape[1])
     for _ in range(1 if n_raters > _FEW_RATERS else _REPEATS):
         for t in range(n_raters):
-            values[t] = _value(
-                counts[t], gaps, own[t, 0], own[t, 1], own[t, 2 : n_own - 1], own[t, n_own - 1], thresholds
-            )
+            values[t] = _value(counts[t], gaps, own[t], thresholds)
         _move_raters(counts, gaps, own, laws, steps, rate, values, moved, rng)
         _move_gaps(counts, gaps, own, gap_steps, hyper, rate, values, rng)
         _move_together(gaps, own, laws, hyper, rng)
