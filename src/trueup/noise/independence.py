@@ -8,7 +8,7 @@ that belong to the first so many items.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -25,8 +25,6 @@ from trueup.noise.base import NoiseModel, TableModel, normalise
 from trueup.noise.dawid_skene import DawidSkene
 from trueup.noise.one_coin import OneCoin
 from trueup.noise.soft_truth import SoftTruth
-
-# ------------------ Many data sets of one design at once: drawn from a model of independent errors, fitted anew, and
 
 Answers = npt.NDArray[np.int16]
 Maximise = Callable[[Floats], Floats]
@@ -102,8 +100,9 @@ def design_of(labels: Labels, rng: np.random.Generator, *, n_classes: int) -> tu
     chosen = rng.permutation(np.flatnonzero(n_witnesses > 1))[:_MOST_ITEMS]
     chosen = chosen[np.cumsum(n_witnesses[chosen]) <= max(_MOST_WORK // n_classes, _LEAST_VOTES)]
     chosen = chosen[np.argsort(-n_witnesses[chosen], kind="stable")]
-    item, labeler, answer, repeats = _votes_on(labels, chosen)
-    item, labeler, answer = (np.repeat(codes, repeats) for codes in (item, labeler, answer))
+    part = labels.votes[chosen]
+    item = np.repeat(np.repeat(np.arange(len(chosen)), np.diff(part.indptr)), part.data.astype(np.int64))
+    labeler, answer = np.divmod(np.repeat(part.indices, part.data.astype(np.int64)).astype(np.int64), labels.n_answers)
     order = np.lexsort((rng.random(len(item)), item))
     item, labeler, answer = item[order], labeler[order], answer[order]
     place = np.arange(len(item)) - np.searchsorted(item, item)
@@ -111,13 +110,6 @@ def design_of(labels: Labels, rng: np.random.Generator, *, n_classes: int) -> tu
     labelers, labeler = np.unique(labeler[order], return_inverse=True)
     per_place = tuple(np.bincount(place[order]).tolist())
     return VoteDesign(labeler, per_place, labels.gold_codes[chosen], labelers), answer[order].astype(np.int16)[None]
-
-
-def _votes_on(labels: Labels, chosen: Positions) -> tuple[Positions, Positions, Positions, Positions]:
-    """Item (its place in `chosen`), labeler, answer and how often."""
-    part = labels.votes[chosen]
-    labeler, answer = np.divmod(part.indices.astype(np.int64), labels.n_answers)
-    return np.repeat(np.arange(len(chosen)), np.diff(part.indptr)), labeler, answer, part.data.astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,17 +179,13 @@ def refit(
     design: VoteDesign, answers: Answers, start: Rates, maximise: Maximise | None, *, n_steps: int
 ) -> tuple[Rates, Summaries]:
     """The first data set fitted anew, and what is left to say of all, each fitted by EM from `start`."""
-    parts = [_refit_block(design, answers[rows], start, maximise, n_steps) for rows in _blocks(answers, start)]
+    rows = max(1, _BLOCK // max(answers.shape[1], start.table[:, 0].size))
+    blocks = (answers[first : first + rows] for first in range(0, len(answers), rows))
+    parts = [_refit_block(design, block, start, maximise, n_steps) for block in blocks]
     weights, table = parts[0][0].weights[:, :1], parts[0][0].table[:, :1]
     names = ("joint_errors", "joint_errors_expected", "agreement")
     summaries = Summaries(*(np.concatenate([getattr(each, name) for _, each in parts]) for name in names))
     return Rates(weights, table), summaries
-
-
-def _blocks(answers: Answers, start: Rates) -> Iterator[slice]:
-    rows = max(1, _BLOCK // max(answers.shape[1], start.table[:, 0].size))
-    for first in range(0, len(answers), rows):
-        yield slice(first, first + rows)
 
 
 def _refit_block(
@@ -241,14 +229,9 @@ def _summaries(design: VoteDesign, answers: Answers, rates: Rates, posterior: Fl
     for y in range(rates.n_classes):
         n_wrong = n_decided - design.add_up((answers == y).astype(np.int16))
         observed += (posterior[y] * (n_wrong * (n_wrong - 1) / 2)).sum(axis=1)
-        expected += (weights[y] * _pair_products(design, rates.errors(y))).sum(axis=1)
+        errors = rates.errors(y)[:, design.labeler]  # of the labelers of votes; squares of sums have each pair twice
+        expected += (weights[y] * (design.add_up(errors) ** 2 - design.add_up(errors**2)) / 2).sum(axis=1)
     return Summaries(observed, expected, _agreement(design, answers, rates))
-
-
-def _pair_products(design: VoteDesign, of_labelers: Floats) -> Floats:
-    """The sum over pairs of votes on an item of the product of what their labelers have, shape (n_sets, n_items)."""
-    of_votes = of_labelers[:, design.labeler]
-    return np.asarray(design.add_up(of_votes) ** 2 - design.add_up(of_votes**2)) / 2
 
 
 def _agreement(design: VoteDesign, answers: Answers, rates: Rates) -> Floats:
@@ -304,7 +287,6 @@ _STEPS_TO_SETTLE = 60  # of EM, for the data themselves
 _STEPS = 6  # of EM, for a data set that starts from the rates it was drawn from
 _MOST_CLASSES = 12  # others are one class together
 _TINY = 1e-12
-_NEEDS_MATRICES = "a model with a confusion matrix for each labeler is needed, got {}; use DawidSkene or OneCoin"
 
 
 @dataclass(frozen=True)
@@ -394,13 +376,18 @@ def check_independence(
        "Resampling-based multiple testing".
     """
     check_integer(n_replicates, name="n_replicates", low=20)
-    given = _KnownRates.of(model, labels)
+    rates_of = _checked(model)
+    rates_of.log_likelihood(labels)  # checks that the model is fitted and fits the labels
+    prior, matrices = rates_of.prior_, rates_of.confusion_for(labels)
     if (labels.witnesses_per_item < 2).all():
         nothing = "No item has votes of two labelers, so nothing can be said about dependence."
         return IndependenceCheck(1.0, 1.0, 0.0, (nothing))
     rng = as_generator(random_state)
-    given, design, answers = given.design_of(labels, rng)
-    start, maximise = given.for_design(design)
+    design, answers = design_of(labels, rng, n_classes=min(len(prior), _MOST_CLASSES))
+    if len(prior) > _MOST_CLASSES:
+        prior, matrices, design, answers = _with_few_classes(prior, matrices, design, answers)
+    table = np.ascontiguousarray(matrices[design.labelers].transpose(1, 0, 2))[:, None]
+    start, maximise = Rates(normalise(prior)[:, None], table), _maximise_as(rates_of, len(prior))
     fitted, observed = refit(design, answers, start, maximise, n_steps=_STEPS_TO_SETTLE)
     independent = draw_answers(design, fitted, n_replicates, rng)
     correlated = draw_answers(design, fitted, min(_N_POWER, n_replicates // 2), rng, correlation=_CORRELATION)
@@ -413,6 +400,15 @@ def check_independence(
     power = float((both[1 + n_replicates :] < _LIMIT).mean())
     sentence = _sentence(ratio, float(both[0]), power, by_pairs=each[1, 0] < each[0, 0])
     return IndependenceCheck(ratio, float(both[0]), power, sentence)
+
+
+def _checked(model: NoiseModel) -> TableModel:
+    if not isinstance(model, TableModel):
+        raise InvalidParameter(
+            f"a model with a confusion matrix for each labeler is needed, got {type(model).__name__}; use DawidSkene "
+            "or OneCoin"
+        )
+    return model
 
 
 def _statistics(observed: Summaries, drawn: Summaries, n_replicates: int) -> Floats:
@@ -497,16 +493,14 @@ def effective_labelers(
 
 def _correlation(labels: Labels, model: NoiseModel | None, rng: np.random.Generator) -> float:
     """The mean correlation of the errors of two votes on an item given its class."""
-    if model is not None and not isinstance(model, TableModel):
-        raise InvalidParameter(_NEEDS_MATRICES.format(type(model).__name__))
+    named = None if model is None else _checked(model)
     asked = np.flatnonzero(labels.witnesses_per_item > 1)
     if not len(asked):
         return 0.0
     labels = labels.select(items=labels.items[np.sort(rng.permutation(asked)[:_WORTH_ITEMS])])
     with silenced_warnings():
-        rates: TableModel = model or (DawidSkene() if labels.n_classes <= _MOST_MATRIX_CLASSES else OneCoin()).fit(
-            labels
-        )
+        usual = DawidSkene() if labels.n_classes <= _MOST_MATRIX_CLASSES else OneCoin()
+        rates = named or usual.fit(labels)
         others = [SoftTruth().fit(labels)] if model is None and labels.n_classes <= _MOST_SOFT_CLASSES else []
         observed = _seen_correlation(labels, [rates, *others])
         expected = []
@@ -554,50 +548,29 @@ def draw_independently(labels: Labels, model: TableModel, rng: np.random.Generat
     return replace(labels, votes=vote_matrix(item, labeler, answer, shape))
 
 
-@dataclass(frozen=True, eq=False)
-class _KnownRates:
-    """P(class) and P(answer | labeler, class) of a fitted model, and how it learns them."""
+def _with_few_classes(
+    prior: Floats, matrices: Floats, design: VoteDesign, answers: Answers
+) -> tuple[Floats, Floats, VoteDesign, Answers]:
+    """Rates, design and answers where classes beyond the most frequent are one class together."""
+    n_classes, n_kept = len(prior), _MOST_CLASSES - 1
+    of_class = np.full(n_classes, n_kept)
+    of_class[np.argsort(-prior, kind="stable")[:n_kept]] = np.arange(n_kept)
+    n_abstentions = matrices.shape[2] - n_classes
+    of_answer = np.append(of_class, _MOST_CLASSES + np.arange(n_abstentions)).astype(np.int16)
+    few = np.bincount(of_class, prior, _MOST_CLASSES).astype(float)
+    share = np.eye(_MOST_CLASSES)[of_class] * (prior / np.maximum(few[of_class], 1e-300))[:, None]
+    merged = np.eye(_MOST_CLASSES + n_abstentions)[of_answer]
+    gold = np.where(design.gold >= 0, of_class[design.gold], -1).astype(np.int32)
+    of_few = np.einsum("yg,lyb->lgb", share, matrices @ merged)
+    return few, of_few, replace(design, gold=gold), of_answer[answers]
 
-    model: NoiseModel
-    prior: Floats
-    matrices: Floats  # (labelers, classes, answers)
 
-    @classmethod
-    def of(cls, model: NoiseModel, labels: Labels) -> _KnownRates:
-        """Those of a model with a matrix for each labeler."""
-        if not isinstance(model, TableModel):
-            raise InvalidParameter(_NEEDS_MATRICES.format(type(model).__name__))
-        model.log_likelihood(labels)  # checks that the model is fitted and fits the labels
-        return cls(model, model.prior_, model.confusion_for(labels))
-
-    def design_of(self, labels: Labels, rng: np.random.Generator) -> tuple[_KnownRates, VoteDesign, Answers]:
-        """The design and the answers, where classes beyond the most frequent are one class together."""
-        n_classes, n_kept = len(self.prior), _MOST_CLASSES - 1
-        if n_classes <= _MOST_CLASSES:
-            return self, *design_of(labels, rng, n_classes=n_classes)
-        design, answers = design_of(labels, rng, n_classes=_MOST_CLASSES)
-        of_class = np.full(n_classes, n_kept)
-        of_class[np.argsort(-self.prior, kind="stable")[:n_kept]] = np.arange(n_kept)
-        n_abstentions = self.matrices.shape[2] - n_classes
-        of_answer = np.append(of_class, _MOST_CLASSES + np.arange(n_abstentions)).astype(np.int16)
-        prior = np.bincount(of_class, self.prior, _MOST_CLASSES).astype(float)
-        share = np.eye(_MOST_CLASSES)[of_class] * (self.prior / np.maximum(prior[of_class], 1e-300))[:, None]
-        merged = np.eye(_MOST_CLASSES + n_abstentions)[of_answer]
-        few = replace(self, prior=prior, matrices=np.einsum("yg,lyb->lgb", share, self.matrices @ merged))
-        gold = np.where(design.gold >= 0, of_class[design.gold], -1).astype(np.int32)
-        return few, replace(design, gold=gold), of_answer[answers]
-
-    def for_design(self, design: VoteDesign) -> tuple[Rates, Maximise | None]:
-        """Where a fit of the design starts, and its M-step."""
-        table = np.ascontiguousarray(self.matrices[design.labelers].transpose(1, 0, 2))[:, None]
-        return Rates(normalise(self.prior)[:, None], table), self._maximise()
-
-    def _maximise(self) -> Maximise | None:
-        if self.model.is_known:
-            return None
-        n_classes = len(self.prior)
-        if isinstance(self.model, OneCoin):
-            return one_coin_rows(n_classes, right=self.model.right, wrong=self.model.wrong)
-        if isinstance(self.model, DawidSkene):
-            return pooled_rows(np.resize(self.model.pooling_, n_classes))
-        return pooled_rows(np.full(n_classes, float(getattr(self.model, "pooling", 0.0))))
+def _maximise_as(model: TableModel, n_classes: int) -> Maximise | None:
+    """How a model learns its rates; None if it does not."""
+    if model.is_known:
+        return None
+    if isinstance(model, OneCoin):
+        return one_coin_rows(n_classes, right=model.right, wrong=model.wrong)
+    if isinstance(model, DawidSkene):
+        return pooled_rows(np.resize(model.pooling_, n_classes))
+    return pooled_rows(np.full(n_classes, float(getattr(model, "pooling", 0.0))))

@@ -128,12 +128,8 @@ def sample(
         of_chain.run(n_warmup, seeds[chain], report)
         return of_chain
 
-    with using_engine(engine):
-        if n_chains == 1:
-            chains = [run(0)]
-        else:
-            with ThreadPoolExecutor(min(n_chains, os.cpu_count() or 1)) as pool:
-                chains = list(pool.map(for_threads(run), range(n_chains)))
+    with using_engine(engine), ThreadPoolExecutor(min(n_chains, os.cpu_count() or 1)) as pool:
+        chains = [run(0)] if n_chains == 1 else list(pool.map(for_threads(run), range(n_chains)))
     draws = _joined(chains, problem)
     if warn and not draws.converged:
         warnings.warn(
