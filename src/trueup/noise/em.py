@@ -260,7 +260,7 @@ class BlockPasses(Passes):
         self, client: Any, blocks: Iterable[Any], n_classes: int, n_answers: int, engine: EngineName | None = None
     ) -> None:
         self._client, self._sizes, self._engine = client, (n_classes, n_answers), engine
-        self._blocks = blocks if client is None else grouped_by_place(client, list(blocks))
+        self._blocks: Any = blocks if client is None else grouped_by_place(client, list(blocks))
 
     def _sum(self, add: Callable[[Any, Any], Any], work: Callable[..., Any], *arguments: Any) -> Any:
         if self._client is None:
