@@ -57,7 +57,7 @@ def ranking_runs(n_sets: int, *, n_items: int, seed: int, n_classes: int = 2, no
             t = row.labeler
             true = {
                 "accuracy": prior @ np.diag(confusion[t]),
-                "information": draws._information(draws._joint(confusion, prior))[t],
+                "information": draws._information(prior[:, None] * confusion)[t],
                 "bias": answered[t, row.bias_class],
                 "spam": spam_share(confusion[t]),
             }

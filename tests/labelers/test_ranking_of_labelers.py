@@ -28,14 +28,14 @@ def test_quantities_of_a_matrix_are_as_defined():
     rng = np.random.default_rng(1)
     theta, prior = rng.dirichlet(np.ones(3), size=(5, 3)), np.array([0.2, 0.3, 0.5])
     expected = [float(mutual_information(m, prior=prior)) for m in theta]
-    assert draws._information(draws._joint(theta, prior)) == pytest.approx(expected, abs=1e-12)
-    accuracy, bias = draws._accuracy_and_bias(draws._joint(theta, prior))
+    assert draws._information(prior[:, None] * theta) == pytest.approx(expected, abs=1e-12)
+    accuracy, bias = draws._accuracy_and_bias(prior[:, None] * theta)
     assert accuracy == pytest.approx(np.einsum("y,tyy->t", prior, theta))
     assert bias == pytest.approx(np.einsum("y,tya->ta", prior, theta) - prior)
     assert bias.sum(axis=1) == pytest.approx(0)
     # An abstention is no answer: accuracy and bias are those of the votes that name a class.
     silent = np.concatenate([theta * 0.6, np.full((5, 3, 1), 0.4)], axis=2)
-    assert draws._accuracy_and_bias(draws._joint(silent, prior))[0] == pytest.approx(accuracy)
+    assert draws._accuracy_and_bias(prior[:, None] * silent)[0] == pytest.approx(accuracy)
 
 
 def test_evidence_is_the_probability_of_the_answers():

@@ -346,28 +346,20 @@ def linear_ratio(metric: Metric, n_classes: int) -> tuple[Floats, Floats] | None
     options = dict(function.keywords) if isinstance(function, partial) else {}
     function = function.func if isinstance(function, partial) else function
     everything, right = np.ones((n_classes, n_classes)), np.eye(n_classes)
-    if function is confusion.accuracy:
-        return right, everything
-    if function is confusion.error_rate:
-        return everything - right, everything
+    ratios = [(confusion.accuracy, right, everything), (confusion.error_rate, everything - right, everything)]
     of = options.get("of")
-    if not isinstance(of, int | np.integer):
-        return None
-    if function is confusion.prevalence:
-        return _parts(int(of), n_classes)[0] + _parts(int(of), n_classes)[2], everything
-    tp, fp, fn, tn = _parts(int(of), n_classes)
-    if function is confusion.precision:
-        return tp, tp + fp
-    if function is confusion.recall:
-        return tp, tp + fn
-    if function is confusion.specificity:
-        return tn, tn + fp
-    if function is confusion.false_alarm_rate:
-        return fp, tn + fp
-    if function is confusion.fbeta:
+    if isinstance(of, int | np.integer):
+        tp, fp, fn, tn = _parts(int(of), n_classes)
         b2 = float(options.get("beta", 1.0)) ** 2
-        return (1 + b2) * tp, (1 + b2) * tp + fp + b2 * fn
-    return None
+        ratios += [
+            (confusion.prevalence, tp + fn, everything),
+            (confusion.precision, tp, tp + fp),
+            (confusion.recall, tp, tp + fn),
+            (confusion.specificity, tn, tn + fp),
+            (confusion.false_alarm_rate, fp, tn + fp),
+            (confusion.fbeta, (1 + b2) * tp, (1 + b2) * tp + fp + b2 * fn),
+        ]
+    return next(((above, below) for known, above, below in ratios if known is function), None)
 
 
 def _parts(of: int, n_classes: int) -> tuple[Floats, Floats, Floats, Floats]:
@@ -431,7 +423,9 @@ class NormalCounts(TwoClassCounts):
     def estimate(self, metric: Metric) -> Estimate:
         ratio = linear_ratio(metric, 2)
         if ratio is None:
-            return DrawnEstimate(metric(self._quantile_counts()), bounds=metric.bounds, name=metric.name)
+            z = ndtri((np.arange(_QUANTILES) + 0.5) / _QUANTILES)
+            counts = self._counts_at(*(grid.ravel() for grid in np.meshgrid(z, z, indexing="ij")))
+            return DrawnEstimate(metric(counts), bounds=metric.bounds, name=metric.name)
         mean_z, sd_z, mean_w, sd_w, rho = self.ratio_moments(*ratio)
         if mean_w == 0 and sd_w == 0:
             return DiscreteEstimate([math.nan], [1.0], bounds=metric.bounds, name=metric.name)
@@ -443,10 +437,6 @@ class NormalCounts(TwoClassCounts):
         y, yhat = self._check_cell(truth, prediction)
         mean, sd = float(self.mean_counts[y, yhat]), self.sd_u if yhat else self.sd_v
         return normal_estimate(mean, sd, bounds=(0.0, self._most), name="count")
-
-    def _quantile_counts(self) -> Floats:
-        z = ndtri((np.arange(_QUANTILES) + 0.5) / _QUANTILES)
-        return self._counts_at(*(g.ravel() for g in np.meshgrid(z, z, indexing="ij")))
 
     def _counts_at(self, z_u: Floats, z_v: Floats) -> Floats:
         u = np.clip(self.mean_u + self.sd_u * z_u, 0, self.n_positive)

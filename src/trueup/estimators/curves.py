@@ -76,14 +76,9 @@ class Curve:
             edges, values = self.heat_map()
             ax.pcolormesh(edges, edges, np.sqrt(values), cmap="Blues")
         order = np.argsort(self.x, kind="stable")
-        ax.fill_between(
-            self.x[order],
-            self.y_interval[order, 0],
-            self.y_interval[order, 1],
-            alpha=0.3,
-            label=f"{self.level:.0%} band",
-        )
-        ax.plot(self.x[order], self.y[order], label="posterior mean")
+        x, (low, high) = self.x[order], self.y_interval[order].T
+        ax.fill_between(x, low, high, alpha=0.3, label=f"{self.level:.0%} band")
+        ax.plot(x, self.y[order], label="posterior mean")
         x_name, y_name = (name.replace("_", " ") for name in _AXES[self.kind])
         ax.set(xlabel=x_name, ylabel=y_name, xlim=(0, 1), ylim=(0, 1.02))
         ax.legend()
@@ -150,9 +145,8 @@ def performance_curve(
     x, y, draws = [], [], []
     for threshold in thresholds:
         codes = _codes_at(scores, threshold, positive)
-        counts = bayes(
-            Problem(codes, problem.log_likelihood, problem.prior, problem.gold), n_draws=n_draws, random_state=rng
-        ).counts
+        at_threshold = Problem(codes, problem.log_likelihood, problem.prior, problem.gold)
+        counts = bayes(at_threshold, n_draws=n_draws, random_state=rng).counts
         x.append(counts.estimate(x_metric))
         y.append(counts.estimate(y_metric))
         drawn = counts.draw_counts(n_draws, rng)

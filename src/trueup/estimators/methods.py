@@ -24,13 +24,11 @@ from trueup.estimators.published.su2024 import estimated_labels, ideal, mmse, no
 from trueup.estimators.published.tars2018.noise_removal import dirty, noise_removal
 from trueup.estimators.published.tars2018.unbiased import unbiased
 from trueup.estimators.system_values import population_for
-from trueup.estimators.truth import TruthDraws, is_drawn, not_mixed, small_codes, solution_of
+from trueup.estimators.truth import TruthDraws, is_drawn, solution_of
 from trueup.exceptions import InvalidParameter
 from trueup.noise import DEFAULT_NOISE, NoiseModel
 from trueup.noise.chain import SystemOutputs
 from trueup.noise.sampling import sample
-
-# ------------------ The posterior of the confusion counts of one system under one noise model: drawn with the truth,
 
 
 def solve_bayes(
@@ -69,8 +67,7 @@ def bayes_learned(
     """The posterior of the confusion counts when the noise is learned from the same votes.
 
     The classifier is a rater whose matrix is unknown like everyone's. Each draw holds a truth for every item, the
-    class shares and all matrices, so the interval carries the uncertainty of the noise too. With "clusters" the
-    classifier shares those of the labelers: its errors may depend on theirs.
+    class shares and all matrices, so the interval carries the uncertainty of the noise too.
 
     Parameters
     ----------
@@ -85,13 +82,7 @@ def bayes_learned(
     codes = np.asarray(predictions, dtype=np.int64)
     outputs = SystemOutputs.of_classes(codes[None], labels.n_classes, np.ones(1))
     draws = sample(labels, model, outputs=outputs, random_state=rng, progress=progress, warn=False, **sampling)
-    truth = TruthDraws(
-        small_codes(draws.truths, labels.n_classes),
-        draws.posterior,
-        {"r_hat": draws.rhat, "effective_draws": draws.ess, "least_prior": float(draws.prior.mean(0).min())},
-        draws.converged,
-        () if draws.converged else (not_mixed(draws.rhat, draws.ess),),
-    )
+    truth = TruthDraws.of(draws, least_prior=float(draws.prior.mean(0).min()))
     return solution_of(truth, codes, labels.n_classes, population=population_for(target), rng=rng)
 
 
@@ -131,6 +122,8 @@ def _check(name: str, method: Any) -> None:
         raise InvalidParameter(f"a method must be a Method, got {method!r} for {name!r}; wrap its function in one")
 
 
+_OF_CONSOLIDATED: Any = {"sees": "noise", "targets": ("population",), "noise": "dawid-skene"}
+
 METHODS: Registry[Method] = Registry(
     "method",
     {
@@ -159,26 +152,11 @@ METHODS: Registry[Method] = Registry(
         ),
         "majority": Method(majority, "votes", description="the majority vote taken for the truth"),
         "unbiased": Method(
-            unbiased,
-            "noise",
-            targets=("population",),
-            noise="dawid-skene",
-            description="consolidated labels corrected by their confusion matrices",
+            unbiased, description="consolidated labels corrected by their confusion matrices", **_OF_CONSOLIDATED
         ),
-        "dirty": Method(
-            dirty,
-            "noise",
-            targets=("population",),
-            noise="dawid-skene",
-            description="consolidated labels taken for the truth",
-        ),
+        "dirty": Method(dirty, description="consolidated labels taken for the truth", **_OF_CONSOLIDATED),
         "noise-removal": Method(
-            noise_removal,
-            "noise",
-            targets=("population",),
-            noise="dawid-skene",
-            needs="features",
-            description="items that look mislabeled left out",
+            noise_removal, needs="features", description="items that look mislabeled left out", **_OF_CONSOLIDATED
         ),
     },
     group="trueup.methods",

@@ -71,10 +71,10 @@ class Problem:
         n, n_classes = table.shape
         unknown = np.full(n, -1, dtype=np.int8)
         fields: dict[str, npt.NDArray[Any]] = {
-            "predictions": _codes(predictions, n, n_classes, "predictions"),
+            "predictions": check_codes(predictions, n, n_classes),
             "log_likelihood": table,
             "prior": check_distribution(prior, name="prior", n=n_classes),
-            "gold": unknown if gold is None else _codes(gold, n, n_classes, "gold"),
+            "gold": unknown if gold is None else check_codes(gold, n, n_classes, "gold"),
         }
         for name, value in fields.items():
             view = value.view()
@@ -101,7 +101,8 @@ class Problem:
         return f"Problem({self.n_predicted} predictions, {self.n_items} items, {self.n_classes} classes, {given} known)"
 
 
-def _codes(values: npt.ArrayLike, n: int, n_classes: int, name: str) -> Codes:
+def check_codes(values: npt.ArrayLike, n: int, n_classes: int, name: str = "predictions") -> Codes:
+    """Codes of classes, -1 for none; one sentence if they are none."""
     codes = np.asarray(values)
     error = InvalidPredictions if name == "predictions" else InvalidLabels
     if codes.shape != (n,) or not (np.issubdtype(codes.dtype, np.integer) or not codes.size):
@@ -220,7 +221,9 @@ def _normal_confusion(chances: Floats, predictions: Codes, n: int, rng: np.rando
         mine = chances[predictions == predicted]
         mean = mine.sum(axis=0)
         draws = mean + rng.standard_normal((n, n_classes)) @ covariance_root(np.diag(mean) - mine.T @ mine)
-        counts[:, :, predicted] = _to_total(draws, float(len(mine)))
+        kept = np.maximum(draws, 0.0)
+        sums = kept.sum(axis=1, keepdims=True)
+        counts[:, :, predicted] = kept * np.divide(float(len(mine)), sums, out=np.zeros_like(sums), where=sums > 0)
     return counts
 
 
@@ -228,13 +231,6 @@ def covariance_root(covariance: Floats) -> Floats:
     """A matrix R with RᵀR = covariance, which may be singular."""
     values, vectors = np.linalg.eigh(covariance)
     return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))).T)
-
-
-def _to_total(counts: Floats, total: float) -> Floats:
-    """Counts of shape (n, k) made not negative and to sum to `total`."""
-    kept = np.maximum(counts, 0.0)
-    sums = kept.sum(axis=1, keepdims=True)
-    return np.asarray(kept * np.divide(total, sums, out=np.zeros_like(sums), where=sums > 0))
 
 
 def draw_successes(chances: Floats, n: int, rng: np.random.Generator) -> Floats:

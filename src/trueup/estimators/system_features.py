@@ -15,7 +15,7 @@ import numpy.typing as npt
 import scipy
 from scipy.linalg import cho_solve, solve_triangular
 from scipy.sparse.linalg import eigsh
-from scipy.special import log_expit, logsumexp, ndtri
+from scipy.special import log_softmax, logsumexp, ndtri, softmax
 
 from trueup._base.types import Codes, Floats
 from trueup._base.validation import preview
@@ -220,28 +220,17 @@ class LogLinearPrior:
         return p if self._row_of is None else p[self._row_of]
 
     def _log_rows(self, coefficients: Floats) -> Floats:
-        if self.n_classes == 2:
-            odds = self._rows[:, 1] @ coefficients
-            return np.stack([log_expit(-odds), log_expit(odds)], axis=1)
-        logits = self._rows @ coefficients
-        logits -= logits.max(axis=1, keepdims=True)
-        return np.asarray(logits - np.log(np.exp(logits).sum(axis=1, keepdims=True)))
+        return np.asarray(log_softmax(self._rows @ coefficients, axis=1))
 
     def _gradient(self, counts: Floats, total: Floats, p: Floats, coefficients: Floats) -> Floats:
         surplus = (counts - total[:, None] * p).ravel()
-        if self.n_classes == 2:
-            return np.asarray(surplus[1::2] @ self._rows[:, 1] - self.precision * coefficients)
         return np.asarray(surplus @ self._rows.reshape(-1, self.n_features) - self.precision * coefficients)
 
     def _information(self, p: Floats, total: Floats) -> Floats:
         """Minus the second derivative of the log-posterior given the truth."""
-        if self.n_classes == 2:
-            x = self._rows[:, 1]
-            found = x.T @ (x * (total * p[:, 1] * p[:, 0])[:, None])
-        else:
-            flat = self._rows.reshape(-1, self.n_features)
-            mean = np.matmul(p[:, None, :], self._rows)[:, 0]
-            found = flat.T @ (flat * (total[:, None] * p).reshape(-1, 1)) - mean.T @ (mean * total[:, None])
+        flat = self._rows.reshape(-1, self.n_features)
+        mean = np.matmul(p[:, None, :], self._rows)[:, 0]
+        found = flat.T @ (flat * (total[:, None] * p).reshape(-1, 1)) - mean.T @ (mean * total[:, None])
         return np.asarray(found + np.diag(self.precision))
 
     # ------------------------------------------------------------------ given votes whose noise is known
@@ -324,18 +313,6 @@ class LogLinearPrior:
 
     def _marginals(self, log_likelihood: Floats, coefficients: Floats) -> Floats:
         """Log-posteriors of many coefficients, shape (n, n_features), with the truth summed out."""
-        if self.n_classes > 2:
-            return self._marginals_of_many_classes(log_likelihood, coefficients)
-        odds = coefficients @ self._rows[:, 1].T
-        of_items = odds if self._row_of is None else odds[:, self._row_of]
-        none = np.logaddexp(0.0, odds)
-        total = (
-            none.sum(axis=1) if self._row_of is None else none @ np.bincount(self._row_of, minlength=len(self._rows))
-        )
-        fit = np.logaddexp(log_likelihood[:, 0], log_likelihood[:, 1] + of_items).sum(axis=1) - total
-        return np.asarray(fit - 0.5 * coefficients**2 @ self.precision)
-
-    def _marginals_of_many_classes(self, log_likelihood: Floats, coefficients: Floats) -> Floats:
         top = log_likelihood.max(axis=1)
         weight = np.exp(log_likelihood - top[:, None])  # once for all coefficients; the rest is products of matrices
         logits = np.tensordot(coefficients, self._rows, axes=(1, 2))
@@ -354,10 +331,7 @@ class LogLinearPrior:
         return np.asarray(fit + top.sum() - 0.5 * coefficients**2 @ self.precision)
 
     def _marginal(self, log_likelihood: Floats, coefficients: Floats) -> float:
-        log_prior = self._log_rows(coefficients)
-        joint = log_likelihood + (log_prior if self._row_of is None else log_prior[self._row_of])
-        top = joint.max(axis=1)
-        fit = float((np.log(np.exp(joint - top[:, None]).sum(axis=1)) + top).sum())
+        fit = float(logsumexp(self._joint(log_likelihood, coefficients), axis=1).sum())
         return fit - 0.5 * float(self.precision @ coefficients**2)
 
     def _marginal_mode(self, log_likelihood: Floats) -> tuple[Floats, Floats]:
@@ -366,7 +340,7 @@ class LogLinearPrior:
         value = self._marginal(log_likelihood, w)
         factor = np.diag(np.sqrt(self.precision))
         for _ in range(_NEWTON_STEPS * 4):
-            responsibility = self._responsibilities(log_likelihood, w)
+            responsibility = softmax(self._joint(log_likelihood, w), axis=1)
             counts = self._summed(responsibility)
             p, total = np.exp(self._log_rows(w)), counts.sum(axis=1)
             gradient = self._gradient(counts, total, p, w)
@@ -392,10 +366,9 @@ class LogLinearPrior:
                     return w + shrink * step, new
         return w, value
 
-    def _responsibilities(self, log_likelihood: Floats, coefficients: Floats) -> Floats:
+    def _joint(self, log_likelihood: Floats, coefficients: Floats) -> Floats:
         log_prior = self._log_rows(coefficients)
-        joint = log_likelihood + (log_prior if self._row_of is None else log_prior[self._row_of])
-        return np.asarray(np.exp(joint - logsumexp(joint, axis=1, keepdims=True)))
+        return log_likelihood + (log_prior if self._row_of is None else log_prior[self._row_of])
 
     def _summed(self, values: Floats) -> Floats:
         """Values of items added up over the items of each row; shape (n_rows, …)."""
@@ -407,9 +380,6 @@ class LogLinearPrior:
 
     def _missing_information(self, responsibility: Floats) -> Floats:
         """What is lost since the truth is known only through `responsibility`."""
-        if self.n_classes == 2:
-            x = self._rows[:, 1]
-            return np.asarray(x.T @ (x * self._summed(responsibility[:, 1:] * responsibility[:, :1])))
         outer = self._summed(responsibility[:, :, None] * responsibility[:, None, :])
         spread = np.einsum("uc,cd->ucd", self._summed(responsibility), np.eye(self.n_classes)) - outer
         return np.asarray(np.einsum("ucf,ucd,udg->fg", self._rows, spread, self._rows, optimize=True))

@@ -27,11 +27,10 @@ from trueup.estimators.system_values import Population, counts_by_cell, system_c
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import Metric
 from trueup.noise import NoiseModel, SoftTruth, Stack, resolve
+from trueup.noise.base import with_gold
 from trueup.noise.chain import SystemOutputs
-from trueup.noise.sampling import sample
+from trueup.noise.sampling import PosteriorDraws, sample
 from trueup.posteriors import DrawnEstimate, Estimate
-
-# ------------------ Confusion counts that are made from drawn truths as they are asked for: tables of thousands of
 
 _BLOCK = 20_000_000  # cells held at once
 
@@ -118,6 +117,14 @@ class TruthDraws:
     notes: tuple[str, ...] = ()
     items: Codes | None = field(default=None, repr=False)
     times: Floats | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, draws: PosteriorDraws, **diagnostics: float) -> TruthDraws:
+        """Those of a model that was drawn together with the truth."""
+        truths = draws.truths.astype(np.int8) if draws.posterior.shape[1] <= 127 else draws.truths
+        notes = () if draws.converged else (not_mixed(draws.rhat, draws.ess),)
+        how_sure = {"r_hat": draws.rhat, "effective_draws": draws.ess, **diagnostics}
+        return cls(truths, draws.posterior, how_sure, draws.converged, notes)
 
     @cached_property
     def posterior(self) -> Floats:
@@ -268,13 +275,7 @@ def draw_truths(
         warn=False,
         **sampling,
     )
-    return TruthDraws(
-        small_codes(draws.truths, labels.n_classes),
-        draws.posterior,
-        {"r_hat": draws.rhat, "effective_draws": draws.ess},
-        draws.converged,
-        () if draws.converged else (not_mixed(draws.rhat, draws.ess),),
-    )
+    return TruthDraws.of(draws)
 
 
 def _known(
@@ -287,7 +288,7 @@ def _known(
 ) -> TruthDraws:
     """The noise is known or taken as known, so draws are independent: no chain."""
     n_draws = max(10, min(n_draws, _MOST_LABELS // max(labels.n_items, 1)))
-    log_likelihood = _of_gold_alone(noise.log_likelihood(labels), labels)
+    log_likelihood = with_gold(noise.log_likelihood(labels), labels, others=-np.inf, own=0.0)
     if item_prior is None:
         posterior = noise.posterior(labels)
         return TruthDraws(draw_categories(posterior, n_draws, rng), posterior)
@@ -320,20 +321,6 @@ def _known(
     return TruthDraws(
         truths, mean / len(drawn.coefficients), {"effective_draws": min(drawn.effective, n_draws)}, not notes, notes
     )
-
-
-def _of_gold_alone(log_likelihood: Floats, labels: Labels) -> Floats:
-    """Log-likelihoods in which an item of gold can be of no other class."""
-    given = np.flatnonzero(labels.gold_codes >= 0)
-    table = np.array(log_likelihood, dtype=float)
-    table[given] = -np.inf
-    table[given, labels.gold_codes[given]] = 0.0
-    return table
-
-
-def small_codes(truths: npt.NDArray[np.int16], n_classes: int) -> Codes:
-    """Drawn classes in one byte each, where these are enough."""
-    return truths.astype(np.int8) if n_classes <= 127 else truths
 
 
 def settle_noise(noise: NoiseModel, labels: Labels, *, draw: bool) -> NoiseModel:

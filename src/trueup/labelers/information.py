@@ -250,8 +250,12 @@ def list_outcomes(
     if total <= max_outcomes and total * n_states <= _MAX_CELLS:
         table = np.ones((1, n_states))
         for matrix, n in zip(kinds, copies, strict=True):
-            table = _crossed(table, _count_probabilities(matrix, int(n)))
-        return _weighed(table, channel)
+            both = (table[:, None, :] * _count_probabilities(matrix, int(n))[None]).reshape(-1, n_states)
+            table = both[both.any(axis=1)]  # outcomes that cannot happen are left out
+        joint = (table * channel.weights) @ channel.state_class
+        joint = joint[joint.sum(axis=1) > 0]
+        weights = joint.sum(axis=1)
+        return Outcomes(weights, joint / weights[:, None], "enumeration")
     return _drawn(channel, n_draws, as_generator(random_state))
 
 
@@ -261,28 +265,12 @@ def _kinds(matrices: Floats) -> tuple[Floats, npt.NDArray[np.int64]]:
     return flat.reshape(-1, *matrices.shape[1:]), copies
 
 
-def _crossed(table: Floats, other: Floats) -> Floats:
-    """P(both outcomes | state), independent given the state; outcomes that cannot happen are left out."""
-    both = (table[:, None, :] * other[None, :, :]).reshape(-1, table.shape[1])
-    possible = both.any(axis=1)
-    return both if possible.all() else both[possible]
-
-
 def _count_probabilities(matrix: Floats, n: int) -> Floats:
     """P(how many of n labelers with this matrix give each answer | state), shape (outcomes, states)."""
     counts = compositions(n, matrix.shape[1])
     log_ways = gammaln(n + 1) - gammaln(counts + 1).sum(axis=1)
     log_each = np.stack([xlogy(counts, row).sum(axis=1) for row in matrix], axis=1)
     return np.asarray(np.exp(log_ways[:, None] + log_each))
-
-
-def _weighed(table: Floats, channel: Channel) -> Outcomes:
-    joint = (table * channel.weights) @ channel.state_class
-    weights = joint.sum(axis=1)
-    possible = weights > 0
-    if not possible.all():
-        joint, weights = joint[possible], weights[possible]
-    return Outcomes(weights, joint / weights[:, None], "enumeration")
 
 
 def _drawn(channel: Channel, n_draws: int, rng: np.random.Generator) -> Outcomes:
@@ -627,19 +615,14 @@ def marginal_value(
     if len(matrix) != labels.n_classes:  # levels of difficulty are averaged out
         share = channel.weights[:, None] * channel.state_class
         matrix = (share / share.sum(axis=0)).T @ matrix
-    per_item = _expected_gain(noise.posterior(labels), matrix)
-    per_item[labels.gold_codes >= 0] = 0.0  # nothing is left to know
-    return MarginalValue(gains, per_item, labels.items)
-
-
-def _expected_gain(posterior: Floats, matrix: Floats) -> Floats:
-    """Expected fall of the entropy of the class, in blocks of items."""
-    gains = np.empty(len(posterior))
-    for start in range(0, len(posterior), _CHUNK):
+    posterior = noise.posterior(labels)
+    per_item = np.empty(len(posterior))
+    for start in range(0, len(posterior), _CHUNK):  # the expected fall of the entropy of the class, in blocks of items
         both = posterior[start : start + _CHUNK, :, None] * matrix
         known = entropy(both.sum(axis=2)) + entropy(both.sum(axis=1))
-        gains[start : start + _CHUNK] = known - entropy(both.reshape(len(both), -1))
-    return np.maximum(gains, 0.0)
+        per_item[start : start + _CHUNK] = np.maximum(known - entropy(both.reshape(len(both), -1)), 0.0)
+    per_item[labels.gold_codes >= 0] = 0.0  # nothing is left to know
+    return MarginalValue(gains, per_item, labels.items)
 
 
 def equivalent_error(

@@ -18,7 +18,7 @@ import numpy as np
 import scipy
 from scipy.special import stdtrit
 
-from trueup._base.types import Booleans, Codes, Floats
+from trueup._base.types import Codes, Floats
 from trueup._base.validation import (
     RandomState,
     as_generator,
@@ -98,7 +98,8 @@ class ErrorMoments:
             part, there, times = errors[of_class], voted[of_class], root[of_class, None]
             errors[of_class] = part - there * ((part * times).sum(axis=0) / np.maximum((there**2).sum(axis=0), 1e-9))
         n_shared = is_there.T @ is_there
-        share = np.where(_is_known(n_shared), 1 / np.maximum(voted.T @ voted, 1e-9), 0.0)
+        is_known = (n_shared >= _LEAST_SHARED) | np.eye(len(n_shared), dtype=bool)  # a labeler with itself always is
+        share = np.where(is_known, 1 / np.maximum(voted.T @ voted, 1e-9), 0.0)
         return cls(errors, voted, n_shared, share, (errors.T @ errors) * share)
 
     @property
@@ -140,11 +141,6 @@ class ErrorMoments:
         both = self.voted[:, s] * self.voted[:, t]
         product = self.errors[:, s] * self.errors[:, t] - both * self.covariance[s, t]
         return np.asarray(product * self.share[s, t])
-
-
-def _is_known(n_shared: Floats) -> Booleans:
-    """Whether a pair shares enough items for a covariance; a labeler with itself always does."""
-    return np.asarray((n_shared >= _LEAST_SHARED) | np.eye(len(n_shared), dtype=bool))
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,24 +196,20 @@ def size_sums(moments: ErrorMoments, nearest: Codes) -> tuple[SizeSums, list[Siz
         v, others = float(variances[j]), float(sums[j] - variances[j])
         alike, of_alike = float(c[j, nearest[j]]), moments.of_pair(j, int(nearest[j]))
         of_others = rows[:, j] - own[:, j]
-        without.append(
-            SizeSums(
-                n - 1,
-                whole.total - v - 2 * others,
-                whole.variance - v,
-                whole.of_total - own[:, j] - 2 * of_others,
-                whole.of_variance - own[:, j],
+        # The panel has one less or one more of it: its covariances with the others count twice.
+        for sign, found, twice, of_twice in (
+            (-1, without, others, of_others),
+            (1, another, others + alike, of_others + of_alike),
+        ):
+            found.append(
+                SizeSums(
+                    n + sign,
+                    whole.total + sign * (v + 2 * twice),
+                    whole.variance + sign * v,
+                    whole.of_total + sign * (own[:, j] + 2 * of_twice),
+                    whole.of_variance + sign * own[:, j],
+                )
             )
-        )
-        another.append(
-            SizeSums(
-                n + 1,
-                whole.total + v + 2 * (others + alike),
-                whole.variance + v,
-                whole.of_total + own[:, j] + 2 * (of_others + of_alike),
-                whole.of_variance + own[:, j],
-            )
-        )
     return whole, without, another
 
 

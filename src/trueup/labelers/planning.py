@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from trueup._base.types import Codes, Floats, Positions
+from trueup._base.types import Floats, Positions
 from trueup._base.validation import (
     RandomState,
     as_generator,
@@ -198,11 +198,13 @@ def plan(
         labeler_error=_labeler_error(labeler_accuracy, n_classes),
         error=check_model_error(error, check_integer(n_classes, name="n_classes", low=2)),
         prior=check_prior(prior, n_classes=n_classes, positive=True),
-        correlation=_correlation(correlation),
+        correlation=check_number(correlation, name="correlation", low=0.0, high=1.0),
         noise_known=bool(noise_known),
         max_items=np.inf if max_items is None else check_integer(max_items, name="max_items", low=1),
         z=float(scipy.stats.norm.ppf((1 + check_level(level)) / 2)),
     )
+    if correlation == 1:
+        raise InvalidParameter("correlation must be below 1, got 1; labelers who always agree are one labeler")
     money = check_number(budget, name="budget", low=0.0, strict=True)
     kinds = _kinds(designs, setting)
     candidates = _candidates_of(kinds, setting, check_integer(max_votes, name="max_votes", low=1))
@@ -252,13 +254,6 @@ def _notes(design: Design, budget: float, s: _Setting) -> tuple[str, ...]:
 
 def _price(price: float | None, name: str) -> float | None:
     return None if price is None else check_number(price, name=name, low=0.0, strict=True)
-
-
-def _correlation(value: float) -> float:
-    checked = check_number(value, name="correlation", low=0.0, high=1.0)
-    if checked == 1:
-        raise InvalidParameter("correlation must be below 1, got 1; labelers who always agree are one labeler")
-    return checked
 
 
 def _labeler_error(accuracy: float | Sequence[float], n_classes: int) -> float:
@@ -346,18 +341,14 @@ def _candidates_of(kinds: Sequence[DesignKind], s: _Setting, max_votes: int) -> 
             break
         outcomes = list_outcomes(votes_channel(k, s.labeler_error, s.prior, s.correlation))
         if "votes" in kinds:
-            variance = item_variance(outcomes, s.error) if s.noise_known else _learned(k, s)
+            # A rate of 0 lies at the edge, where there is no Fisher information; a tiny one tells what is meant.
+            rates: Any = {"labeler_error": max(s.labeler_error, 1e-6), "error": s.error, "prior": s.prior}
+            variance = item_variance(outcomes, s.error) if s.noise_known else learned_variance(n_votes=k, **rates)
             if np.isfinite(variance):
                 candidates.append(_Candidate("votes", k, variance))
         if "both" in kinds:
             candidates.append(_Candidate("both", k, explained_share(outcomes, s.error)))
     return candidates
-
-
-def _learned(n_votes: int, s: _Setting) -> float:
-    # A rate of 0 lies at the edge, where there is no Fisher information; a tiny one tells what is meant.
-    rate = max(s.labeler_error, 1e-6)
-    return learned_variance(n_votes=n_votes, labeler_error=rate, error=s.error, prior=s.prior)
 
 
 def _affordable(candidates: list[_Candidate], budget: float, s: _Setting) -> list[Design]:
@@ -707,7 +698,8 @@ def draw_sample(
     sizes = np.bincount(codes)
     rng = as_generator(random_state)
     counts = _allocate(n, sizes, np.ones(len(sizes)) if allocation == "equal" else sizes.astype(np.float64))
-    at = rng.permutation(_drawn_from_each(codes, counts, rng))
+    drawn = [rng.choice(np.flatnonzero(codes == code), size, replace=False) for code, size in enumerate(counts)]
+    at = rng.permutation(np.concatenate(drawn))
     truth = np.where(labels.gold_codes >= 0, labels.gold_codes, labels.held_codes)[at]
     known = np.flatnonzero(truth >= 0)
     return Sample(
@@ -774,9 +766,3 @@ def _allocate(n: int, sizes: Positions, shares: Floats) -> Positions:
         due = np.where(counts < sizes, shares / (2 * counts + 1), -1.0)
         counts[int(due.argmax())] += 1
     return counts
-
-
-def _drawn_from_each(codes: Codes, counts: Positions, rng: np.random.Generator) -> Positions:
-    """Positions of items: a simple random sample from each stratum."""
-    parts = [rng.choice(np.flatnonzero(codes == code), size, replace=False) for code, size in enumerate(counts)]
-    return np.concatenate(parts)

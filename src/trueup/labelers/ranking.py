@@ -166,20 +166,17 @@ class LabelerRanking:
         lines = [f"LabelerRanking of {len(self)} labelers by {self.sort} ({how}; {why})"]
         for row in self.rows[:10]:
             low, high = row.accuracy.interval(self.level)
+            checked = f", {row.vetted} checked" if row.vetted else ""
             spam = f", spam {row.spam_probability:.0%}" if row.spam_probability >= 0.05 else ""
             lines.append(
                 f"  {row.rank[0]}–{row.rank[1]}  {row.labeler}: accuracy {row.accuracy.mean:.3f} ({low:.3f} to "
-                f"{high:.3f}{self._checked_words(row)}), {row.information.mean:.3f} bits a vote, {row.votes} "
+                f"{high:.3f}{checked}), {row.information.mean:.3f} bits a vote, {row.votes} "
                 f"votes{spam}"
             )
         if len(self) > 10:
             lines.append(f"  … and {len(self) - 10} more; see to_frame()")
         lines += [f"  ! {sentence}" for sentence in self.warnings]
         return "\n".join(lines)
-
-    def _checked_words(self, row: RankedLabeler) -> str:
-        """How many checked items the accuracy of a labeler rests on."""
-        return f", {row.vetted} checked" if row.vetted else ""
 
 
 def rank(
@@ -264,69 +261,51 @@ def rank(
     if noise is not None and prior is not None:
         raise InvalidParameter("`prior` is for the plain answer, got it beside a `noise`; leave one out")
     used = CrowdPrior() if prior is None else prior
+    name = _PLAIN if noise is None else noise if isinstance(noise, str) else repr(noise)
     with using_engine(engine):
         if isinstance(labels, LabelScan):
             if by is not None:
                 raise InvalidParameter("scans are ranked on all items, got `by`; use scan.read()", parameter="by")
             model = None if noise is None else resolve(noise)
             table, levels = read_labelers(labels, model, used, n_draws=n_draws, spam_prior=spam_prior, rng=rng)
-            return _ranked(labels, table, levels, sort, level, _PLAIN if noise is None else _name_of(noise), rng)
-        return _rank_in_memory(labels, noise, used, by, sort, level, spam_prior, n_draws, rng, progress)
+            return _ranked(labels, table, levels, sort, level, name, rng)
+        slicing = None if by is None else slices_of(labels, by)
+        codes = None if slicing is None else slicing.codes
+        n_slices = 0 if slicing is None else slicing.n_slices
+        parts = [np.arange(labels.n_items), *(np.flatnonzero(codes == k) for k in range(n_slices))]
+        levels_of: list[Levels | None] = [None] * len(parts)
+        moves = spam_truths = None
+        if noise is None:
+            truths, spam_truths, levels_of = _plain_truths(labels, parts, used, n_draws, rng)
+            moves = [_moves(labels, truths, *pair) for pair in zip(parts, levels_of, strict=True)]
+            notes: tuple[str, ...] = ()
+        else:
+            truths, notes = draw_truths(labels, noise, n_draws=n_draws, rng=rng, progress=progress)
+        drawn = {"slices": codes, "moves": moves, "spam_truths": spam_truths}
+        draws = labeler_draws(labels, truths, spam_prior=spam_prior, rng=rng, **drawn)
+        members = [labels, *(labels.select(items=labels.items[part]) for part in parts[1:])]
+        whole, *others = (
+            _ranked(part, LabelerTable.of(part, one), of_part, sort, level, name, rng)
+            for part, one, of_part in zip(members, draws, levels_of, strict=True)
+        )
+    within = {} if slicing is None else dict(zip(slicing.names.tolist(), others, strict=True))
+    return replace(whole, by=within, warnings=notes)
 
 
-def _name_of(noise: str | NoiseModel) -> str:
-    return noise if isinstance(noise, str) else repr(noise)
-
-
-def _rank_in_memory(
-    labels: Labels,
-    noise: str | NoiseModel | None,
-    prior: CrowdPrior,
-    by: str | Mapping[Hashable, Hashable] | None,
-    sort: Sort,
-    level: float,
-    spam_prior: float,
-    n_draws: int,
-    rng: np.random.Generator,
-    progress: Callable[[float], None] | None,
-) -> LabelerRanking:
-    """The ranking on all items, and within slices."""
-    slicing = None if by is None else slices_of(labels, by)
-    codes = None if slicing is None else slicing.codes
-    n_slices = 0 if slicing is None else slicing.n_slices
-    parts = [np.arange(labels.n_items), *(np.flatnonzero(codes == k) for k in range(n_slices))]
-    levels: list[Levels | None] = [None] * len(parts)
-    moves: list[Floats] | None = None
-    spam_truths: Codes | None = None
-    if noise is None:
-        if not (labels.vote_table()[2] < labels.n_classes).any():
-            raise InvalidLabels("labelers are judged by votes that name a class, got none; keep items with such votes")
-        name, notes = _PLAIN, tuple[str, ...]()
-        with silenced_warnings():  # what fits would say is among the notes
-            base, apart = base_of(labels_of_base(labels)), LabelersApart(labels_of_base(labels))
-        nobody = np.empty((0, labels.n_items), dtype=np.int32)
-        seed = int(rng.integers(2**31))
-        truths = TruthModel(
-            labels, base, nobody, may_sample=False, prior=prior, n_draws=n_draws, seed=seed
-        ).truth.truths
-        spam_truths = draw_categories(base, _SPAM_TRUTHS, rng)  # as votes say, since a wrong truth makes all spammers
-        levels = [labeler_levels(labels, apart, part, prior, n_draws=len(truths), rng=rng) for part in parts]
-        moves = [_moves(labels, truths, part, of_part) for part, of_part in zip(parts, levels, strict=True) if of_part]
-    else:
-        name = _name_of(noise)
-        truths, notes = draw_truths(labels, noise, n_draws=n_draws, rng=rng, progress=progress)
-    draws = labeler_draws(
-        labels, truths, spam_prior=spam_prior, rng=rng, slices=codes, moves=moves, spam_truths=spam_truths
-    )
-    members = [labels, *(labels.select(items=labels.items[part]) for part in parts[1:])]
-    whole, *others = (
-        _ranked(part, LabelerTable.of(part, drawn), of_part, sort, level, name, rng)
-        for part, drawn, of_part in zip(members, draws, levels, strict=True)
-    )
-    whole = replace(whole, warnings=notes)
-    if slicing is None:
-        return whole
-    return replace(whole, by=dict(zip(slicing.names.tolist(), others, strict=True)))
+def _plain_truths(
+    labels: Labels, parts: list[Codes], prior: CrowdPrior, n_draws: int, rng: np.random.Generator
+) -> tuple[Codes, Codes, list[Any]]:
+    """Truths of the plain answer, such as votes alone let expect, and the levels of labelers on each part."""
+    if not (labels.vote_table()[2] < labels.n_classes).any():
+        raise InvalidLabels("labelers are judged by votes that name a class, got none; keep items with such votes")
+    with silenced_warnings():  # what fits would say is among the notes
+        base, apart = base_of(labels_of_base(labels)), LabelersApart(labels_of_base(labels))
+    nobody = np.empty((0, labels.n_items), dtype=np.int32)
+    seed = int(rng.integers(2**31))
+    truths = TruthModel(labels, base, nobody, may_sample=False, prior=prior, n_draws=n_draws, seed=seed).truth.truths
+    spam_truths = draw_categories(base, _SPAM_TRUTHS, rng)  # as votes say, since a wrong truth makes all spammers
+    levels = [labeler_levels(labels, apart, part, prior, n_draws=len(truths), rng=rng) for part in parts]
+    return truths, spam_truths, levels
 
 
 def _moves(labels: Labels, truths: Codes, part: Codes, levels: Levels) -> Floats:
@@ -352,8 +331,7 @@ def _ranked(
     rng: np.random.Generator,
 ) -> LabelerRanking:
     """The ranking by draws."""
-    drawn = table.draws
-    ranked = getattr(drawn, sort)
+    ranked = getattr(table.draws, sort)
     # Accuracies of 1 are equal: who is ahead then is left to chance, not to the order of the names.
     places = (_TIE * rng.random(ranked.shape) - ranked).argsort(axis=1, kind="stable").argsort(
         axis=1, kind="stable"
@@ -371,6 +349,8 @@ def _row(
     of_class = 1 if labels.n_classes == 2 else int(drawn.bias[:, t].mean(axis=0).argmax())
     most = float(np.log2(labels.n_classes))
     n_checked, n_right = (0, 0) if levels is None else (int(levels.n_checked[t]), int(levels.n_right[t]))
+    even = (np.arange(_POINTS) + 0.5) / _POINTS
+    checks = betaincinv(n_right + 0.5, n_checked - n_right + 0.5, even)  # of checked items alone, with Jeffreys' prior
     return RankedLabeler(
         labeler=labels.labelers.tolist()[t],
         votes=int(table.votes[t]),
@@ -383,13 +363,6 @@ def _row(
         rank=places,
         basis=basis_in_words(n_checked, -1),
         vetted=n_checked,
-        gold_only=_of_checks(n_checked, n_right) if n_checked else None,
+        gold_only=DrawnEstimate(checks, name="accuracy") if n_checked else None,
         consistency=table.consistency.get(labels.labelers.tolist()[t]),
     )
-
-
-def _of_checks(n_checked: int, n_right: int) -> Estimate:
-    """A share of right votes by checked items alone, with Jeffreys' prior."""
-    even = (np.arange(_POINTS) + 0.5) / _POINTS
-    right, wrong = n_right + 0.5, n_checked - n_right + 0.5
-    return DrawnEstimate(betaincinv(right, wrong, even), name="accuracy")

@@ -61,12 +61,6 @@ class LabelerDraws:
     spam: Floats
     spam_probability: Floats
 
-    def fill(self, block: slice, joint: Floats) -> None:
-        """Set some of the draws from P(class, answer), shape (n, labelers, classes, answers)."""
-        self.accuracy[block], self.bias[block] = _accuracy_and_bias(joint)
-        self.information[block] = _information(joint)
-        self.spam[block] = spam_share(joint / np.maximum(joint.sum(axis=-1, keepdims=True), 1e-300))
-
 
 def draw_truths(
     labels: Labels,
@@ -115,7 +109,8 @@ def labeler_draws(
     parts = [np.ones(labels.n_items, dtype=np.bool_), *(np.asarray(slices == k) for k in range(n_slices))]
 
     def tally(drawn: Codes, part: Booleans) -> Tally:
-        return Tally(_confusion_counts(labels, drawn, part), _class_counts(drawn[:, part], labels.n_classes))
+        n_of_class = [(drawn[:, part] == y).sum(axis=1) for y in range(labels.n_classes)]
+        return Tally(_confusion_counts(labels, drawn, part), np.stack(n_of_class, axis=1).astype(float))
 
     def count(block: slice) -> list[Tally]:
         return [tally(truths[block], part) for part in parts]
@@ -125,17 +120,8 @@ def labeler_draws(
     if spam_truths is not None:
         blocks = np.array_split(spam_truths, -(-len(spam_truths) // rows))
         spam_factor = np.concatenate([log_spam_factor(_confusion_counts(labels, one, parts[0])) for one in blocks])
-    return draws_of_tallies(
-        count,
-        sizes,
-        n_draws=len(truths),
-        n_parts=len(parts),
-        rows=rows,
-        spam_prior=spam_prior,
-        rng=rng,
-        moves=moves,
-        spam_factor=spam_factor,
-    )
+    how: Any = {"spam_prior": spam_prior, "rng": rng, "moves": moves, "spam_factor": spam_factor}
+    return draws_of_tallies(count, sizes, n_draws=len(truths), n_parts=len(parts), rows=rows, **how)
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,8 +155,11 @@ def draws_of_tallies(
     ]
 
     def fill(part: int, block: slice, theta: Floats, items: Floats) -> None:
-        joint = _joint(theta, _dirichlet(1.0 + items, rng))
-        parts[part].fill(block, joint if moves is None else _moved(joint, moves[part][block]))
+        joint = _dirichlet(1.0 + items, rng)[..., None, :, None] * theta  # P(class, answer) of each labeler
+        joint, of = joint if moves is None else _moved(joint, moves[part][block]), parts[part]
+        of.accuracy[block], of.bias[block] = _accuracy_and_bias(joint)
+        of.information[block] = _information(joint)
+        of.spam[block] = spam_share(joint / np.maximum(joint.sum(axis=-1, keepdims=True), 1e-300))
 
     log_factor = np.empty(shape) if spam_factor is None else spam_factor
     for start in range(0, n_draws, rows):
@@ -200,11 +189,6 @@ def _dirichlet(weights: Floats, rng: np.random.Generator) -> Floats:
     return np.asarray(gamma / np.maximum(gamma.sum(axis=-1, keepdims=True), 1e-300))
 
 
-def _class_counts(truths: Codes, n_classes: int) -> Floats:
-    """How many items are of each class in each drawn truth."""
-    return np.stack([(truths == y).sum(axis=1) for y in range(n_classes)], axis=1).astype(float)
-
-
 def _draw_borrowed(counts: list[Floats], mean: Floats, rng: np.random.Generator) -> Floats:
     """How many votes their matrix of all items is worth in a slice, of each draw and labeler."""
     logs = np.stack(
@@ -228,11 +212,6 @@ def _confusion_counts(labels: Labels, truths: Codes, members: Booleans) -> Float
     cell = np.ravel_multi_index((draw, labeler, truths[:, item].astype(np.int64), answer), shape)
     weights = np.broadcast_to(times, cell.shape).ravel()
     return np.bincount(cell.ravel(), weights, int(np.prod(shape))).astype(float).reshape(shape)
-
-
-def _joint(theta: Floats, prior: Floats) -> Floats:
-    """P(class, answer) from matrices, shape (..., labelers, classes, answers), and class shares, (..., classes)."""
-    return np.asarray(prior[..., None, :, None] * theta)
 
 
 def _accuracy_and_bias(joint: Floats) -> tuple[Floats, Floats]:
@@ -347,7 +326,12 @@ def read_labelers(
     shared = scan.mapped(partial(share_repeats, n_answers=scan.n_answers)) if scan.n_repeats else scan
     levels = moves = spam_factor = None
     if model is not None:
-        readings, points = [_fitted(model, shared)], [_AS_VOTES_SAY]
+        if not isinstance(model, DawidSkene | OneCoin | SoftTruth):
+            raise InvalidParameter(
+                f"`noise` of scans must be 'dawid-skene', 'one-coin' or 'soft-truth', got {model!r}; use scan.read()",
+                parameter="noise",
+            )
+        readings, points = [reading_of(model.clone().fit(shared), shared)], [_AS_VOTES_SAY]
     else:
         with silenced_warnings():  # what fits would say is among the notes
             readings = [reading_of(one.fit(shared), shared) for one in base_models(scan.n_classes)]  # type: ignore[arg-type]
@@ -364,27 +348,13 @@ def read_labelers(
         right = named[:, :, diagonal, diagonal].sum(axis=2) / np.maximum(named.sum(axis=(2, 3)), 1e-300)
         moves = [np.nan_to_num(levels.draws - right)]
         spam_factor = log_spam_factor(sums.draw(sizes, np.zeros(min(n_draws, _SPAM_TRUTHS), dtype=np.int64), rng)[0])
+    how: Any = {"spam_prior": spam_prior, "rng": rng, "moves": moves, "spam_factor": spam_factor}
+    rows = max(1, _CELLS // max(int(np.prod(sizes)), 1))
     (draws,) = draws_of_tallies(
-        lambda block: [Tally(votes[block], items[block])],
-        sizes,
-        n_draws=n_draws,
-        rows=max(1, _CELLS // max(int(np.prod(sizes)), 1)),
-        spam_prior=spam_prior,
-        rng=rng,
-        moves=moves,
-        spam_factor=spam_factor,
+        lambda block: [Tally(votes[block], items[block])], sizes, n_draws=n_draws, rows=rows, **how
     )
     given, agreed, n_items = scan_over(scan, np.add, block_numbers, scan.n_answers)
     return LabelerTable(draws, given, consistency_of(scan.labelers, agreed, n_items)), levels
-
-
-def _fitted(model: NoiseModel, scan: LabelScan[Labels]) -> Reading:
-    """A named model, fitted to a scan."""
-    if not isinstance(model, DawidSkene | OneCoin | SoftTruth):
-        raise InvalidParameter(
-            f"`noise` of scans must be 'dawid-skene', 'one-coin' or 'soft-truth', got {model!r}; use scan.read()",
-        )
-    return reading_of(model.clone().fit(scan), scan)
 
 
 class _Seen(NamedTuple):
@@ -435,7 +405,8 @@ def _look_at_rows(block: VoteBlock, readings: Sequence[Reading], n_answers: int,
     item, labeler, answer, weight = item[kept], labeler[kept], answer[kept], weight[kept]
     chances = chances[kept, answer]
     is_checked = drawn[item] >= 0
-    cell = labeler * _BINS + _bin_of(logit(chances), n_classes)
+    low, high = _bin_edges(n_classes)
+    cell = labeler * _BINS + np.clip(((logit(chances) - low) / (high - low) * _BINS).astype(np.int64), 0, _BINS - 1)
     bins = np.bincount(cell[~is_checked], weight[~is_checked], n_labelers * _BINS).astype(float)
     right = drawn[item] == answer
     votes = np.column_stack([labeler, logit(chances), weight, right])[is_checked].astype(float)
@@ -472,11 +443,6 @@ def _chances_apart(block: VoteBlock, reading: Reading, item: Codes, labeler: Cod
 def _bin_edges(n_classes: int) -> tuple[float, float]:
     """The least and the largest log odds of a base."""
     return float(logit((1 - SURE) / max(n_classes - 1, 1))), float(logit(SURE))
-
-
-def _bin_of(odds: Floats, n_classes: int) -> Codes:
-    low, high = _bin_edges(n_classes)
-    return np.clip(((odds - low) / (high - low) * _BINS).astype(np.int64), 0, _BINS - 1)
 
 
 def _points(seen: _Seen, scan: LabelScan[Labels], prior: CrowdPrior, rng: np.random.Generator) -> list[Point]:
@@ -655,14 +621,9 @@ def draw_levels(
         if checked[rows].any():
             draws[:, t] = draw_checked_level(odds[rows], weights[rows], checked[rows], right[rows], prior, n_draws, rng)
         else:
-            draws[:, t] = draw_level(float(expected[t]), prior, n_draws, rng)
+            away = prior.level_scale * _student(prior.degrees, n_draws, rng)
+            draws[:, t] = from_angle(to_angle(np.asarray(float(expected[t]))) + away)
     return draws
-
-
-def draw_level(expected: float, prior: CrowdPrior, n_draws: int, rng: np.random.Generator) -> Floats:
-    """Draws of a level without any checked vote."""
-    angle = to_angle(np.asarray(expected)) + prior.level_scale * _student(prior.degrees, n_draws, rng)
-    return from_angle(angle)
 
 
 def _student(degrees: float, n: int, rng: np.random.Generator) -> Floats:

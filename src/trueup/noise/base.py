@@ -355,13 +355,13 @@ def vote_shares(labels: Labels, smoothing: float = 0.0) -> Floats:
     return with_gold(normalise(counts), labels)
 
 
-def with_gold(posterior: Floats, labels: Labels) -> Floats:
-    """`posterior` with certainty at the gold items."""
+def with_gold(posterior: Floats, labels: Labels, *, others: float = 0.0, own: float = 1.0) -> Floats:
+    """`posterior` with certainty at the gold items; of log-likelihoods with -inf for `others` and 0 for their `own`."""
     given = np.flatnonzero(labels.gold_codes >= 0)
     if len(given):
         posterior = posterior.copy()
-        posterior[given] = 0.0
-        posterior[given, labels.gold_codes[given]] = 1.0
+        posterior[given] = others
+        posterior[given, labels.gold_codes[given]] = own
     return posterior
 
 

@@ -22,6 +22,7 @@ from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPrediction
 from trueup.metrics import Metric, MetricLike, as_metric
 from trueup.noise import Confusion, NoiseModel
 from trueup.noise import fit as fit_noise
+from trueup.noise.base import with_gold
 from trueup.posteriors import DrawnEstimate, Estimate
 
 # ------------------ A scorer for scikit-learn's cross-validation and searches that needs votes and no truth.
@@ -223,11 +224,10 @@ class TrainingVotes:
     def log_likelihood(self, noise: NoiseModel) -> Floats:
         """Log p(votes | class) of each item, shape (n_items, n_classes); where the truth is known, of it alone."""
         table = np.array(noise.log_likelihood(self.labels), dtype=float)
-        truth = self.labels.answer_counts.argmax(axis=1) if self.perfect else self.labels.gold_codes
-        known = np.flatnonzero(truth >= 0)
-        table[known] = -np.inf
-        table[known, truth[known]] = 0.0
-        return table
+        if not self.perfect:
+            return with_gold(table, self.labels, others=-np.inf, own=0.0)
+        truth = self.labels.answer_counts.argmax(axis=1)
+        return np.where(np.arange(table.shape[1]) == truth[:, None], 0.0, -np.inf)
 
     def used(self, unlabelled: str) -> Positions:
         """The rows of X to train on."""

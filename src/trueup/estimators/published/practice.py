@@ -22,8 +22,8 @@ from trueup.estimators.counts import (
     linear_ratio,
     point_estimate,
 )
-from trueup.estimators.problem import Solution
-from trueup.exceptions import InvalidLabels, InvalidPredictions
+from trueup.estimators.problem import Solution, check_codes
+from trueup.exceptions import InvalidLabels
 from trueup.metrics import Metric
 from trueup.noise.majority import majority_shares
 from trueup.posteriors import DiscreteEstimate, Estimate, JointEstimate
@@ -39,25 +39,13 @@ def labeler_counts(labels: Labels, predictions: npt.ArrayLike) -> Floats:
 
     `predictions` are codes in the order of ``labels.items``, -1 for none; abstentions are left out.
     """
-    codes = _checked(labels, predictions)
     c = labels.n_classes
+    codes = check_codes(predictions, labels.n_items, c)
     item, labeler, answer, counts = labels.vote_table()
     counted = (answer < c) & (codes[item] >= 0)
     cell = (labeler[counted].astype(np.int64) * c + answer[counted]) * c + codes[item[counted]]
     table = np.bincount(cell, weights=counts[counted], minlength=labels.n_labelers * c * c)
     return np.asarray(table.reshape(labels.n_labelers, c, c))
-
-
-def _checked(labels: Labels, predictions: npt.ArrayLike) -> Codes:
-    codes = np.asarray(predictions)
-    if codes.shape != (labels.n_items,) or not np.issubdtype(codes.dtype, np.integer):
-        raise InvalidPredictions(
-            f"predictions must be {labels.n_items} integer codes, one for each item, got {codes.dtype} of shape "
-            f"{codes.shape}; see Predictions.align"
-        )
-    if not ((codes >= -1) & (codes < labels.n_classes)).all():
-        raise InvalidPredictions(f"predictions must lie between -1 and {labels.n_classes - 1}, got {codes.max()}")
-    return codes
 
 
 class LabelerCounts(PointCounts):
@@ -184,14 +172,13 @@ def majority(labels: Labels, predictions: npt.ArrayLike, *, random_state: Random
     predictions : integer array of shape (n_items,). Codes in the order of ``labels.items``, -1 for none.
     random_state : int, Generator or None. For the bootstrap of metrics that are no share.
     """
-    return taken_for_true(majority_shares(labels), _checked(labels, predictions), random_state=random_state)
+    codes = check_codes(predictions, labels.n_items, labels.n_classes)
+    return taken_for_true(majority_shares(labels), codes, random_state=random_state)
 
 
 def taken_for_true(shares: Floats, predictions: npt.ArrayLike, *, random_state: RandomState = None) -> Solution:
     """Labels counted as the truth, with the interval that is usually reported."""
-    codes = np.asarray(predictions)
-    if codes.shape != (len(shares),):
-        raise InvalidPredictions(f"predictions must be {len(shares)} codes, one for each item, got shape {codes.shape}")
+    codes = check_codes(predictions, *shares.shape)
     counts = shared_counts(shares, codes)
     if not counts.any():
         raise InvalidLabels("no item has both a label and a prediction, got nothing to compare; check the items' names")

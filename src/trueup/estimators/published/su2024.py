@@ -197,16 +197,13 @@ def _mean_exactly(chances: Floats, predictions: Codes) -> Floats:
 
 def _mean_share(a: Floats, b: Floats) -> float:
     """E[A/(A + B) | A + B > 0] for the numbers of successes A and B."""
-    (count_a, mass_a), (count_b, mass_b) = (_likely(poisson_binomial_pmf(p)) for p in (a, b))
+    laws = [poisson_binomial_pmf(p) for p in (a, b)]
+    count_a, count_b = (np.flatnonzero(law > 1e-14).astype(float) for law in laws)
+    mass_a, mass_b = (law[law > 1e-14] / law[law > 1e-14].sum() for law in laws)
     total = np.add.outer(count_a, count_b)
     share = np.divide(count_a[:, None], total, out=np.zeros(total.shape), where=total > 0)
     defined = 1 - float(mass_a @ (total == 0) @ mass_b)
     return float(mass_a @ share @ mass_b) / defined if defined > 0 else np.nan
-
-
-def _likely(pmf: Floats) -> tuple[Floats, Floats]:
-    kept = np.flatnonzero(pmf > 1e-14)
-    return kept.astype(float), pmf[kept] / pmf[kept].sum()
 
 
 def estimated_labels(

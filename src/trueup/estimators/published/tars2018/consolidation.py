@@ -324,7 +324,24 @@ def consolidate(
     scores = labels.votes @ as_table(_log(confusion))
     scores[(group >= 0) & ~np.append(likeliest, True)[group]] += _log(prior)
     codes = np.where(group >= 0, _first_likeliest(scores), -1)
-    return _with_gold(labels, codes, group, matrices, likeliest, [_voters(labels, i) for i in examples])
+    singular, indptr = _singular(matrices), labels.votes.indptr
+    columns = [labels.votes.indices[indptr[i] : indptr[i + 1]] for i in examples]
+    voters = [np.unique(of_item // labels.n_answers).astype(np.int64) for of_item in columns]
+    gold = np.flatnonzero(labels.gold_codes >= 0)
+    if len(gold):
+        codes[gold], group[gold] = labels.gold_codes[gold], len(matrices)
+        matrices = [*matrices, ConsolidatedConfusion(np.eye(labels.n_classes), 0.0, "exact")]
+        singular, likeliest = np.append(singular, False), np.append(likeliest, False)
+        voters = [*voters, np.empty(0, np.int64)]
+    return Consolidation(
+        codes=codes,
+        group=group,
+        matrices=np.array([each.matrix for each in matrices]).reshape(-1, labels.n_classes, labels.n_classes),
+        errors=np.array([each.error for each in matrices]),
+        singular=singular,
+        likeliest=likeliest,
+        labelers=tuple(voters),
+    )
 
 
 def labeler_matrices(labels: Labels, noise: NoiseModel) -> tuple[Floats, Floats]:
@@ -364,11 +381,6 @@ def _singular(matrices: list[ConsolidatedConfusion]) -> Booleans:
     return np.asarray(smallest < np.maximum(SINGULAR, slack))
 
 
-def _voters(labels: Labels, item: int) -> Positions:
-    part = slice(labels.votes.indptr[item], labels.votes.indptr[item + 1])
-    return np.unique(labels.votes.indices[part] // labels.n_answers).astype(np.int64)
-
-
 def _voter_sets(labels: Labels, confusion: Floats) -> tuple[Positions, list[Voters], list[int]]:
     """Which set of voters each item has (-1: none), the sets as labelers and how often each voted, an item of each."""
     _, first, kind = np.unique(confusion.reshape(len(confusion), -1), axis=0, return_index=True, return_inverse=True)
@@ -390,29 +402,3 @@ def _voter_sets(labels: Labels, confusion: Floats) -> tuple[Positions, list[Vote
             examples.append(i)
         group[i] = numbers_of[key]
     return group, sets, examples
-
-
-def _with_gold(
-    labels: Labels,
-    codes: Positions,
-    group: Positions,
-    matrices: list[ConsolidatedConfusion],
-    likeliest: Booleans,
-    voters: list[Positions],
-) -> Consolidation:
-    gold = np.flatnonzero(labels.gold_codes >= 0)
-    singular = _singular(matrices)
-    if len(gold):
-        codes[gold], group[gold] = labels.gold_codes[gold], len(matrices)
-        matrices = [*matrices, ConsolidatedConfusion(np.eye(labels.n_classes), 0.0, "exact")]
-        singular, likeliest = np.append(singular, False), np.append(likeliest, False)
-        voters = [*voters, np.empty(0, np.int64)]
-    return Consolidation(
-        codes=codes,
-        group=group,
-        matrices=np.array([each.matrix for each in matrices]).reshape(-1, labels.n_classes, labels.n_classes),
-        errors=np.array([each.error for each in matrices]),
-        singular=singular,
-        likeliest=likeliest,
-        labelers=tuple(voters),
-    )
