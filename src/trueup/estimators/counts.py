@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -346,7 +347,10 @@ def linear_ratio(metric: Metric, n_classes: int) -> tuple[Floats, Floats] | None
     options = dict(function.keywords) if isinstance(function, partial) else {}
     function = function.func if isinstance(function, partial) else function
     everything, right = np.ones((n_classes, n_classes)), np.eye(n_classes)
-    ratios = [(confusion.accuracy, right, everything), (confusion.error_rate, everything - right, everything)]
+    ratios: list[tuple[Any, Floats, Floats]] = [
+        (confusion.accuracy, right, everything),
+        (confusion.error_rate, everything - right, everything),
+    ]
     of = options.get("of")
     if isinstance(of, int | np.integer):
         tp, fp, fn, tn = _parts(int(of), n_classes)

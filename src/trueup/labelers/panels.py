@@ -191,7 +191,8 @@ def size_sums(moments: ErrorMoments, nearest: Codes) -> tuple[SizeSums, list[Siz
     c = moments.covariance
     n, variances, sums = len(c), np.diag(c), c.sum(axis=0)
     whole = SizeSums(n, float(c.sum()), float(variances.sum()), rows.sum(axis=1), own.sum(axis=1))
-    without, another = [], []
+    without: list[SizeSums] = []
+    another: list[SizeSums] = []
     for j in range(n):
         v, others = float(variances[j]), float(sums[j] - variances[j])
         alike, of_alike = float(c[j, nearest[j]]), moments.of_pair(j, int(nearest[j]))

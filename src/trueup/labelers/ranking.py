@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import nan
 from typing import Any, Literal
@@ -273,7 +273,7 @@ def rank(
         codes = None if slicing is None else slicing.codes
         n_slices = 0 if slicing is None else slicing.n_slices
         parts = [np.arange(labels.n_items), *(np.flatnonzero(codes == k) for k in range(n_slices))]
-        levels_of: list[Levels | None] = [None] * len(parts)
+        levels_of: list[Any] = [None] * len(parts)
         moves = spam_truths = None
         if noise is None:
             truths, spam_truths, levels_of = _plain_truths(labels, parts, used, n_draws, rng)
@@ -281,7 +281,7 @@ def rank(
             notes: tuple[str, ...] = ()
         else:
             truths, notes = draw_truths(labels, noise, n_draws=n_draws, rng=rng, progress=progress)
-        drawn = {"slices": codes, "moves": moves, "spam_truths": spam_truths}
+        drawn: Any = {"slices": codes, "moves": moves, "spam_truths": spam_truths}
         draws = labeler_draws(labels, truths, spam_prior=spam_prior, rng=rng, **drawn)
         members = [labels, *(labels.select(items=labels.items[part]) for part in parts[1:])]
         whole, *others = (
@@ -293,7 +293,7 @@ def rank(
 
 
 def _plain_truths(
-    labels: Labels, parts: list[Codes], prior: CrowdPrior, n_draws: int, rng: np.random.Generator
+    labels: Labels, parts: Sequence[Codes], prior: CrowdPrior, n_draws: int, rng: np.random.Generator
 ) -> tuple[Codes, Codes, list[Any]]:
     """Truths of the plain answer, such as votes alone let expect, and the levels of labelers on each part."""
     if not (labels.vote_table()[2] < labels.n_classes).any():
