@@ -24,7 +24,7 @@ from trueup.estimators.published.su2024 import estimated_labels, ideal, mmse, no
 from trueup.estimators.published.tars2018.noise_removal import dirty, noise_removal
 from trueup.estimators.published.tars2018.unbiased import unbiased
 from trueup.estimators.system_values import population_for
-from trueup.estimators.truth import TruthDraws, is_drawn, solution_of
+from trueup.estimators.truth import is_drawn, solution_of, truths_of_draws
 from trueup.exceptions import InvalidParameter
 from trueup.noise import DEFAULT_NOISE, NoiseModel
 from trueup.noise.chain import SystemOutputs
@@ -82,7 +82,7 @@ def bayes_learned(
     codes = np.asarray(predictions, dtype=np.int64)
     outputs = SystemOutputs.of_classes(codes[None], labels.n_classes, np.ones(1))
     draws = sample(labels, model, outputs=outputs, random_state=rng, progress=progress, warn=False, **sampling)
-    truth = TruthDraws.of(draws, least_prior=float(draws.prior.mean(0).min()))
+    truth = truths_of_draws(draws, least_prior=float(draws.prior.mean(0).min()))
     return solution_of(truth, codes, labels.n_classes, population=population_for(target), rng=rng)
 
 

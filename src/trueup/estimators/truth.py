@@ -118,14 +118,6 @@ class TruthDraws:
     items: Codes | None = field(default=None, repr=False)
     times: Floats | None = field(default=None, repr=False)
 
-    @classmethod
-    def of(cls, draws: PosteriorDraws, **diagnostics: float) -> TruthDraws:
-        """Those of a model that was drawn together with the truth."""
-        truths = draws.truths.astype(np.int8) if draws.posterior.shape[1] <= 127 else draws.truths
-        notes = () if draws.converged else (not_mixed(draws.rhat, draws.ess),)
-        how_sure = {"r_hat": draws.rhat, "effective_draws": draws.ess, **diagnostics}
-        return cls(truths, draws.posterior, how_sure, draws.converged, notes)
-
     @cached_property
     def posterior(self) -> Floats:
         """P(class) of each item, shape (n_items, n_classes)."""
@@ -158,6 +150,14 @@ class TruthDraws:
     def n_draws(self) -> int:
         """Number of draws."""
         return len(self.truths)
+
+
+def truths_of_draws(draws: PosteriorDraws, **diagnostics: float) -> TruthDraws:
+    """The truths of a model that was drawn together with them."""
+    truths = draws.truths.astype(np.int8) if draws.posterior.shape[1] <= 127 else draws.truths
+    notes = () if draws.converged else (not_mixed(draws.rhat, draws.ess),)
+    how_sure = {"r_hat": draws.rhat, "effective_draws": draws.ess, **diagnostics}
+    return TruthDraws(truths, draws.posterior, how_sure, draws.converged, notes)
 
 
 def not_mixed(rhat: float, effective: float) -> str:
@@ -275,7 +275,7 @@ def draw_truths(
         warn=False,
         **sampling,
     )
-    return TruthDraws.of(draws)
+    return truths_of_draws(draws)
 
 
 def _known(
