@@ -25,7 +25,7 @@ MARKERS ?= not (slow or workshop)
 # compile all that it imports, which takes longer than the rest of it.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo test lint types kernels system tests test-slow test-workshop test-integrations bench docs figures lock clean
+.PHONY: help setup demo test compiled-tests lint types kernels system tests test-slow test-workshop test-integrations bench docs figures lock clean
 
 help:
 	@echo "make demo       run the main job on data the project makes itself"
@@ -83,9 +83,12 @@ system:
 tests: $(STAMP) system
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --durations 25 -m "$(MARKERS)"
 
-# Each on a core of its own: types need one, and what is compiled here need not be compiled by every worker of the tests.
+# Types take a core for a minute, which is longer than the kernels take: the tests begin beside them. What is compiled
+# before the tests need not be compiled by every worker.
 test: lint
-	$(MAKE) --jobs=2 types kernels
+	$(MAKE) --jobs=2 types compiled-tests
+
+compiled-tests: kernels
 	$(MAKE) tests
 
 kernels: $(STAMP)
