@@ -226,23 +226,16 @@ def gate(
     """
     check_number(probability, name="probability", low=0.5, high=1.0, strict=True)
     subject = Subject(answer)
-    asked = subject.conditions(
-        at_least=at_least,
-        at_most=at_most,
-        not_worse_than=not_worse_than,
-        margin=margin,
-        better_than=better_than,
-        candidate=candidate,
-    )
+    asked = subject.conditions(at_least, at_most, not_worse_than, margin, better_than, candidate)
     results = tuple(
         judge_gate(
             condition,
             estimate,
-            basis=subject.basis,
+            basis=subject.evaluation.answer_in_words(),
             probability=probability,
             require_gold=require_gold,
             level=subject.level,
-            refused=subject.refused,
+            refused=subject.evaluation.refused,
             n_checked=subject.n_checked(condition),
         )
         for condition, estimate, _ in asked
@@ -285,7 +278,6 @@ class Subject:
 
     def conditions(
         self,
-        *,
         at_least: float | Mapping[str, float] | None = None,
         at_most: float | Mapping[str, float] | None = None,
         not_worse_than: Hashable | None = None,
@@ -406,10 +398,8 @@ class Subject:
     @property
     def _metric_name(self) -> str:
         """The first or only metric."""
-        if isinstance(self.answer, Evaluation | Preferences):
-            evaluation = self.answer.evaluation if isinstance(self.answer, Preferences) else self.answer
-            return evaluation.metrics[0]
-        return self.answer.name if isinstance(self.answer, Shares) else self.answer.metric
+        answer = self.evaluation
+        return answer.metric if isinstance(answer, Comparison) else answer.metrics[0]
 
     def measure(self, metric: str) -> Metric:
         """A metric by its name."""
@@ -423,11 +413,6 @@ class Subject:
             return self.answer.overall
         return self.answer[candidate]
 
-    @property
-    def basis(self) -> str:
-        """What the numbers rest on."""
-        return self.evaluation.answer_in_words()
-
     def n_checked(self, condition: Gate) -> int | None:
         """How many items drawn at random were checked of those that a condition is about, the fewest of its groups.
 
@@ -439,19 +424,19 @@ class Subject:
             return None
         outputs = answer.task.outputs
         judged = np.asarray(outputs.has_output(answer.task.metric.looks_at).any(axis=0))
-        groups = [inside & judged for inside in self._groups_of(condition)] or [judged]
+        groups = [inside & judged for inside in self.groups_of(condition)]
         is_drawn = drawn_gold(labels) >= 0
         left = [inside for inside in groups if (labels.gold_codes[inside] < 0).any()]
         return min((int(is_drawn[inside].sum()) for inside in left), default=None)
 
-    def _groups_of(self, condition: Gate) -> list[Booleans]:
-        """Which items are of each group that a condition is about; none where it is about all items."""
+    def groups_of(self, condition: Gate) -> list[Booleans]:
+        """Which items are of each group that a condition compares; all items where it compares systems."""
+        names = [name for name in (condition.candidate, condition.reference) if name is not None]
         if isinstance(self.answer, Preferences):
-            return [self.answer.contests_of(condition.candidate, condition.reference)]
-        if isinstance(self.answer, Shares):
-            names = [name for name in (condition.candidate, condition.reference) if name is not None]
+            return [self.answer.contests_of(*names)]
+        if isinstance(self.answer, Shares) and names:
             return [self.answer.slicing.members(name) for name in names]
-        return []
+        return [np.ones(self.evaluation.labels.n_items, dtype=np.bool_)]
 
     def next_steps(self) -> list[str]:
         """What to check next, in words."""
@@ -464,11 +449,6 @@ class Subject:
     def level(self) -> float:
         """Of the intervals that are shown."""
         return self.answer.level
-
-    @property
-    def refused(self) -> bool:
-        """Whether checked items contradict the votes."""
-        return self.evaluation.refused
 
 
 # ------------------------------------------------------------------ what may be asked for

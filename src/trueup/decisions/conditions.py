@@ -55,20 +55,9 @@ class Condition:
 def conditions_of(subject: Subject, asked: list[Asked]) -> list[Condition]:
     """The conditions of gates on an answer."""
     return [
-        Condition(one.gate, *_tables_of(subject, one), _groups_of(subject, one.gate), one.estimate.bounds)
+        Condition(one.gate, *_tables_of(subject, one), subject.groups_of(one.gate), one.estimate.bounds)
         for one in asked
     ]
-
-
-def _groups_of(subject: Subject, gate: Gate) -> list[Booleans]:
-    """The groups of items that a gate compares; all items where it compares systems."""
-    n_items = subject.evaluation.labels.n_items
-    names = [name for name in (gate.candidate, gate.reference) if name is not None]
-    if isinstance(subject.answer, Preferences):
-        return [subject.answer.contests_of(*names)]
-    if isinstance(subject.answer, Shares) and names:
-        return [subject.answer.slicing.members(name) for name in names]
-    return [np.ones(n_items, dtype=np.bool_)]
 
 
 def _tables_of(subject: Subject, asked: Asked) -> tuple[Floats, Floats]:
