@@ -94,8 +94,11 @@ def test_from_end_to_end_through_the_installed_program(tmp_path, votes_csv, pred
     parsed = run_main("vet", "tell", tmp_path / "s.json", "--from", tmp_path / "batch.csv", "--who", "ann")
     assert parsed.code == 0, parsed.err
     assert "Answers taken: 6, of which new: 6." in parsed.out
-    status = run_main("vet", "status", tmp_path / "s.json", "--json", "--fail-unless-finished")
+    picture = tmp_path / "course.png"
+    status = run_main("vet", "status", tmp_path / "s.json", "--json", "--fail-unless-finished", "--plot", picture)
     assert status.code == 0, status.err
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    picture.unlink()
     found = json.loads(status.out)
     assert found["n_vetted"] == 6
     assert found["finished"] == "The budget of 6 answers is spent."

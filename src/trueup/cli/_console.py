@@ -23,6 +23,8 @@ from trueup.exceptions import TrueupError, TrueupWarning
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from trueup.posteriors import Estimate
+
 
 # The exit codes; docs/guide/cli.md lists them for users.
 FINE = 0
@@ -190,6 +192,12 @@ def print_records(
 
     rows = [[cell(record, key) for key in columns.values()] for record in records]
     print_table(list(columns), rows, title=title, places=places)
+
+
+def ends_of(estimate: Estimate, level: float) -> dict[str, float]:
+    """What `print_records` shows of an estimate."""
+    low, high = estimate.interval(level)
+    return {"mean": estimate.mean, "low": low, "high": high}
 
 
 def interval_head(level: float) -> str:

@@ -13,7 +13,7 @@ from trueup._base.wording import chance, interval, level_words, percent, signed
 from trueup._base.writing import write_text_safely
 from trueup.cli import _options as options
 from trueup.cli._command import Answer, add_to, as_command
-from trueup.cli._console import interval_head, note, print_records, progress_bar, say, shown
+from trueup.cli._console import ends_of, interval_head, note, print_records, progress_bar, say, shown
 from trueup.cli._files import (
     by_name,
     class_named,
@@ -165,16 +165,11 @@ def _show_panel(panel: Mapping[str, Any]) -> None:
 
 
 def _record(row: RankedLabeler, level: float) -> dict[str, Any]:
-    def about(name: str) -> dict[str, Any]:
-        estimate = getattr(row, name)
-        low, high = estimate.interval(level)
-        return {"mean": estimate.mean, "low": low, "high": high}
-
     optional = [name for name in ("gold_only", "consistency") if getattr(row, name) is not None]
     return {
         "labeler": row.labeler,
         "votes": row.votes,
-        **{name: about(name) for name in ("accuracy", "information", "bias", "spam", *optional)},
+        **{name: ends_of(getattr(row, name), level) for name in ("accuracy", "information", "bias", "spam", *optional)},
         **{name: getattr(row, name) for name in ("bias_class", "spam_probability", "rank", "basis", "vetted")},
     }
 

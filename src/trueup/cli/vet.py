@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +12,7 @@ import typer
 from trueup._base.wording import chance, interval, number
 from trueup._base.writing import check_readable, write_text_safely
 from trueup.cli._command import Answer, add_to
-from trueup.cli._console import interval_head, note, print_records, say, shown
+from trueup.cli._console import ends_of, interval_head, note, print_records, say, shown
 from trueup.cli._files import STANDARD_INPUT, sheet_text
 from trueup.cli._options import Force, Option, Plot, PredictionOptions, VoteOptions, arg, opt
 from trueup.cli._vetting import Place, SessionOptions, StorageOptions, begin, place_of, resume
@@ -239,7 +240,8 @@ def status(
             columns: dict[Any, Any] = {"answers": lambda row: int(row["n"]), test.pool.metric.name: "mean"}
             print_records({**columns, interval_head(test.level): "interval"}, rows)
 
-    return _answer(vetting, show, findings, warn=True, **({"history": rows} if history else {}))
+    answer = _answer(vetting, show, findings, warn=True, **({"history": rows} if history else {}))
+    return replace(answer, picture=lambda: test.plot(every=every))
 
 
 def _answer(
@@ -250,7 +252,7 @@ def _answer(
 
     def body() -> Mapping[str, Any]:
         estimates = {
-            str(name): {**_ends(test.estimate(name), test.level), "at_every_look": test.anytime_interval(name)}
+            str(name): {**ends_of(test.estimate(name), test.level), "at_every_look": test.anytime_interval(name)}
             for name in vetting.systems
         }
         return {
@@ -273,11 +275,6 @@ def _answer(
     head = {"seed": test.seed, "files": files}
     warnings = test.warnings if warn else ()
     return Answer(body, show, findings=findings, warnings=warnings, head=head, shows_body=warn)
-
-
-def _ends(estimate: Any, level: float) -> dict[str, float]:
-    low, high = estimate.interval(level)
-    return {"mean": estimate.mean, "low": low, "high": high}
 
 
 def _show_status(vetting: Vetting, body: Mapping[str, Any]) -> None:
