@@ -113,7 +113,7 @@ def test_what_the_learned_estimator_believes_is_what_the_strategy_sees():
 )
 def test_intervals_for_the_population_count_the_chance_by_which_the_pool_came_about(estimator, strategy):
     """Votes that are nearly always right leave the pool itself as all there is to doubt."""
-    population, held, n = 0.7, 0, 300
+    population, held, n = 0.7, 0, 200
     for seed in range(n):
         rng = np.random.default_rng(1000 + seed)
         truth = rng.integers(2, size=400)

@@ -44,7 +44,7 @@ def play(sides, view, order, truth):
     return standing, chance
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_mean_wealth_is_one_where_the_sum_is_zero_over_all_orders(seed):
     sides, view, _ = make_case(seed=seed)
     for truth in product([0, 1], repeat=5):
