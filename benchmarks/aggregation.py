@@ -28,6 +28,7 @@ import numpy.typing as npt
 
 from benchmarks._aggregation_ebcc import EnhancedCombination
 from benchmarks._aggregation_peers import PEERS, winners
+from benchmarks._coverage_tally import as_text
 from benchmarks._data import CROWD_SETS, JUDGE_SETS, LATER_CROWD_SETS, PUBLISHED, PUBLISHED_MODELS, load_crowd
 from benchmarks._runs import RUNS, Case, Row, run_cases
 from trueup import Labels, noise
@@ -273,15 +274,6 @@ def seconds_table(results: Sequence[SetResult]) -> str:
     models = [m for m in (*MODELS, AUTO, *PEERS) if any(m in r.seconds for r in results)]
     rows = [[m, *(f"{r.seconds[m]:.2f}" if m in r.seconds else "-" for r in results)] for m in models]
     return as_text(["seconds", *(r.short for r in results)], rows)
-
-
-def as_text(head: list[str], rows: list[list[str]], *, left: tuple[int, ...] = (0,)) -> str:
-    widths = [max(len(row[k]) for row in [head, *rows]) for k in range(len(head))]
-    lines = [
-        "  ".join(c.ljust(w) if k in left else c.rjust(w) for k, (c, w) in enumerate(zip(row, widths, strict=True)))
-        for row in [head, *rows]
-    ]
-    return "\n".join([lines[0].rstrip(), "-" * len(lines[0]), *(line.rstrip() for line in lines[1:])])
 
 
 def report(results: Sequence[SetResult], peers: str, seeds: int) -> str:

@@ -4,40 +4,22 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from mask_scenes import ellipse, shapes
 
 from experiments.nguyen2018 import segmentation_figures as figures
 from experiments.nguyen2018.by_threshold import by_threshold
 from experiments.nguyen2018.segmentation import Segmentation, make_segmentation, replace_masks
 from experiments.nguyen2018.segmentation_walks import STRATEGIES, segmentation_walk
-from experiments.nguyen2018.simulated_masks import mask_of_bitmap
-from trueup.detection import Images, Shapes, boxes_from_arrays, coco_scores
-from trueup.detection.shapes import boxes_of_masks, mask_areas
+from trueup.detection import Shapes, coco_scores
 
 SIDE, N_IMAGES = 64, 10
-
-
-def shapes(masks: list, image: list, kind: list, scores: list | None = None) -> Shapes:
-    plain = boxes_from_arrays(
-        image=image,
-        boxes=boxes_of_masks(masks),
-        category=kind,
-        scores=scores,
-        images=Images(np.arange(N_IMAGES), np.full((N_IMAGES, 2), float(SIDE))),
-        categories=["leaf", "twig"],
-    )
-    return replace(plain, masks=tuple(masks), areas=mask_areas(masks))
+SCENE = {"side": SIDE, "n_images": N_IMAGES, "kinds": ["leaf", "twig"]}
 
 
 @pytest.fixture(scope="module")
 def scene() -> tuple[dict[str, Shapes], Shapes]:
     """Slanted ellipses, found by a system that is off by little and one that is off by more."""
     rng = np.random.default_rng(4)
-    rows, columns = np.mgrid[:SIDE, :SIDE] + 0.5
-
-    def ellipse(x: float, y: float, a: float, b: float, slant: float) -> dict:
-        u, v = (columns - x) / a, (rows - y) / b
-        return mask_of_bitmap((u**2 + v**2 + 2 * slant * u * v) < 1)
-
     things = [
         (
             k,
@@ -47,17 +29,23 @@ def scene() -> tuple[dict[str, Shapes], Shapes]:
         for k in range(N_IMAGES)
         for _ in range(5)
     ]
-    objects = shapes([ellipse(*what) for _, _, what in things], [k for k, _, _ in things], [n for _, n, _ in things])
+    objects = shapes(
+        [ellipse(SIDE, *what) for _, _, what in things],
+        [k for k, _, _ in things],
+        [n for _, n, _ in things],
+        **SCENE,
+    )
     systems = {}
     for name, blur in (("fine", 1.0), ("coarse", 2.2)):
         kept = [one for one in things if rng.random() < 0.9]
         kept += [one for one in kept if rng.random() < 0.3]  # found twice
         moved = [np.array(what) + np.array([*rng.normal(scale=blur, size=4), 0]) for _, _, what in kept]
         systems[name] = shapes(
-            [ellipse(*what) for what in moved],
+            [ellipse(SIDE, *what) for what in moved],
             [k for k, _, _ in kept],
             [n for _, n, _ in kept],
             rng.random(len(kept)).tolist(),
+            **SCENE,
         )
     return systems, objects
 

@@ -4,35 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from mask_scenes import ellipse, shapes
 
 from experiments.nguyen2018.learned_overlap import FEATURES, design_matrix, fit_overlap, mask_of_box, pair_features
 from experiments.nguyen2018.segmentation import by_class, outcomes_by_draw
-from experiments.nguyen2018.simulated_masks import mask_of_bitmap
-from trueup.detection import Images, Shapes, boxes_from_arrays
+from trueup.detection import Shapes
 from trueup.detection.metrics import THRESHOLDS, overlaps_of, pair_up
-from trueup.detection.shapes import boxes_of_masks, mask_areas
 
 SIDE = 100
-
-
-def ellipse(x: float, y: float, a: float, b: float, slant: float) -> np.ndarray:
-    rows, columns = np.mgrid[:SIDE, :SIDE] + 0.5
-    u, v = (columns - x) / a, (rows - y) / b
-    return ((u**2 + v**2 + 2 * slant * u * v) < 1).astype(np.uint8)
-
-
-def shapes(masks: list, image: list, kind: list, scores: list | None = None) -> Shapes:
-    boxes = boxes_of_masks(masks)
-    n_images = 12
-    plain = boxes_from_arrays(
-        image=image,
-        boxes=boxes,
-        category=kind,
-        scores=scores,
-        images=Images(np.arange(n_images), np.full((n_images, 2), float(SIDE))),
-        categories=["cell", "nucleus"],
-    )
-    return replace(plain, masks=tuple(masks), areas=mask_areas(masks))
+SCENE = {"side": SIDE, "n_images": 12, "kinds": ["cell", "nucleus"]}
 
 
 @pytest.fixture(scope="module")
@@ -44,16 +24,16 @@ def scene() -> tuple[Shapes, Shapes]:
         for _ in range(6):
             what = (*rng.uniform(20, 80, 2), *rng.uniform(8, 18, 2), rng.uniform(-0.9, 0.9))
             name = str(rng.choice(["cell", "nucleus"]))
-            masks.append(mask_of_bitmap(ellipse(*what)))
+            masks.append(ellipse(SIDE, *what))
             image.append(k)
             kind.append(name)
             for _ in range(rng.integers(1, 3)):
                 moved = np.array(what) + np.array([*rng.normal(scale=2.5, size=2), *rng.normal(scale=1.0, size=2), 0])
-                found.append(mask_of_bitmap(ellipse(*moved)))
+                found.append(ellipse(SIDE, *moved))
                 found_image.append(k)
                 found_kind.append(name)
                 scores.append(float(rng.random()))
-    return shapes(found, found_image, found_kind, scores), shapes(masks, image, kind)
+    return shapes(found, found_image, found_kind, scores, **SCENE), shapes(masks, image, kind, **SCENE)
 
 
 @pytest.fixture(scope="module")

@@ -18,10 +18,6 @@ def labels_metric(function, name="mine"):
 
 
 class TestOfOutputs:
-    def test_truths_reach_a_function_of_scores_as_positives(self):
-        first = Metric("first", lambda truths, scores, weights: truths[:, np.argmax(scores)] * 1.0, needs="scores")
-        assert first.of_outputs([[0, 1], [2, 0]], [0.1, 0.9], positive=1).tolist() == [1.0, 0.0]
-
     def test_truths_reach_a_function_of_probabilities_as_codes(self):
         largest = Metric("largest", lambda truths, table, weights: truths.max(axis=1) * 1.0, needs="probabilities")
         assert largest.of_outputs([[0, 1], [2, 0]], np.full((2, 3), 1 / 3)).tolist() == [1.0, 2.0]

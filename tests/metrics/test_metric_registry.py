@@ -14,14 +14,6 @@ TWO = RNG.integers(1, 30, (2, 2))
 THREE = RNG.integers(1, 30, (3, 3))
 
 
-def data(n_classes, seed=0):
-    rng = np.random.default_rng(seed)
-    truths = rng.integers(0, n_classes, (6, 30))
-    truths[:, :n_classes] = np.arange(n_classes)
-    probabilities = rng.dirichlet(np.ones(n_classes), 30)
-    return truths, probabilities, rng.exponential(size=truths.shape)
-
-
 @pytest.fixture
 def own_metrics():
     """Registrations that end with the test."""
@@ -215,12 +207,3 @@ def test_ill_formed_names_say_so(name):
     assert repr(name) in str(caught.value)
     assert "write" in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_the_positive_class_decides():
-    truths, probabilities, _ = data(2)
-    auc = get_metric("auc", BINARY)
-    as_one = auc.of_outputs(truths, probabilities[:, 1], positive=1)
-    np.testing.assert_allclose(as_one, [sk.roc_auc_score(y, probabilities[:, 1]) for y in truths])
-    np.testing.assert_allclose(auc.of_outputs(truths, probabilities[:, 0], positive=0), as_one)
-    np.testing.assert_allclose(auc.of_outputs(truths, probabilities[:, 1], positive=0), 1 - as_one)

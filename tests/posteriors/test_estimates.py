@@ -242,21 +242,6 @@ def test_rounding_follows_the_standard_deviation(std, text):
     assert repr(normal_estimate(0.871, std, name="accuracy")) == text
 
 
-def test_drawn_intervals_cover():
-    """Over repeated experiments a 90% interval of the exact posterior holds the drawn truth 90% of the time."""
-    rng = np.random.default_rng(11)
-    hits = {"hdi": 0, "equal": 0}
-    for _ in range(400):
-        truth = rng.beta(2, 2)
-        k = rng.binomial(50, truth)
-        e = DrawnEstimate(rng.beta(2 + k, 52 - k, 2000))
-        for kind in hits:
-            low, high = e.interval(0.9, kind=kind)
-            hits[kind] += low <= truth <= high
-    for kind, count in hits.items():
-        assert 335 <= count <= 382, kind  # 360 ± 4 standard deviations of 6
-
-
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=40), st.floats(0.1, 0.99))
 @settings(max_examples=150, deadline=None)
 def test_drawn_invariants(values, level):

@@ -10,18 +10,6 @@ from trueup.serve.guard import Access, Address, check_person
 from trueup.storage import open_storage
 
 
-def test_a_link_is_shown_as_a_button_and_used_by_post_alone(vetting):
-    client = vetting.client()
-    key = vetting.services.access.give("link", "ann", "expert")
-    for _ in range(3):  # a program that checks mail follows it, and a browser fetches it ahead
-        page = client.get("/enter", params={"key": key})
-        assert "Open the session" in page.text
-        assert "set-cookie" not in page.headers
-    entered = client.post("/enter", data={"key": key}, follow_redirects=False)
-    assert (entered.status_code, entered.headers["location"]) == (303, "./")
-    assert client.get("/").status_code == 200
-
-
 def test_every_answer_carries_the_headers(vetting):
     ann = vetting.signed_in("ann")
     for path in ("/", "/nothing", "/static/vetting.css", "/api/status", "/api/estimate"):

@@ -40,14 +40,6 @@ def test_two_experts_never_have_the_same_card(vetting):
     assert len({event.item for event in told}) == len(told) == 20
 
 
-def test_an_answer_that_is_sent_again_counts_once(vetting):
-    ann = vetting.signed_in("ann")
-    card = ann.get("/next").json()["card"]
-    answers = [send(ann, card, key="same").json()["card"] for _ in range(3)]
-    assert len(set(answers)) == 1
-    assert len(events_of(vetting, "tell", "correct")) == 1
-
-
 def test_answers_of_two_tabs_at_once_count_once(vetting):
     ann = vetting.signed_in("ann")
     card = ann.get("/next").json()["card"]
