@@ -18,7 +18,6 @@ from trueup.exceptions import InvalidParameter, InvalidPredictions
 from trueup.metrics.score_groups import (
     blocks,
     check_scores,
-    check_scores_of,
     check_truths,
     check_weights,
     masses,
@@ -283,4 +282,10 @@ def _share_sums(truths: Booleans, share: Floats) -> Floats:
 
 def _inputs(truths: npt.ArrayLike, scores: npt.ArrayLike, weights: npt.ArrayLike | None) -> _Inputs:
     truth = check_truths(truths)
-    return truth, check_scores_of(scores, truth.shape[1]), check_weights(weights, truth.shape)
+    values = check_scores(scores)
+    if values.shape != (truth.shape[1],):
+        raise InvalidPredictions(
+            f"scores must be one for each of {truth.shape[1]} items, got shape {values.shape}; pass one system at "
+            "a time"
+        )
+    return truth, values, check_weights(weights, truth.shape)

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +20,6 @@ from trueup.exceptions import InvalidParameter, TrueupError
 from trueup.metrics import counts as confusion
 from trueup.metrics import probabilistic, ranking
 from trueup.metrics.score_groups import check_codes, ratio
-
-# ------------------ Metrics of classes that are numbers or in an order: how far off a prediction is, not only whether
 
 
 def mean_absolute_error(counts: npt.ArrayLike, *, values: Sequence[float]) -> Floats:
@@ -62,37 +60,6 @@ def quadratic_kappa(counts: npt.ArrayLike, *, values: Sequence[float]) -> Floats
     return ratio(chance - observed, chance, total**2)
 
 
-@dataclass(frozen=True)
-class RatingFamily:
-    """A metric of the values of the classes: their numbers, or their places where they are no numbers."""
-
-    needs: ClassVar[Needs] = "counts"
-
-    name: str
-    function: Callable[..., Floats]
-    words: str
-    higher_is_better: bool
-    bounds: tuple[float, float] | None = None  # by default from 0 to the largest distance
-
-    @property
-    def names(self) -> list[str]:
-        """The name that is listed."""
-        return [self.name]
-
-    def of(self, labels: Sequence[Any]) -> Metric:
-        """The metric for some classes."""
-        values = class_values(labels)
-        bounds = self.bounds or (0.0, max(values) - min(values))
-        return Metric(
-            self.name,
-            partial(self.function, values=values),
-            bounds=bounds,
-            higher_is_better=self.higher_is_better,
-            description=self.words,
-            order=order_of(values),
-        )
-
-
 def class_values(labels: Sequence[Any]) -> tuple[float, ...]:
     """The numbers that classes are, also where they are written as text; else their places."""
     values = numbers_of(labels)
@@ -102,23 +69,6 @@ def class_values(labels: Sequence[Any]) -> tuple[float, ...]:
 def order_of(values: Sequence[float]) -> tuple[int, ...]:
     """The positions of classes from the lowest value to the highest."""
     return tuple(np.argsort(values, kind="stable").tolist())
-
-
-RATING_FAMILIES = (
-    RatingFamily(
-        "mae",
-        mean_absolute_error,
-        "mean distance between the true and the predicted class, in their numbers or in steps of their order",
-        higher_is_better=False,
-    ),
-    RatingFamily(
-        "quadratic_kappa",
-        quadratic_kappa,
-        "Cohen's kappa with squared distances between classes as weights",
-        higher_is_better=True,
-        bounds=(-1.0, 1.0),
-    ),
-)
 
 
 Needs = Literal["counts", "scores", "probabilities", "labels"]
@@ -321,25 +271,42 @@ _PARTS = re.compile(r"([^@:]*)(?:@([^:]*))?(?::(.*))?", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class ClassFamily:
-    """A metric of counts that every class has: of the positive class, of one by name, or averaged over all."""
+class Family:
+    """Metrics of one function that differ in one keyword of it, the `option`.
 
-    needs: ClassVar[Needs] = "counts"
+    "of" is a class (the positive one, or one by name) or an average over all; "k", a number of places, and "max_fpr", a
+    false positive rate, stand after an @ in the name; "values" are the numbers of the classes, or their places where
+    they are no numbers. The words speak of a class as ``{one}`` and ``{same}``, of a number as ``{n:g}``.
+    """
 
     name: str
     function: Callable[..., Floats]
     words: str
     higher_is_better: bool | None = True
+    option: Literal["of", "k", "max_fpr", "values"] = "of"
+    bounds: tuple[float, float] | None = _UNIT  # None is from 0 to the largest distance of values
+
+    @property
+    def has_number(self) -> bool:
+        """Whether a number stands in the name."""
+        return self.option in ("k", "max_fpr")
+
+    @property
+    def needs(self) -> Needs:
+        """What the function takes."""
+        return "scores" if self.has_number else "counts"
 
     @property
     def names(self) -> list[str]:
-        """The names that are listed."""
+        """The names that are listed, one with a number as an example."""
+        if self.has_number:
+            return [f"{self.name}@{10 if self.option == 'k' else 0.1}"]
         return [self.name, *(f"{average}_{self.name}" for average in self.averages)]
 
     @property
     def averages(self) -> tuple[str, ...]:
         """The averages that make sense; the mean of all classes' shares of the items tells nothing."""
-        return () if self.name == "prevalence" else tuple(_AVERAGES)
+        return tuple(_AVERAGES) if self.option == "of" and self.name != "prevalence" else ()
 
     def of(self, index: int, name: str, class_name: object) -> Metric:
         """The metric of one class."""
@@ -348,34 +315,8 @@ class ClassFamily:
 
     def averaged(self, average: str, name: str) -> Metric:
         """The metric of all classes."""
-        return self._metric(
-            name, average, f"{self.words.format(one='a class', same='that class')} ({_AVERAGES[average]})"
-        )
-
-    def _metric(self, name: str, of: int | str, words: str) -> Metric:
-        function = partial(self.function, of=of)
-        return Metric(name, function, bounds=_UNIT, higher_is_better=self.higher_is_better, description=words)
-
-
-@dataclass(frozen=True)
-class NumberFamily:
-    """A metric of scores with a number after an @ in its name.
-
-    The function takes truths, scores, weights and the number, as the keyword `option`: "k", a number of places, or
-    "max_fpr", a false positive rate. The words speak of the number as ``{n:g}``.
-    """
-
-    needs: ClassVar[Needs] = "scores"
-
-    name: str
-    function: Callable[..., Floats]
-    option: str
-    words: str
-
-    @property
-    def names(self) -> list[str]:
-        """One name that is listed as an example."""
-        return [f"{self.name}@{10 if self.option == 'k' else 0.1}"]
+        words = self.words.format(one="a class", same="that class")
+        return self._metric(name, average, f"{words} ({_AVERAGES[average]})")
 
     def at(self, text: str, asked: str) -> Metric:
         """The metric for a number that is still text; `asked` is the whole name, for the error."""
@@ -384,33 +325,45 @@ class NumberFamily:
         if not (number >= 1 and text.isdecimal() if places else 0 < number <= 1):
             takes = "k needs a whole number k of at least 1" if places else "f needs a false positive rate f in (0, 1]"
             raise _refusal(f"metric {self.name}@{takes}, got {asked!r}; write e.g. {self.names[0]!r}")
-        function = partial(self.function, **{self.option: int(number) if places else number})
-        words = self.words.format(n=number)
-        return Metric(f"{self.name}@{number:.15g}", function, needs=self.needs, bounds=_UNIT, description=words)
+        name = f"{self.name}@{number:.15g}"
+        return self._metric(name, int(number) if places else number, self.words.format(n=number))
+
+    def of_values(self, labels: Sequence[Any]) -> Metric:
+        """The metric for classes with these names."""
+        values = class_values(labels)
+        bounds = self.bounds or (0.0, max(values) - min(values))
+        return replace(self._metric(self.name, values, self.words), bounds=bounds, order=order_of(values))
+
+    def _metric(self, name: str, value: Any, words: str) -> Metric:
+        function, better = partial(self.function, **{self.option: value}), self.higher_is_better
+        bounds = self.bounds or (0.0, math.inf)
+        return Metric(name, function, needs=self.needs, bounds=bounds, higher_is_better=better, description=words)
 
 
-def _fbeta_family(beta: float) -> ClassFamily:
+def _fbeta_family(beta: float) -> Family:
     how = "" if beta == 1 else f", with recall counting {beta**2:g} times as much as precision"
     words = f"harmonic mean of the precision and the recall of {{one}}{how}"
-    return ClassFamily(f"f{beta:g}", partial(confusion.fbeta, beta=beta), words)
+    return Family(f"f{beta:g}", partial(confusion.fbeta, beta=beta), words)
 
 
 _OUTSIDE = "share of the items outside {one} that are"
-_CLASS_FAMILIES = (
-    ClassFamily("precision", confusion.precision, "share of the items predicted as {one} that are of {same}"),
-    ClassFamily("recall", confusion.recall, "share of the items of {one} that are predicted as {same}"),
-    ClassFamily("specificity", confusion.specificity, f"{_OUTSIDE} not predicted as {{same}}"),
-    ClassFamily("false_alarm_rate", confusion.false_alarm_rate, f"{_OUTSIDE} predicted as {{same}}", False),
-    ClassFamily("prevalence", confusion.prevalence, "share of the items that are of {one}", None),
-    *map(_fbeta_family, (0.5, 1.0, 2.0)),
-)
 _TOP = "the {n:g} items with the highest scores"
 _ROC_PART = "area under the ROC curve up to a false positive rate of {n:g}, scaled so that chance is ½"
-_NUMBER_FAMILIES = (
-    NumberFamily("precision", ranking.precision_at_k, "k", f"share of positives among {_TOP}"),
-    NumberFamily("recall", ranking.recall_at_k, "k", f"share of the positives that are among {_TOP}"),
-    NumberFamily("ndcg", ranking.ndcg, "k", "discounted gain of the first {n:g} places over the best possible"),
-    NumberFamily("partial_auc", ranking.partial_auc, "max_fpr", _ROC_PART),
+_DISTANCE = "mean distance between the true and the predicted class, in their numbers or in steps of their order"
+_SQUARES = "Cohen's kappa with squared distances between classes as weights"
+_FAMILIES = (
+    Family("precision", confusion.precision, "share of the items predicted as {one} that are of {same}"),
+    Family("recall", confusion.recall, "share of the items of {one} that are predicted as {same}"),
+    Family("specificity", confusion.specificity, f"{_OUTSIDE} not predicted as {{same}}"),
+    Family("false_alarm_rate", confusion.false_alarm_rate, f"{_OUTSIDE} predicted as {{same}}", False),
+    Family("prevalence", confusion.prevalence, "share of the items that are of {one}", None),
+    *map(_fbeta_family, (0.5, 1.0, 2.0)),
+    Family("precision", ranking.precision_at_k, f"share of positives among {_TOP}", option="k"),
+    Family("recall", ranking.recall_at_k, f"share of the positives that are among {_TOP}", option="k"),
+    Family("ndcg", ranking.ndcg, "discounted gain of the first {n:g} places over the best possible", option="k"),
+    Family("partial_auc", ranking.partial_auc, _ROC_PART, option="max_fpr"),
+    Family("mae", mean_absolute_error, _DISTANCE, False, "values", None),
+    Family("quadratic_kappa", quadratic_kappa, _SQUARES, True, "values", (-1.0, 1.0)),
 )
 _CALIBRATION = "mean gap between confidence and accuracy in 15 bins; biased upwards on short lists"
 _LOG_LOSS = "mean of −log p(true class), in nats"
@@ -474,20 +427,17 @@ def _check_part(name: str, part: Any) -> None:
         raise InvalidParameter(f"`name` must not be that of a metric of trueup, got {name!r}; choose another")
 
 
-METRICS: Registry[Metric | ClassFamily | NumberFamily | RatingFamily] = Registry(
+METRICS: Registry[Metric | Family] = Registry(
     "metric",
     {
-        **{family.name: family for family in _CLASS_FAMILIES},
-        **{f"{family.name}@": family for family in _NUMBER_FAMILIES},
-        **{family.name: family for family in RATING_FAMILIES},
+        **{f"{family.name}@" if family.has_number else family.name: family for family in _FAMILIES},
         **{name: Metric(name, function, description=words, **rest) for name, function, words, rest in _WHOLE},
     },
     aliases=_ALIASES,
     group="trueup.metrics",
     check=_check_part,
 )
-_OF_FAMILIES = [*(family.name for family in _CLASS_FAMILIES), *(family.name for family in RATING_FAMILIES)]
-_OWN_NAMES = {*_OF_FAMILIES, *(row[0] for row in _WHOLE), *_ALIASES, "partial_auc"}
+_OWN_NAMES = {*(family.name for family in _FAMILIES), *(row[0] for row in _WHOLE), *_ALIASES}
 
 
 def list_metrics(needs: Needs | None = None) -> list[str]:
@@ -651,14 +601,12 @@ def get_metric(name: str, classes: Sequence[Any] | npt.NDArray[Any], positive: A
     base, number, class_text = parts.groups()
     key, average = _split(_plain(base))
     found = _look_up(key, number, name)
-    if isinstance(found, ClassFamily):
+    if isinstance(found, Family) and found.option == "of":
         return _of_family(found, labels, average, class_text, positive, name)
     if average or class_text is not None:
         raise _refusal(f"metric {key!r} is one number for all classes, got {name!r}; ask for {key!r}")
-    if isinstance(found, NumberFamily):
-        return found.at((number or "").strip(), name)
-    if isinstance(found, RatingFamily):
-        return found.of(labels)
+    if isinstance(found, Family):
+        return found.at((number or "").strip(), name) if found.has_number else found.of_values(labels)
     if len(labels) > 2 and key == "auc":
         return get_metric("auc_ovr", labels)
     if len(labels) > 2 and key == "brier":
@@ -666,7 +614,7 @@ def get_metric(name: str, classes: Sequence[Any] | npt.NDArray[Any], positive: A
     return found
 
 
-def _look_up(key: str, number: str | None, name: str) -> Metric | ClassFamily | NumberFamily | RatingFamily:
+def _look_up(key: str, number: str | None, name: str) -> Metric | Family:
     """What is registered by a plain name, with or without a number after it."""
     if f"{key}@" in METRICS and (number is not None or key not in METRICS):
         return METRICS[f"{key}@"]
@@ -684,7 +632,7 @@ def _look_up(key: str, number: str | None, name: str) -> Metric | ClassFamily | 
 
 
 def _of_family(
-    family: ClassFamily, labels: list[Any], average: str | None, class_text: str | None, positive: Any, name: str
+    family: Family, labels: list[Any], average: str | None, class_text: str | None, positive: Any, name: str
 ) -> Metric:
     """The metric of the class, the average or the positive class that a name asks for."""
     key = family.name
@@ -696,7 +644,10 @@ def _of_family(
     if average:
         return family.averaged(average, f"{average}_{key}")
     if len(labels) == 2:
-        index = _positive_index(labels, positive)
+        texts = [str(c) for c in labels]
+        if positive is not None and str(positive) not in texts:
+            raise InvalidParameter(f"`positive` must be one of {preview(texts)}, got {positive!r}")
+        index = 1 if positive is None else texts.index(str(positive))
         return family.of(index, key, labels[index])
     if not family.averages:
         raise _refusal(f"metric {key!r} needs a class when there are {len(labels)}; ask for e.g. '{key}:{labels[0]}'")
@@ -736,12 +687,3 @@ def _class_index(class_text: str, labels: list[Any], name: str) -> int:
     raise _refusal(
         f"metric {name!r} must name one of the classes {preview(texts, most=10)}{did_you_mean(class_text, texts)}"
     )
-
-
-def _positive_index(labels: list[Any], positive: Any) -> int:
-    texts = [str(c) for c in labels]
-    if positive is None:
-        return len(labels) - 1
-    if str(positive) not in texts:
-        raise InvalidParameter(f"`positive` must be one of {preview(texts)}, got {positive!r}")
-    return texts.index(str(positive))

@@ -72,16 +72,6 @@ def check_scores(scores: npt.ArrayLike) -> Floats:
     return values
 
 
-def check_scores_of(scores: npt.ArrayLike, n_items: int) -> Floats:
-    """Finite scores, one for each item."""
-    values = check_scores(scores)
-    if values.shape != (n_items,):
-        raise InvalidPredictions(
-            f"scores must be one for each of {n_items} items, got shape {values.shape}; pass one system at a time"
-        )
-    return values
-
-
 def check_truths(truths: npt.ArrayLike) -> Booleans:
     """Whether each item is positive in each draw, shape (n_draws, n_items)."""
     array = np.asarray(truths)
