@@ -94,15 +94,6 @@ def _read_task(task: dict[str, Any], labeler: Any, collector: Collector) -> None
         collector.abstain(question, item, labeler, "ignored tasks", when=time)
 
 
-PRODIGY = Adapter(
-    title="Prodigy: db-out, JSON Lines",
-    sniff=_sniff_prodigy,
-    read=_read_prodigy,
-    becomes="votes: accepted and rejected tasks, or choices",
-    basis="real files",
-)
-
-
 # ------------------ doccano: a zip or folder with a file for each annotator, or one such file.
 
 _QUESTION = "label"
@@ -144,15 +135,6 @@ def _read_rows_doccano(rows: Iterator[Any], annotator: str, who: str, collector:
             collector.vote(_QUESTION, item, labeler, labels)
         else:
             collector.drop("examples whose labels mark parts of the text")
-
-
-DOCCANO = Adapter(
-    title="doccano: a zip or folder with a JSON Lines file for each annotator",
-    sniff=_sniff_doccano,
-    read=_read_doccano,
-    becomes="votes: labels; the name of the file is the labeler",
-    basis="real files",
-)
 
 
 ITEM_KEY = "trueup_item"  # in the data of tasks that were written here: Label Studio numbers tasks anew
@@ -343,17 +325,6 @@ def _value_of(label: Any, target: Target) -> tuple[str, dict[str, Any]]:
     return (kind, {"selected": label}) if kind == "pairwise" else ("choices", {"choices": [str(label)]})
 
 
-LABEL_STUDIO = Adapter(
-    title="Label Studio: JSON (also of before 1.0), JSON-MIN, CSV",
-    sniff=_sniff,
-    read=_read,
-    becomes="votes: annotations; gold: ground_truth; predictions: predictions",
-    basis="files that the tool's own code wrote",
-    write=_write,
-    writes="tasks with predictions, for import",
-)
-
-
 # ------------------ Argilla: records as JSON, nested or flat, and as parquet; also of version 1.
 
 _RESPONSES, _USERS, _STATUS = ".responses", ".responses.users", ".responses.status"
@@ -475,12 +446,37 @@ def _write_argilla(answers: Iterable[Answer], target: Target) -> str:
     return json.dumps(records, ensure_ascii=False, indent=1) + "\n"
 
 
-ARGILLA = Adapter(
-    title="Argilla: records as JSON (nested or flat) or parquet",
-    sniff=_sniff_argilla,
-    read=_read_argilla,
-    becomes="votes: responses; predictions: suggestions",
-    basis="files that the tool's own code wrote",
-    write=_write_argilla,
-    writes="records with suggestions",
-)
+TOOLS: dict[str, Adapter] = {
+    "prodigy": Adapter(
+        title="Prodigy: db-out, JSON Lines",
+        sniff=_sniff_prodigy,
+        read=_read_prodigy,
+        becomes="votes: accepted and rejected tasks, or choices",
+        basis="real files",
+    ),
+    "doccano": Adapter(
+        title="doccano: a zip or folder with a JSON Lines file for each annotator",
+        sniff=_sniff_doccano,
+        read=_read_doccano,
+        becomes="votes: labels; the name of the file is the labeler",
+        basis="real files",
+    ),
+    "label-studio": Adapter(
+        title="Label Studio: JSON (also of before 1.0), JSON-MIN, CSV",
+        sniff=_sniff,
+        read=_read,
+        becomes="votes: annotations; gold: ground_truth; predictions: predictions",
+        basis="files that the tool's own code wrote",
+        write=_write,
+        writes="tasks with predictions, for import",
+    ),
+    "argilla": Adapter(
+        title="Argilla: records as JSON (nested or flat) or parquet",
+        sniff=_sniff_argilla,
+        read=_read_argilla,
+        becomes="votes: responses; predictions: suggestions",
+        basis="files that the tool's own code wrote",
+        write=_write_argilla,
+        writes="records with suggestions",
+    ),
+}

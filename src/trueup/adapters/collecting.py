@@ -168,7 +168,11 @@ class Collector:
             return "unknown"
         text = str(known)
         personal = "@" in text or is_address(text) or _FULL_NAME.fullmatch(text.strip())
-        return self.named_person(known) if personal else self._kept(known)
+        if personal or (known not in self._kept_names and known in self._taken):  # it stands for somebody else already
+            return self.named_person(known)
+        self._kept_names.add(known)
+        self._taken.add(known)
+        return known
 
     def named_person(self, name: Any) -> Value:
         """A person by their name."""
@@ -182,15 +186,6 @@ class Collector:
             self._aliases[known] = next(alias for alias in numbered if alias not in self._taken)
             self._taken.add(self._aliases[known])
         return self._aliases[known]
-
-    def _kept(self, name: Value) -> Value:
-        """A name as it is, unless it stands for another person already."""
-        if name not in self._kept_names:
-            if name in self._taken:
-                return self.named_person(name)
-            self._kept_names.add(name)
-            self._taken.add(name)
-        return name
 
     def _without_address(self, name: Value) -> Value:
         """The name of a labeler or a system, as it is unless it is a mail or an address."""

@@ -108,15 +108,11 @@ class JsonStream:
             self._expect(":")
             yield key
 
-    def documents(self) -> Iterator[Any]:
-        """All values to the end: one, or one a line."""
-        while self.next_character():
-            yield self.value()
-
     def records(self) -> Iterator[Any]:
         """The elements of a list, of several in a row, or all values that are no list."""
         if self.next_character() != "[":
-            yield from self.documents()
+            while self.next_character():
+                yield self.value()
         while self.next_character() == "[":
             yield from self.elements()
 
@@ -589,7 +585,7 @@ class Content:
 
     def _table_head(self) -> Head:
         if self._starts_with(b"PAR1"):
-            with open_table(self._table_source(), file_format="parquet") as table:
+            with open_table(self.path or self.open_packed(), file_format="parquet") as table:
                 return Head("table", [dict.fromkeys(table.columns)])
         if self._starts_with(b"PK"):
             return Head("table", list(islice(self._table_rows(), _ROWS_GLIMPSED)))
@@ -603,16 +599,13 @@ class Content:
             with open_table(io.BytesIO(lines), file_format=self._table) as table:
                 return Head("table", [dict.fromkeys(table.columns)])
 
-    def _table_source(self) -> Any:
-        return self.path if self.path is not None else io.BytesIO(self._bytes or b"")
-
     def _table_rows(self) -> Iterator[dict[str, Any]]:
         """The rows of a table; blank cells of text are None."""
         if self._starts_with(b"PK"):
             if isinstance(self.archive, Zip):
                 self.archive.check_size()
             return _sheet_rows(self.open_packed, self.who)
-        return _rows_of(self._table_source(), "parquet" if self._starts_with(b"PAR1") else self._table)
+        return _rows_of(self.path or self.open_packed(), "parquet" if self._starts_with(b"PAR1") else self._table)
 
 
 def without_suffix(name: str) -> str:

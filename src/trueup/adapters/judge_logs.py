@@ -68,15 +68,6 @@ def _likeliest(responses: Any) -> int | None:
     return None if None in numbers else max(range(len(numbers)), key=lambda k: numbers[k] or 0.0)
 
 
-LM_EVAL = Adapter(
-    title="lm-evaluation-harness: samples, JSON Lines",
-    sniff=_sniff_lm_eval,
-    read=_read_lm_eval,
-    becomes="votes: metrics of answers; gold and predictions: multiple choice",
-    basis="real files",
-)
-
-
 def _sniff_deepeval(head: Head) -> list[str]:
     inside = head.document.get("testRunData", head.document)
     cases = inside.get("testCases") if isinstance(inside, dict) else None
@@ -109,15 +100,6 @@ def _elements_of(stream: JsonStream, name: str, inside: str) -> Iterator[Any]:
             yield from _elements_of(stream, name, inside)
         else:
             stream.value()
-
-
-DEEPEVAL = Adapter(
-    title="DeepEval: .latest_test_run.json",
-    sniff=_sniff_deepeval,
-    read=_read_deepeval,
-    becomes="votes: metrics that pass or fail",
-    basis="the documented layout",
-)
 
 
 def _sniff_ragas(head: Head) -> list[str]:
@@ -156,15 +138,6 @@ def _read_annotation(metric: str, row: dict[str, Any], collector: Collector, *, 
         collector.truth(metric, item, 0 if verdict else 1)
     elif accepted is False:
         collector.drop("verdicts that people rejected and that have no one opposite")
-
-
-RAGAS = Adapter(
-    title="Ragas: annotations of metrics, JSON",
-    sniff=_sniff_ragas,
-    read=_read_ragas,
-    becomes="votes: outputs of metrics; gold: what people accepted, or the opposite of what they rejected",
-    basis="real files",
-)
 
 
 # ------------------ promptfoo: results as JSON, of versions 2 and 3 and of the first ones.
@@ -275,15 +248,6 @@ def _read_part(part: dict[str, Any], item: str, run: int, seen: _Seen, collector
         collector.abstain(question, item, labeler, "verdicts that neither pass nor fail", run=run)
 
 
-PROMPTFOO = Adapter(
-    title="promptfoo: results as JSON",
-    sniff=_sniff_promptfoo,
-    read=_read_promptfoo,
-    becomes="votes: assertions; gold: thumbs of people",
-    basis="real files",
-)
-
-
 # ------------------ Feedback rows of Langfuse, LangSmith and Phoenix: who said what of which trace, run or span.
 # What people said is gold; what models, code and programs said are votes.
 
@@ -386,11 +350,6 @@ def _tell(
             collector.abstain(name, item, who, "verdicts without a value", when=when)
         else:
             collector.vote(name, item, who, label, when=when)
-
-
-LANGFUSE = _adapter("Langfuse", "traceId", _langfuse, _LANGFUSE_KEYS)
-LANGSMITH = _adapter("LangSmith", "feedback_source", _langsmith, _LANGSMITH_KEYS)
-PHOENIX = _adapter("Phoenix", "annotator_kind", _phoenix, _PHOENIX_KEYS)
 
 
 _GRADE, _SCORE, _ANSWER = "grade", "score", "answer"
@@ -642,13 +601,46 @@ def _write_inspect(answers: Iterable[Answer], target: Target) -> str:
     return "\n".join(lines) + "\n"
 
 
-INSPECT = Adapter(
-    title="Inspect: logs as .json and .eval",
-    sniff=_sniff_inspect,
-    read=_read_inspect,
-    becomes="votes: scores, and each member of a panel; gold: edited scores, the key of multiple choice; "
-    "predictions: the letters of multiple choice",
-    basis="real files",
-    write=_write_inspect,
-    writes="rows for precomputed_scores",
-)
+TOOLS: dict[str, Adapter] = {
+    "lm-eval": Adapter(
+        title="lm-evaluation-harness: samples, JSON Lines",
+        sniff=_sniff_lm_eval,
+        read=_read_lm_eval,
+        becomes="votes: metrics of answers; gold and predictions: multiple choice",
+        basis="real files",
+    ),
+    "deepeval": Adapter(
+        title="DeepEval: .latest_test_run.json",
+        sniff=_sniff_deepeval,
+        read=_read_deepeval,
+        becomes="votes: metrics that pass or fail",
+        basis="the documented layout",
+    ),
+    "ragas": Adapter(
+        title="Ragas: annotations of metrics, JSON",
+        sniff=_sniff_ragas,
+        read=_read_ragas,
+        becomes="votes: outputs of metrics; gold: what people accepted, or the opposite of what they rejected",
+        basis="real files",
+    ),
+    "promptfoo": Adapter(
+        title="promptfoo: results as JSON",
+        sniff=_sniff_promptfoo,
+        read=_read_promptfoo,
+        becomes="votes: assertions; gold: thumbs of people",
+        basis="real files",
+    ),
+    "langfuse": _adapter("Langfuse", "traceId", _langfuse, _LANGFUSE_KEYS),
+    "langsmith": _adapter("LangSmith", "feedback_source", _langsmith, _LANGSMITH_KEYS),
+    "phoenix": _adapter("Phoenix", "annotator_kind", _phoenix, _PHOENIX_KEYS),
+    "inspect": Adapter(
+        title="Inspect: logs as .json and .eval",
+        sniff=_sniff_inspect,
+        read=_read_inspect,
+        becomes="votes: scores, and each member of a panel; gold: edited scores, the key of multiple choice; "
+        "predictions: the letters of multiple choice",
+        basis="real files",
+        write=_write_inspect,
+        writes="rows for precomputed_scores",
+    ),
+}

@@ -261,35 +261,39 @@ def _rows(content: Content) -> Any:
 
 
 _DOCUMENTED: Basis = "the documented layout"
-MT_BENCH = _adapter(
-    "MT-Bench: judgements of pairs and of single answers, JSON Lines",
-    "votes: verdicts, each order of a pair a run; or grades",
-    "real files",
-    _MT_BENCH,
-)
-ARENA = _adapter(
-    "Votes of an arena or of MT-Bench's people: JSON, JSON Lines",
-    "votes: winners",
-    _DOCUMENTED,
-    {("model_a", "model_b", "winner"): _arena, ("model_a", "model_b", *ONE_HOT[:2]): _arena},
-)
-JUDGE_BENCH = _adapter(
-    "JudgeBench: outputs of judges, JSON Lines",
-    "votes: verdicts, each order a run; gold: the label of the pair",
-    _DOCUMENTED,
-    {("pair_id", "judgments"): _judge_bench},
-)
-ALPACA_EVAL = _adapter(
-    "AlpacaEval: annotations.json",
-    "votes: preferences",
-    _DOCUMENTED,
-    {("generator_1", "generator_2", "preference"): _alpaca_eval},
-    note=_NO_ORDER,
-)
-REWARD_BENCH = _adapter(
-    "RewardBench: outputs of reward models and judges",
-    "votes: which text won; gold: the chosen text",
-    _DOCUMENTED,
-    {("text_chosen", "text_rejected", "results"): _reward_bench},
-    note=_NO_ORDER,
-)
+
+
+TOOLS: dict[str, Adapter] = {
+    "mt-bench": _adapter(
+        "MT-Bench: judgements of pairs and of single answers, JSON Lines",
+        "votes: verdicts, each order of a pair a run; or grades",
+        "real files",
+        _MT_BENCH,
+    ),
+    "arena": _adapter(
+        "Votes of an arena or of MT-Bench's people: JSON, JSON Lines",
+        "votes: winners",
+        _DOCUMENTED,
+        {("model_a", "model_b", "winner"): _arena, ("model_a", "model_b", *ONE_HOT[:2]): _arena},
+    ),
+    "judgebench": _adapter(
+        "JudgeBench: outputs of judges, JSON Lines",
+        "votes: verdicts, each order a run; gold: the label of the pair",
+        _DOCUMENTED,
+        {("pair_id", "judgments"): _judge_bench},
+    ),
+    "alpaca-eval": _adapter(
+        "AlpacaEval: annotations.json",
+        "votes: preferences",
+        _DOCUMENTED,
+        {("generator_1", "generator_2", "preference"): _alpaca_eval},
+        note=_NO_ORDER,
+    ),
+    "reward-bench": _adapter(
+        "RewardBench: outputs of reward models and judges",
+        "votes: which text won; gold: the chosen text",
+        _DOCUMENTED,
+        {("text_chosen", "text_rejected", "results"): _reward_bench},
+        note=_NO_ORDER,
+    ),
+}

@@ -85,7 +85,11 @@ def _mturk_answers(row: Row, columns: list[str]) -> dict[str, Any]:
         except (ValueError, RecursionError):
             pages = None
         page = pages[0] if isinstance(pages, list) and pages else pages
-        return {str(name): _ticked(value) for name, value in page.items()} if isinstance(page, dict) else {}
+        answered = page.items() if isinstance(page, dict) else ()
+        return {
+            str(name): [one for one in value if value[one] is True] if isinstance(value, dict) else plain(value)
+            for name, value in answered
+        }
     answers: dict[str, Any] = {}
     for name in columns:
         if not name.startswith("Answer."):
@@ -100,12 +104,6 @@ def _mturk_answers(row: Row, columns: list[str]) -> dict[str, Any]:
         elif value is not None:
             answers[f"{question}.{option}"] = value
     return answers
-
-
-def _ticked(value: Any) -> Any:
-    if isinstance(value, dict):
-        return [name for name, is_on in value.items() if is_on is True]
-    return plain(value)
 
 
 def _read_appen(content: Content, collector: Collector) -> None:
@@ -192,36 +190,6 @@ def _preset(
         return list(names) if set(names) <= head.keys.keys() else []
 
     return Adapter(title=title, sniff=sniff, read=read, becomes=becomes, basis=basis)
-
-
-MTURK = _preset(
-    "Mechanical Turk: batch results, CSV",
-    ("HITId", "AssignmentId", "WorkerId"),
-    _read_mturk,
-    "votes: columns Answer.…",
-    "real files",
-)
-APPEN = _preset(
-    "Appen, CrowdFlower, Figure Eight: full reports, CSV",
-    ("_unit_id", "_worker_id", "_id"),
-    _read_appen,
-    "votes: judgements; gold: columns …_gold",
-    "real files",
-)
-TOLOKA = _preset(
-    "Toloka: assignments, TSV",
-    ("ASSIGNMENT:assignment_id", "ASSIGNMENT:worker_id"),
-    _read_toloka,
-    "votes: columns OUTPUT:…; gold: columns GOLDEN:…",
-    "the documented layout",
-)
-CROWD_KIT = Adapter(
-    title="crowd-kit: tables of task, worker and label",
-    sniff=_sniff_crowd_kit,
-    read=_read_crowd_kit,
-    becomes="votes: rows",
-    basis="the documented layout",
-)
 
 
 # ------------------ SageMaker Ground Truth: output manifests, and folders, tar or zip files of worker responses.
@@ -345,10 +313,40 @@ def _chosen(value: Any) -> Any:
     return None
 
 
-GROUND_TRUTH = Adapter(
-    title="SageMaker Ground Truth: output manifests, and folders (also tar, zip) of worker responses",
-    sniff=_sniff,
-    read=_read,
-    becomes="votes: worker responses; predictions: consolidated labels",
-    basis="real files",
-)
+TOOLS: dict[str, Adapter] = {
+    "mturk": _preset(
+        "Mechanical Turk: batch results, CSV",
+        ("HITId", "AssignmentId", "WorkerId"),
+        _read_mturk,
+        "votes: columns Answer.…",
+        "real files",
+    ),
+    "appen": _preset(
+        "Appen, CrowdFlower, Figure Eight: full reports, CSV",
+        ("_unit_id", "_worker_id", "_id"),
+        _read_appen,
+        "votes: judgements; gold: columns …_gold",
+        "real files",
+    ),
+    "toloka": _preset(
+        "Toloka: assignments, TSV",
+        ("ASSIGNMENT:assignment_id", "ASSIGNMENT:worker_id"),
+        _read_toloka,
+        "votes: columns OUTPUT:…; gold: columns GOLDEN:…",
+        "the documented layout",
+    ),
+    "crowd-kit": Adapter(
+        title="crowd-kit: tables of task, worker and label",
+        sniff=_sniff_crowd_kit,
+        read=_read_crowd_kit,
+        becomes="votes: rows",
+        basis="the documented layout",
+    ),
+    "ground-truth": Adapter(
+        title="SageMaker Ground Truth: output manifests, and folders (also tar, zip) of worker responses",
+        sniff=_sniff,
+        read=_read,
+        becomes="votes: worker responses; predictions: consolidated labels",
+        basis="real files",
+    ),
+}

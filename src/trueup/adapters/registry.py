@@ -14,13 +14,10 @@ from trueup._base.cells import csv_text, safe_cell
 from trueup._base.registry import Registry
 from trueup._base.validation import check_choice
 from trueup._base.writing import write_text_safely
-from trueup.adapters.annotation_tools import ARGILLA, DOCCANO, LABEL_STUDIO, PRODIGY
+from trueup.adapters import annotation_tools, judge_logs, pairwise, presets
 from trueup.adapters.collecting import Adapter, Answer, Target, check_adapter
 from trueup.adapters.content import Content
 from trueup.adapters.export import Export
-from trueup.adapters.judge_logs import DEEPEVAL, INSPECT, LANGFUSE, LANGSMITH, LM_EVAL, PHOENIX, PROMPTFOO, RAGAS
-from trueup.adapters.pairwise import ALPACA_EVAL, ARENA, JUDGE_BENCH, MT_BENCH, REWARD_BENCH
-from trueup.adapters.presets import APPEN, CROWD_KIT, GROUND_TRUTH, MTURK, TOLOKA
 from trueup.data.encoding import is_null
 from trueup.data.labels import Labels
 from trueup.exceptions import InvalidFile, InvalidParameter
@@ -29,30 +26,7 @@ _MARKS_NEEDED = 2
 
 ADAPTERS: Registry[Adapter] = Registry(
     "file_format",
-    {
-        "label-studio": LABEL_STUDIO,
-        "inspect": INSPECT,
-        "promptfoo": PROMPTFOO,
-        "argilla": ARGILLA,
-        "langfuse": LANGFUSE,
-        "langsmith": LANGSMITH,
-        "phoenix": PHOENIX,
-        "mt-bench": MT_BENCH,
-        "arena": ARENA,
-        "judgebench": JUDGE_BENCH,
-        "alpaca-eval": ALPACA_EVAL,
-        "reward-bench": REWARD_BENCH,
-        "ground-truth": GROUND_TRUTH,
-        "prodigy": PRODIGY,
-        "doccano": DOCCANO,
-        "lm-eval": LM_EVAL,
-        "deepeval": DEEPEVAL,
-        "ragas": RAGAS,
-        "mturk": MTURK,
-        "appen": APPEN,
-        "toloka": TOLOKA,
-        "crowd-kit": CROWD_KIT,
-    },
+    annotation_tools.TOOLS | judge_logs.TOOLS | pairwise.TOOLS | presets.TOOLS,
     aliases={"labelstudio": "label-studio", "inspect-ai": "inspect", "sagemaker": "ground-truth"},
     group="trueup.adapters",
     check=check_adapter,
@@ -159,15 +133,11 @@ def _answers(
             )
         classes = labels.classes.tolist()
         best = [(classes[k], float(p)) for k, p in zip(table.argmax(axis=1), table.max(axis=1), strict=True)]
-    return [
-        Answer(
-            names[at],
-            best[at][0],
-            best[at][1],
-            {name: values[at] for name, values in columns.items() if not is_null(values[at])},
-        )
-        for at in places.tolist()
-    ]
+    told = []
+    for at in places.tolist():
+        known = {name: values[at] for name, values in columns.items() if not is_null(values[at])}
+        told.append(Answer(names[at], best[at][0], best[at][1], known))
+    return told
 
 
 def _table(answers: list[Answer], kind: str) -> str:
