@@ -23,7 +23,7 @@ from trueup.data.encoding import vocabulary_from
 from trueup.data.labels import Labels
 from trueup.data.partitions import Keys, VoteBlock, item_keys, keyed_uniforms
 from trueup.data.scanning import LabelScan
-from trueup.data.votes import nothing_vetted, shares_of_witness
+from trueup.data.votes import bare_votes, shares_of_witness
 from trueup.noise import DawidSkene, NoiseModel, OneCoin, SoftTruth, kernels
 from trueup.noise.base import as_table, class_states
 from trueup.noise.em import scan_over
@@ -152,18 +152,9 @@ def labels_of_sample(scan: LabelScan[Labels], sample: SampledItems) -> Labels:
     chance = np.full(len(keys), np.nan)
     chance[drawn >= 0] = drawn_chances(scan, keys[drawn >= 0])
     checked = {"gold_codes": np.where(drawn >= 0, drawn, gold).astype(np.int32), "gold_chance": chance}
-    return reader.make(
-        items=np.arange(len(keys)),
-        labelers=reader.labelers,
-        classes=scan.classes,
-        answers=scan.answers,
-        votes=matrix,
-        **{**nothing_vetted(len(keys)), **checked},
-        n_missing=0,
-        abstentions=np.zeros(len(reader.labelers), dtype=np.int64),
-        abstain_policy=reader.options.abstain_policy,
-        fixed_classes=True,
-    )
+    known = bare_votes(np.arange(len(keys)), reader.labelers, scan.classes, matrix)
+    policy = reader.options.abstain_policy
+    return reader.make(**{**known, **checked, "answers": scan.answers, "abstain_policy": policy, "fixed_classes": True})
 
 
 def _outputs(block: VoteBlock) -> Codes:

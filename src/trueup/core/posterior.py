@@ -69,10 +69,6 @@ class Recalibration:
         """Numbers of a point."""
         return 2 + len(self.scales)
 
-    def most_points(self, wanted: int) -> int:
-        """The number of points, fewer than wanted where levels are very many."""
-        return max(min(wanted, _MOST_JACOBIANS // max(self.n_levels, 1) ** 2), min(wanted, _FEWEST_POINTS))
-
     def coefficients(self, points: Floats) -> tuple[Floats, Floats]:
         """β, shape (n_points,), and γ, shape (n_points, n_features)."""
         prior, n = self.prior, self.n_levels
@@ -194,7 +190,8 @@ def draw_theta(
 ) -> ThetaDraws:
     """Draws of θ given checked items, or from the prior where there are none."""
     n_dimensions = recalibration.n_dimensions
-    n_points = recalibration.most_points(n_points)
+    most = _MOST_JACOBIANS // max(recalibration.n_levels, 1) ** 2
+    n_points = max(min(n_points, most), min(n_points, _FEWEST_POINTS))  # fewer where levels are very many
     uniform = latin_hypercube(n_points, n_dimensions + 1, rng)
     normal = ndtri(uniform[:, :-1])
     if checks is None or not len(checks.truth):

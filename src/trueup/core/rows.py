@@ -59,13 +59,8 @@ class Rows:
 
     def at(self, positions: Codes) -> Rows:
         """Some of the rows."""
-        return Rows(
-            self.log_base[positions],
-            self.targets[:, positions],
-            self.values[:, positions],
-            self.weights[positions],
-            None if self.offset is None else self.offset[positions],
-        )
+        offset, targets = None if self.offset is None else self.offset[positions], self.targets[:, positions]
+        return Rows(self.log_base[positions], targets, self.values[:, positions], self.weights[positions], offset)
 
     def of_features(self, chosen: slice | Codes) -> Rows:
         """The same rows with some of the features."""

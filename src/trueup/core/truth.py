@@ -65,13 +65,8 @@ class Slots:
 
     def at(self, positions: Codes) -> Slots:
         """The slots of some of the items."""
-        return Slots(
-            self.classes[positions],
-            self.n_others[positions],
-            self.log_base[positions],
-            self.offset[positions],
-            self.n_classes,
-        )
+        parts = {name: getattr(self, name)[positions] for name in ("classes", "n_others", "log_base", "offset")}
+        return replace(self, **parts)
 
     def places(self, codes: Codes) -> Codes:
         """The slots of classes, shape of the codes: (..., n_items); -1 stays."""
@@ -194,13 +189,10 @@ class TruthModel:
     @cached_property
     def features(self) -> Features:
         """What corrects the base."""
-        return build_features(
-            self._at_sampled(self.base.T).T,
-            self._at_sampled(self.codes),
-            scores=None if self._standard_scores is None else self._at_sampled(self._standard_scores),
-            positive=self.positive,
-            slices=None if self.slices is None else self._at_sampled(self.slices),
-        )
+        tables = (self._standard_scores, self.slices)
+        scores, slices = (None if table is None else self._at_sampled(table) for table in tables)
+        base, codes = self._at_sampled(self.base.T).T, self._at_sampled(self.codes)
+        return build_features(base, codes, scores=scores, positive=self.positive, slices=slices)
 
     @cached_property
     def rows(self) -> Rows:
@@ -335,12 +327,8 @@ class TruthModel:
     def of_systems(self, places: Sequence[int]) -> TruthModel:
         """The model of some of the systems, as if the others did not exist; of none, of the items alone."""
         at = np.array(places, dtype=np.int64)
-        model = replace(
-            self,
-            codes=self.codes[at],
-            scores=self.scores[at] if self.scores is not None and len(at) else None,
-            centres=None,
-        )
+        scores = self.scores[at] if self.scores is not None and len(at) else None
+        model = replace(self, codes=self.codes[at], scores=scores, centres=None)
         if self.centres is None:
             return model
         levels = [feature.system for feature in self.features.chosen[: len(self.centres)]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -29,6 +29,7 @@ Policy = Literal["error", "ignore"]
 OutputKind = Literal["classes", "scores", "probabilities"]
 NO_PREDICTION = np.int32(-1)
 _SYSTEM = "system"  # the column of systems, which is found by itself
+_BY_SYSTEM = ("codes", "scores", "probabilities", "missing", "unknown_items", "unknown_classes")
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +94,7 @@ class AlignedPredictions:
 
     def of_systems(self, chosen: Booleans | Positions | slice) -> AlignedPredictions:
         """Some of the systems."""
-        whole = ("positive", "n_classes")
-        tables = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in whole}
+        tables = {name: getattr(self, name) for name in ("systems", *_BY_SYSTEM)}
         parts: dict[str, Any] = {name: None if table is None else table[chosen] for name, table in tables.items()}
         return replace(self, **parts)
 
@@ -173,52 +173,25 @@ def align_systems(
     """Align each system and stack them; a kind of prediction that a system lacks is None for all."""
     for value, name in ((unknown, "unknown"), (missing, "missing"), (unknown_class, "unknown_class")):
         check_choice(value, ("error", "ignore"), name=name)
-    parts = [_align(system, labels, unknown=unknown, unknown_class=unknown_class) for system in systems]
-    for system, part in zip(systems, parts, strict=True):
-        _check_missing(system, part, labels, missing)
+    policies: dict[str, Policy] = {"unknown": unknown, "missing": missing, "unknown_class": unknown_class}
+    parts = [_align(system, labels, **policies) for system in systems]
     positives = {part.positive for part in parts} if all(part.scores is not None for part in parts) else set()
     if len(positives) > 1:
         raise InvalidPredictions(
             f"all scores must be of one class, got {preview([s.positive for s in systems])}; "
             "name the same `positive` for each"
         )
-    lacking, unknown_items, unknown_classes = (
-        np.array(numbers, dtype=np.int64)
-        for numbers in zip(*((p.lacks.sum(), p.unknown_items, p.unknown_classes) for p in parts), strict=True)
-    )
-    return AlignedPredictions(
-        systems=vocabulary_from([system.name for system in systems]),
-        codes=_stacked([part.codes for part in parts]),
-        scores=_stacked([part.scores for part in parts]),
-        probabilities=_stacked([part.probabilities for part in parts]),
-        positive=positives.pop() if positives else None,
-        missing=lacking,
-        unknown_items=unknown_items,
-        unknown_classes=unknown_classes,
-        n_classes=labels.n_classes,
-    )
+    joined: dict[str, Any] = {"positive": positives.pop() if positives else None}
+    for name in _BY_SYSTEM:
+        tables = [getattr(part, name) for part in parts]
+        joined[name] = None if any(table is None for table in tables) else np.concatenate(tables)
+    return replace(parts[0], systems=vocabulary_from([system.name for system in systems]), **joined)
 
 
-def _stacked(arrays: Sequence[npt.NDArray[Any] | None]) -> npt.NDArray[Any] | None:
-    present = [array for array in arrays if array is not None]
-    return np.stack(present) if present and len(present) == len(arrays) else None
-
-
-@dataclass(frozen=True, eq=False)
-class _Arrays:
-    """The outputs of one system in the order of the labels, and which items lack one."""
-
-    codes: Codes | None
-    scores: Floats | None
-    probabilities: Floats | None
-    positive: int | None
-    lacks: Booleans
-    unknown_items: int
-    unknown_classes: int
-
-
-def _align(system: System, labels: Votes, *, unknown: Policy, unknown_class: Policy) -> _Arrays:
-    """What a system predicts; all of its names are looked up, and refused or left out, before any array is made."""
+def _align(
+    system: System, labels: Votes, *, unknown: Policy, missing: Policy, unknown_class: Policy
+) -> AlignedPredictions:
+    """What one system predicts; all of its names are looked up, and refused or left out, before any array is made."""
     where = np.arange(system.n) if system.items is None else labels.find_items(system.items)
     if system.items is None and system.n != labels.n_items:
         raise InvalidPredictions(
@@ -276,11 +249,27 @@ def _align(system: System, labels: Votes, *, unknown: Policy, unknown_class: Pol
     if scores is None and probabilities is not None and n_classes == 2:
         scores, positive = probabilities[:, 1].copy(), 1
     if codes is None and probabilities is not None:
-        codes = _likeliest(probabilities)
+        nothing = np.isnan(probabilities[:, 0])
+        likeliest = np.where(nothing[:, None], 0.0, probabilities).argmax(axis=1)  # the first of equals
+        codes = np.where(nothing, NO_PREDICTION, likeliest.astype(np.int32))
     elif codes is None and scores is not None and system.threshold is not None:
-        codes = _above_threshold(scores, system.threshold, positive, n_classes, _of(system))
-    positive = None if scores is None else positive
-    return _Arrays(codes, scores, probabilities, positive, lacks, system.n - len(rows), n_unknown)
+        if n_classes != 2 or positive is None:
+            raise InvalidPredictions(
+                f"a threshold decides between two classes, got {n_classes}{_of(system)}; predict classes, or pass "
+                "`threshold=None`"
+            )
+        codes = np.where(scores >= system.threshold, positive, 1 - positive).astype(np.int32)
+        codes = np.where(np.isnan(scores), NO_PREDICTION, codes)
+    n_lacking = int(lacks.sum())
+    if n_lacking == n_items or (n_lacking and missing == "error"):
+        raise InvalidPredictions(
+            f"every item needs a prediction, got none for {n_lacking} of {n_items} items{_of(system)}: "
+            f'{preview(labels.items[lacks])}; predict them, leave them out, or pass `missing="ignore"`'
+        )
+    tables: list[Any] = [None if table is None else table[None] for table in (codes, scores, probabilities)]
+    counts: list[Any] = [np.array([n], dtype=np.int64) for n in (n_lacking, system.n - len(rows), n_unknown)]
+    parts = [*tables, None if scores is None else positive, *counts, n_classes]
+    return AlignedPredictions(vocabulary_from([system.name]), *parts)
 
 
 def _of(system: System) -> str:
@@ -303,33 +292,6 @@ def _refusal(names: Vocabulary, labels: Votes, kind: Literal["items", "classes"]
     return InvalidPredictions(
         f"predictions must be classes of the labels, got {who} for other classes: {preview(names)}{rest}"
     )
-
-
-def _likeliest(probabilities: Floats) -> Codes:
-    """The likeliest class, the first of equals."""
-    nothing = np.isnan(probabilities[:, 0])
-    best = np.argmax(np.where(nothing[:, None], 0.0, probabilities), axis=1).astype(np.int32)
-    return np.where(nothing, NO_PREDICTION, best)
-
-
-def _above_threshold(scores: Floats, threshold: float, positive: int | None, n_classes: int, whose: str) -> Codes:
-    """The positive class where a score reaches the threshold, and the other one elsewhere."""
-    if n_classes != 2 or positive is None:
-        raise InvalidPredictions(
-            f"a threshold decides between two classes, got {n_classes}{whose}; predict classes, or pass "
-            "`threshold=None`"
-        )
-    codes = np.where(scores >= threshold, positive, 1 - positive).astype(np.int32)
-    return np.where(np.isnan(scores), NO_PREDICTION, codes)
-
-
-def _check_missing(system: System, part: _Arrays, labels: Votes, missing: Policy) -> None:
-    n_lacking = int(part.lacks.sum())
-    if n_lacking == labels.n_items or (n_lacking and missing == "error"):
-        raise InvalidPredictions(
-            f"every item needs a prediction, got none for {n_lacking} of {labels.n_items} items{_of(system)}: "
-            f'{preview(labels.items[part.lacks])}; predict them, leave them out, or pass `missing="ignore"`'
-        )
 
 
 def systems_of(
@@ -423,21 +385,15 @@ def _systems_side_by_side(
     )
 
 
-def _as_block(values: Any) -> Block:
-    """One value for each item."""
+def encode_classes(values: Any) -> Encoded:
+    """Hard classes, one for each item, as codes."""
     if isinstance(values, str | bytes) or not hasattr(values, "__len__") or getattr(values, "ndim", 1) != 1:
         got = f"shape {values.shape}" if hasattr(values, "shape") else f"{type(values).__name__} {values!r:.40}"
         raise InvalidPredictions(f"predictions must be one for each item, got {got}; pass a list")
     parts = series_parts(values)
-    if parts is not None:
-        return parts[0]
-    return values if isinstance(values, np.ndarray) else list(values)
-
-
-def encode_classes(values: Any) -> Encoded:
-    """Hard classes as codes."""
+    block = parts[0] if parts is not None else values if isinstance(values, np.ndarray) else list(values)
     try:
-        return encode([_as_block(values)], column="prediction")
+        return encode([block], column="prediction")
     except InvalidLabels as error:
         raise InvalidPredictions(error.sentence) from error
 

@@ -37,7 +37,7 @@ from trueup.data.frames import (
     read_names,
 )
 from trueup.data.items import ItemTable, inferred_table, text_as_values
-from trueup.data.votes import AbstainPolicy, Duplicates, nothing_vetted, vote_matrix
+from trueup.data.votes import AbstainPolicy, Duplicates, bare_votes, vote_matrix
 from trueup.exceptions import InvalidLabels, InvalidParameter
 
 CROWD_MARK = "is_crowd"  # the column of a file that marks the votes of an anonymous crowd with 1
@@ -114,32 +114,23 @@ def read_votes(
     key = key_columns(item, table.columns, role="item")
     others = [] if sinks is not None else [name for name in table.columns if name not in (*key, *roles.values())]
     facts = {name: Distinct(blank_is_null=table.from_text) for name in others}
-    names = read_names(
-        table,
-        {"item": item, **roles},
-        special=special[0] + special[1],
-        known=known,
-        sinks=[*facts.items(), *(sinks or [])],
-    )
+    taken = [*facts.items(), *(sinks or [])]
+    names = read_names(table, {"item": item, **roles}, special=special[0] + special[1], known=known, sinks=taken)
     i, t, z = (len(names[role][0]) for role in ("item", "labeler", "label"))
     if not i == t == z:
         raise InvalidLabels(
             f"the columns must have one length, got {i} items, {t} labelers and {z} labels; pass one row for each vote"
         )
-    crowds = _crowds(facts.pop(CROWD_MARK), *names["labeler"]) if CROWD_MARK in facts else frozenset()
+    crowds: frozenset[Hashable] = frozenset()
+    if CROWD_MARK in facts and (marks := facts.pop(CROWD_MARK)).codes is not None:
+        rows = np.isin(marks.codes, [code for code, value in enumerate(marks.values) if is_marked(value)])
+        crowds = frozenset(names["labeler"][1][np.unique(names["labeler"][0][rows])].tolist())
     found = inferred_table(facts, key, *names["item"], from_text=table.from_text)
     runs = None if run is None else names["run"][0]
     other = zip((item, labeler, label), asked, ("item", "labeler", "label"), strict=True)
     guessed = listed([f"{column!r} as the {role}" for column, was, role in other if column != was])
     notes = (f"It is read with {guessed}.",) if guessed else ()
     return Columns(*names["item"], *names["labeler"], *names["label"], *special, runs, found, crowds, notes)
-
-
-def _crowds(marks: Distinct, labeler: Codes, labelers: Vocabulary) -> frozenset[Hashable]:
-    """The labelers whose votes are marked as those of an anonymous crowd."""
-    marked = [code for code, value in enumerate(marks.values) if is_marked(value)]
-    rows = np.isin(marks.codes, marked) if marks.codes is not None else np.zeros(len(labeler), dtype=bool)
-    return frozenset(labelers[np.unique(labeler[rows])].tolist())
 
 
 def _read_wide(
@@ -214,19 +205,6 @@ def melt_matrix(
         hidden, matrix = np.ma.getmaskarray(matrix), matrix.data.astype(object)
         matrix[hidden] = None
         missing = tuple(dict.fromkeys((*missing, None)))
-    array = _matrix_of(matrix)
-    if array.ndim != 2:
-        raise InvalidLabels(f"the matrix must be items × labelers, got shape {array.shape}; see Labels.from_frame")
-    n, t = array.shape
-    cells = array.ravel()
-    encoder = Encoder.of((cells[k : k + _CELLS] for k in range(0, len(cells), _CELLS)), "label")
-    label, names = encoder.finish(special=missing + abstain)
-    item, labeler = np.repeat(np.arange(n, dtype=np.int32), t), np.tile(np.arange(t, dtype=np.int32), n)
-    of_names = check_names("items", items, n), check_names("labelers", labelers, t)
-    return Columns(item, of_names[0], labeler, of_names[1], label, names, missing, abstain, is_wide=True)
-
-
-def _matrix_of(matrix: Any) -> npt.NDArray[Any]:
     try:
         array = np.asarray(matrix)
         if array.dtype.kind in "US" and not isinstance(matrix, np.ndarray):
@@ -236,7 +214,15 @@ def _matrix_of(matrix: Any) -> npt.NDArray[Any]:
         raise InvalidLabels(
             "the matrix must be items × labelers, got rows of different lengths; fill the gaps with `missing`"
         ) from error
-    return array
+    if array.ndim != 2:
+        raise InvalidLabels(f"the matrix must be items × labelers, got shape {array.shape}; see Labels.from_frame")
+    n, t = array.shape
+    cells = array.ravel()
+    encoder = Encoder.of((cells[k : k + _CELLS] for k in range(0, len(cells), _CELLS)), "label")
+    label, names = encoder.finish(special=missing + abstain)
+    item, labeler = np.repeat(np.arange(n, dtype=np.int32), t), np.tile(np.arange(t, dtype=np.int32), n)
+    of_names = check_names("items", items, n), check_names("labelers", labelers, t)
+    return Columns(item, of_names[0], labeler, of_names[1], label, names, missing, abstain, is_wide=True)
 
 
 def assemble(
@@ -254,7 +240,9 @@ def assemble(
     answers = classes_out
     keep = ~is_missing
     if abstain_policy == "answer" and is_abstention.any():
-        answer[is_abstention] = len(classes_out) + _which_abstention(columns, columns.label[is_abstention])
+        codes, null = columns.label[is_abstention], columns.abstain.index(None) if None in columns.abstain else 0
+        which = np.where(codes == NULL_CODE, null, -2 - len(columns.missing) - codes.astype(np.int64))
+        answer[is_abstention] = len(classes_out) + which
         answers = vocabulary_from([*classes_out.tolist(), *columns.abstain])
     else:
         keep &= ~is_abstention
@@ -270,14 +258,14 @@ def assemble(
     n_items, n_labelers = len(columns.items), len(columns.labelers)
     if columns.is_wide:  # each item has a cell for each labeler, most of which may be empty
         is_missing[:] = False
-    unanswered = _unanswered(columns, is_missing, is_abstention)
+    unanswered, silent = None, is_missing | is_abstention
+    if silent.any():  # where rows were, items × (labeler·2), so that a subset counts them right
+        abstained = is_abstention[silent].astype(np.int32)
+        unanswered = vote_matrix(columns.item[silent], columns.labeler[silent], abstained, (n_items, n_labelers, 2))
+    votes = vote_matrix(item, labeler, answer, (n_items, n_labelers, len(answers)))
     return {
-        "items": columns.items,
-        "labelers": columns.labelers,
-        "classes": classes_out,
+        **bare_votes(columns.items, columns.labelers, classes_out, votes),
         "answers": answers,
-        "votes": vote_matrix(item, labeler, answer, (n_items, n_labelers, len(answers))),
-        **nothing_vetted(n_items),
         "n_missing": int(is_missing.sum()),
         "abstentions": np.bincount(columns.labeler[is_abstention], minlength=n_labelers).astype(np.int64),
         "abstain_policy": abstain_policy,
@@ -287,21 +275,6 @@ def assemble(
         "crowds": columns.crowds,
         "reading_notes": columns.reading_notes,
     }
-
-
-def _unanswered(columns: Columns, is_missing: Booleans, is_abstention: Booleans) -> sparse.csr_array | None:
-    """Where rows were declared missing or abstentions, items × (labeler·2), so that a subset counts them right."""
-    rows = is_missing | is_abstention
-    if not rows.any():
-        return None
-    shape = (len(columns.items), len(columns.labelers), 2)
-    return vote_matrix(columns.item[rows], columns.labeler[rows], is_abstention[rows].astype(np.int32), shape)
-
-
-def _which_abstention(columns: Columns, codes: Codes) -> npt.NDArray[np.int64]:
-    """The number of each declared abstention, from the codes of the rows."""
-    null = columns.abstain.index(None) if None in columns.abstain else 0
-    return np.where(codes == NULL_CODE, null, -2 - len(columns.missing) - codes.astype(np.int64))
 
 
 def _special_rows(columns: Columns) -> tuple[Booleans, Booleans]:
@@ -409,16 +382,6 @@ def from_counts(
         raise InvalidLabels("there are no votes, got counts that are all 0; pass how many said what")
     n, n_classes = table.shape
     names = check_names("classes", classes, n_classes)
-    return {
-        "items": check_names("items", items, n),
-        "labelers": check_names("labeler", [labeler]),
-        "classes": names,
-        "answers": names,
-        "votes": sparse.csr_array(table.astype(np.float64)),
-        **nothing_vetted(n),
-        "n_missing": 0,
-        "abstentions": np.zeros(1, np.int64),
-        "abstain_policy": "ignore",
-        "fixed_classes": classes is not None,
-        "crowds": frozenset([labeler]),
-    }
+    labelers, matrix = check_names("labeler", [labeler]), sparse.csr_array(table.astype(np.float64))
+    known = bare_votes(check_names("items", items, n), labelers, names, matrix)
+    return {**known, "fixed_classes": classes is not None, "crowds": frozenset([labeler])}

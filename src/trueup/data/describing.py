@@ -23,12 +23,8 @@ _MOST_SHOWN = 20  # classes
 
 def one_line(labels: Votes) -> str:
     """The repr."""
-    parts = [
-        some(labels.n_items, "item"),
-        some(labels.n_labelers, "labeler"),
-        some(labels.n_classes, "class"),
-        some(labels.n_votes, "vote"),
-    ]
+    sizes = {"item": labels.n_items, "labeler": labels.n_labelers, "class": labels.n_classes, "vote": labels.n_votes}
+    parts = [some(n, what) for what, n in sizes.items()]
     if labels.abstentions.sum():
         parts.append(some(int(labels.abstentions.sum()), "abstention") + f" ({labels.abstain_policy})")
     if labels.n_missing:

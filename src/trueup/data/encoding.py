@@ -79,9 +79,11 @@ class Encoder:
         """Take the next block of the column."""
         if not len(block):
             return
-        if isinstance(block, np.ndarray) and block.dtype.kind in "iu" and not self._parts and _fits_int64(block):
-            self._integers.append(_narrow(block))
-            return
+        if isinstance(block, np.ndarray) and block.dtype.kind in "iu" and not self._parts:
+            low, high = int(block.min()), int(block.max())
+            if high in _INT64:  # int32 where they fit; smaller types would overflow when shifted
+                self._integers.append(block.astype(np.int32 if low >= -(2**31) and high < 2**31 else np.int64))
+                return
         for integers in self._integers:  # the column turned out not to be integers only
             self._parts.append(self._look_up(integers))
         self._integers.clear()
@@ -103,7 +105,11 @@ class Encoder:
         return math.inf if self._integers else len(self._book.names)
 
     def finish(self, *, special: Sequence[Any] = ()) -> Encoded:
-        """The codes and the vocabulary; see `encode`. The encoder is empty afterwards."""
+        """The codes and the vocabulary; the encoder is empty afterwards.
+
+        The vocabulary is sorted, by value or, where values cannot be compared, by how they are written, so the order of
+        rows does not matter. A null has code -1, and the k-th of the `special` values, which stay out of it, -2 - k.
+        """
         if self._integers:
             values = np.concatenate(self._integers) if len(self._integers) > 1 else self._integers[0]
             self._integers.clear()
@@ -165,14 +171,9 @@ class Distinct:
         return [with_null[code] for code in of_item.tolist()]
 
 
-def encode(blocks: Iterable[Block], *, column: str, special: Sequence[Any] = ()) -> Encoded:
-    """Codes of a column that arrives in blocks.
-
-    The vocabulary is sorted, by value or, where values cannot be compared, by how they are written, so the order of
-    rows does not matter. A null has code -1, and the k-th of the `special` values, which stay out of the vocabulary,
-    has code ``-2 - k``.
-    """
-    return Encoder.of(blocks, column).finish(special=special)
+def encode(blocks: Iterable[Block], *, column: str) -> Encoded:
+    """Codes of a column that arrives in blocks, and its vocabulary; see `Encoder.finish`."""
+    return Encoder.of(blocks, column).finish()
 
 
 def check_named(codes: Codes, column: str, *, error: type[TrueupError] = InvalidLabels) -> None:
@@ -220,16 +221,6 @@ def _hashable(value: object) -> bool:
     except TypeError:
         return False
     return True
-
-
-def _fits_int64(block: npt.NDArray[Any]) -> bool:
-    return block.dtype.kind == "i" or block.dtype.itemsize < 8 or int(block.max()) in _INT64
-
-
-def _narrow(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Integers as int32 where they fit, else int64; smaller types would overflow when shifted."""
-    small = values.dtype.itemsize < 4 or (int(values.min()) >= -(2**31) and int(values.max()) < 2**31)
-    return values.astype(np.int32 if small else np.int64)
 
 
 def _encode_integers(values: npt.NDArray[Any]) -> tuple[Codes, npt.NDArray[np.int64]]:

@@ -242,16 +242,21 @@ class _JsonTable:
                 )
 
 
+def _parquet_library(purpose: str) -> str:
+    """The first of the libraries that is installed."""
+    for name in ("polars", "pyarrow"):
+        if is_installed(name):
+            return name
+    raise MissingExtra(f"{purpose} needs polars or pyarrow: pip install 'trueup[polars]'")
+
+
 class _ParquetTable:
     from_text = False
 
     def __init__(self, path: str | PathLike[str]) -> None:
         self._path, self._who = fspath(path), named(path)
-        backend = next((name for name in ("polars", "pyarrow") if is_installed(name)), None)
-        if backend is None:
-            raise MissingExtra(f"reading {self._who} needs polars or pyarrow: pip install 'trueup[polars]'")
-        self._backend = require(backend if backend == "polars" else "pyarrow.parquet", purpose="reading parquet")
-        self._polars = backend == "polars"
+        self._polars = _parquet_library(f"reading {self._who}") == "polars"
+        self._backend = require("polars" if self._polars else "pyarrow.parquet", purpose="reading parquet")
         with self._failing():
             read_schema = self._backend.read_parquet_schema if self._polars else self._backend.read_schema
             schema = read_schema(self._path)
@@ -269,11 +274,8 @@ class _ParquetTable:
     def read(self, sinks: Sequence[tuple[str, Sink]]) -> None:
         for name, sink in sinks:  # one column at a time: it is released before the next is read
             with self._failing():
-                frame = (
-                    self._backend.read_parquet(self._path, columns=[name])
-                    if self._polars
-                    else self._backend.read_table(self._path, columns=[name])
-                )
+                read = self._backend.read_parquet if self._polars else self._backend.read_table
+                frame = read(self._path, columns=[name])
             FrameTable(frame).read([(name, sink)])
             del frame
 
@@ -300,9 +302,7 @@ def write_rows(
 
 def write_frame(path: str | PathLike[str], make: Callable[..., Any]) -> None:
     """Write a parquet file of the frame that `make(backend=…)` gives. A file is replaced whole."""
-    backend = next((name for name in ("polars", "pyarrow") if is_installed(name)), None)
-    if backend is None:
-        raise MissingExtra(f"writing {named(path)} needs polars or pyarrow: pip install 'trueup[polars]'")
+    backend = _parquet_library(f"writing {named(path)}")
     frame = make(backend=backend)
     with replace_file(path) as stream:
         if backend == "polars":

@@ -73,7 +73,15 @@ def check_names(labels: Votes, names: list[Any]) -> None:
 def given_inclusion_probabilities(drawn: object, items: list[Any]) -> tuple[Floats, Booleans]:
     """The chance of each item that is a number, else NaN, and which items were drawn by a simple random sample."""
     if isinstance(drawn, Mapping):
-        _check_coverage(drawn, items)
+        without, named = [item for item in items if item not in drawn], set(items)
+        strangers = [item for item in drawn if item not in named]
+        if without or strangers:
+            what = (
+                f"no chance for {len(without)} of {len(items)} items: {preview(without)}"
+                if without
+                else f"{len(strangers)} items that no truth was told of: {preview(strangers)}"
+            )
+            raise InvalidLabels(f"`drawn` must name the items of the gold and no others, got {what}; name each once")
         values = [drawn[item] for item in items]
     else:
         values = [check_choice(drawn, DRAWS, name="drawn")] * len(items)
@@ -83,19 +91,6 @@ def given_inclusion_probabilities(drawn: object, items: list[Any]) -> tuple[Floa
     ]
     at_random = [is_word and value == "random" for value, is_word in zip(values, words, strict=True)]
     return np.array(chances, dtype=np.float64), np.array(at_random, dtype=bool)
-
-
-def _check_coverage(drawn: Mapping[Any, Any], items: list[Any]) -> None:
-    named = set(items)
-    without = [item for item in items if item not in drawn]
-    strangers = [item for item in drawn if item not in named]
-    if without or strangers:
-        what = (
-            f"no chance for {len(without)} of {len(items)} items: {preview(without)}"
-            if without
-            else f"{len(strangers)} items that no truth was told of: {preview(strangers)}"
-        )
-        raise InvalidLabels(f"`drawn` must name the items of the gold and no others, got {what}; name each once")
 
 
 def _chance(value: object, item: object) -> float:
@@ -210,13 +205,9 @@ def read_gold(
         names = read_names(
             table, {"item": item, "label": label}, special=special, known=names_by_role(labels), sinks=sinks
         )
-        return _gold_of(
-            names["item"],
-            names["label"],
-            (words.values or None, numbers.values or None) if sinks else None,
-            drawn=drawn or "chosen",
-            blank_is_missing=None in special,
-        )
+        design = (words.values or None, numbers.values or None) if sinks else None
+        how, blank = drawn or "chosen", None in special
+        return _gold_of(names["item"], names["label"], design, drawn=how, blank_is_missing=blank)
 
 
 def _gold_of(

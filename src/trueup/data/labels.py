@@ -122,21 +122,20 @@ def _is_list(value: Any) -> bool:
 def _column(dataset: Any, name: str, role: str) -> list[Any]:
     """A column of a data set, or a member of the objects in one."""
     is_rows = isinstance(dataset, Sequence) and all(isinstance(row, Mapping) for row in dataset)
-    columns = list(dict.fromkeys(key for row in dataset for key in row)) if is_rows else _column_names(dataset)
+    if is_rows:
+        columns = list(dict.fromkeys(key for row in dataset for key in row))
+    elif isinstance(getattr(dataset, "column_names", None), list):
+        columns = dataset.column_names
+    elif is_frame(dataset) or isinstance(dataset, Mapping):
+        columns = column_names(dataset)
+    else:
+        got = type(dataset).__name__
+        raise InvalidLabels(f"a data set must have rows with named columns, got {got}; pass one split")
     outer, dot, inner = (name, "", "") if name in columns else name.partition(".")
     check_column(outer, columns, role=role)
     parts = None if is_rows else series_parts(dataset[outer])
     values = [row.get(outer) for row in dataset] if is_rows else list(dataset[outer]) if parts is None else parts[0]
     return [_member(value, inner, name) for value in values] if dot else values
-
-
-def _column_names(dataset: Any) -> list[str]:
-    names = getattr(dataset, "column_names", None)
-    if isinstance(names, list):
-        return names
-    if is_frame(dataset) or isinstance(dataset, Mapping):
-        return column_names(dataset)
-    raise InvalidLabels(f"a data set must have rows with named columns, got {type(dataset).__name__}; pass one split")
 
 
 def _member(value: Any, name: str, column: str) -> Any:
@@ -292,12 +291,8 @@ class Labels(Votes):
         """
         if classes is None:
             classes = _assemble.scale_of(class_order(matrix), missing, abstain)
-        return cls._from_columns(
-            _assemble.melt_matrix(matrix, missing=missing, abstain=abstain, items=items, labelers=labelers),
-            classes=classes,
-            abstain_policy=abstain_policy,
-            duplicates="keep",
-        )
+        columns = _assemble.melt_matrix(matrix, missing=missing, abstain=abstain, items=items, labelers=labelers)
+        return cls._from_columns(columns, classes=classes, abstain_policy=abstain_policy, duplicates="keep")
 
     @classmethod
     def from_dataset(
@@ -350,12 +345,9 @@ class Labels(Votes):
         votes, names = read_dataset(dataset, item=item, labeler=labeler, label=label)
         classes = names if classes is None else classes
         columns = _assemble.read_votes(FrameTable(votes), missing=missing, abstain=abstain, classes=classes)
-        return cls._from_columns(
-            replace(columns, crowds=frozenset([CROWD] if labeler is None else [])),
-            classes=classes,
-            abstain_policy=abstain_policy,
-            duplicates="keep" if labeler is None else duplicates,
-        )
+        columns = replace(columns, crowds=frozenset([CROWD] if labeler is None else []))
+        rule: Duplicates = "keep" if labeler is None else duplicates
+        return cls._from_columns(columns, classes=classes, abstain_policy=abstain_policy, duplicates=rule)
 
     scan = classmethod(scan_labels)
 

@@ -122,15 +122,9 @@ class Pairs:
         judges = _sorted_names(judge for _, judge, _, _ in codes)
         position = {name: k for k, name in enumerate(judges.tolist())}
         contest, judge, shown, verdict = (np.array(column) for column in zip(*codes, strict=True))
-        return cls(
-            systems,
-            judges,
-            contests,
-            contest.astype(np.int32),
-            np.array([position[name] for name in judge.tolist()], dtype=np.int32),
-            shown.astype(np.int8),
-            verdict.astype(np.int8),
-        )
+        judge = np.array([position[name] for name in judge.tolist()], dtype=np.int32)
+        parts = (contest.astype(np.int32), judge, shown.astype(np.int8), verdict.astype(np.int8))
+        return cls(systems, judges, contests, *parts)
 
     def with_gold(self, gold: Pairs | Mapping[Contest, str], *, drawn: Drawn | None = None) -> Pairs:
         """These verdicts with some that are taken to be right, as those of people.
@@ -276,14 +270,14 @@ class Pairs:
         """Of each judge who saw contests in both orders: how often the same system won in both."""
         shares: dict[Any, float] = {}
         for j, name in enumerate(self.judges.tolist()):
-            outcome: dict[int, dict[int, set[int]]] = {}
-            for k in np.flatnonzero((self.judge == j) & (self.shown != UNKNOWN)):
-                outcome.setdefault(int(self.contest[k]), {}).setdefault(int(self.shown[k]), set()).add(
-                    int(self.verdict[k])
-                )
-            twice = [orders for orders in outcome.values() if len(orders) == 2]
+            told: dict[int, tuple[set[int], set[int]]] = {}
+            for k in np.flatnonzero((self.judge == j) & (self.shown != UNKNOWN)).tolist():
+                orders, said = told.setdefault(int(self.contest[k]), (set(), set()))
+                orders.add(int(self.shown[k]))
+                said.add(int(self.verdict[k]))
+            twice = [len(said) == 1 for orders, said in told.values() if len(orders) == 2]
             if twice:
-                shares[name] = float(np.mean([len(set.union(*orders.values())) == 1 for orders in twice]))
+                shares[name] = float(np.mean(twice))
         return shares
 
     def __repr__(self) -> str:

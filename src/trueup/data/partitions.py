@@ -126,16 +126,9 @@ class VoteBlock:
     def rows(self, low: int, high: int) -> VoteBlock:
         """Some of the items."""
         first, last = self.indptr[low], self.indptr[high]
-        return VoteBlock(
-            self.indptr[low : high + 1] - first,
-            self.indices[first:last],
-            self.data[first:last],
-            self.gold[low:high],
-            self.n_columns,
-            self.keys[low:high],
-            self.outputs[low:high],
-            self.vetted[low:high],
-        )
+        beside = {name: getattr(self, name)[low:high] for name in ("gold", "keys", "outputs", "vetted")}
+        indptr, indices = self.indptr[low : high + 1] - first, self.indices[first:last]
+        return replace(self, indptr=indptr, indices=indices, data=self.data[first:last], **beside)
 
     def items(self, chosen: npt.NDArray[Any]) -> VoteBlock:
         """Some of the items, in the order in which they are named."""
@@ -213,10 +206,6 @@ class PartitionReader(Generic[_V]):
     vetted: Mapping[Hashable, Hashable] = field(default_factory=dict, repr=False)  # of drawn items, with their keys
 
     @cached_property
-    def _labeler_position(self) -> dict[Hashable, int]:
-        return {name: k for k, name in enumerate(self.labelers.tolist())}
-
-    @cached_property
     def _class_position(self) -> dict[Hashable, int]:
         return {name: k for k, name in enumerate(self.classes.tolist())}
 
@@ -226,14 +215,8 @@ class PartitionReader(Generic[_V]):
 
     def columns_of(self, table: Table, sinks: Sequence[tuple[str, Sink]]) -> Columns:
         """The columns of a table with votes, and what `sinks` take of its other columns."""
-        return read_votes(
-            table,
-            **self.options.columns,
-            classes=self.classes.tolist(),
-            known={"labeler": self.labelers} | ({"item": _TEXT} if self.text_items else {}),
-            wide=False,
-            sinks=sinks,
-        )
+        options, known = self.options.columns, {"labeler": self.labelers} | ({"item": _TEXT} if self.text_items else {})
+        return read_votes(table, **options, classes=self.classes.tolist(), known=known, wide=False, sinks=sinks)
 
     def read_beside(self, path: str, further: Sequence[str]) -> tuple[_V, dict[str, list[Any]]]:
         """The votes of a file, and what further columns say of each item, None where they say nothing."""
@@ -243,7 +226,7 @@ class PartitionReader(Generic[_V]):
                 check_column(name, table.columns, role="predictions")
             cells = {name: Cells() for name in further}
             columns = self.columns_of(table, list(cells.items()))
-            position = self._labeler_position
+            position = {name: k for k, name in enumerate(self.labelers.tolist())}
             codes = np.array([position.get(name, -1) for name in columns.labelers.tolist()] + [-1], dtype=np.int32)
             fields = assemble(
                 replace(columns, labeler=codes[columns.labeler], labelers=self.labelers),

@@ -11,7 +11,7 @@ import tempfile
 import warnings
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from glob import glob
 from itertools import pairwise
@@ -200,7 +200,7 @@ class LabelScan(VoteNames, Generic[_V]):
         """The same items with every block changed, where the blocks are."""
         encoded, changed = self.encoded, LabelScan(self.files, self.reader, self.regroup)
         if encoded.client is None:
-            blocks: Iterable[Any] = _BlockStore.of(map(change, encoded.blocks))
+            blocks: Iterable[Any] = _BlockStore(map(change, encoded.blocks))
         else:
             held = list(encoded.blocks)
             blocks = map_at(encoded.client, places_of(encoded.client, held), change, held)
@@ -308,21 +308,15 @@ def _encode_file(gold_rows: tuple[PartitionReader[Any], tuple[str, ...]], place:
     return _at(place, files, reader.encode, files[place])  # type: ignore[no-any-return]
 
 
-@dataclass(eq=False)
 class _BlockStore:
     """Blocks in memory while they are small together, the others in temporary files that go with the store."""
 
-    blocks: list[VoteBlock] = field(default_factory=list)
-    n_bytes: int = 0
-    folder: Path | None = None
-
-    @classmethod
-    def of(cls, blocks: Iterable[VoteBlock]) -> _BlockStore:
-        """A store of these blocks."""
-        store = cls()
+    def __init__(self, blocks: Iterable[VoteBlock] = ()) -> None:
+        self.blocks: list[VoteBlock] = []
+        self.n_bytes = 0
+        self.folder: Path | None = None
         for block in blocks:
-            store.add(block)
-        return store
+            self.add(block)
 
     def add(self, block: VoteBlock) -> None:
         """Keep a block."""

@@ -35,6 +35,13 @@ def nothing_vetted(n_items: int) -> dict[str, Any]:
     }
 
 
+def bare_votes(items: Vocabulary, labelers: Vocabulary, classes: Vocabulary, votes: sparse.csr_array) -> dict[str, Any]:
+    """The fields of votes without gold, abstentions and missing rows."""
+    names = {"items": items, "labelers": labelers, "classes": classes, "answers": classes}
+    nothing = {"n_missing": 0, "abstentions": np.zeros(len(labelers), np.int64), "abstain_policy": "ignore"}
+    return {**names, "votes": votes, **nothing_vetted(len(items)), **nothing}
+
+
 class VoteNames:
     """The names of labelers, classes and answers: how many there are, and their places."""
 

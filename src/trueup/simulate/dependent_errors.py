@@ -389,7 +389,12 @@ def shared_difficulty(
     n_labelers = check_integer(n_labelers, name="n_labelers", low=1)
     pi = check_prior(prior)
     blind = check_number(blind_spot, name="blind_spot", low=0.0, high=1.0)
-    slopes = _check_slopes(slope, n_labelers)
+    slopes = check_numbers(slope, name="slope")
+    if slopes.shape not in ((), (n_labelers,)) or (slopes < 0).any():
+        raise InvalidParameter(
+            f"slope must be a number of at least 0, or {n_labelers} of them, one for each labeler, got {slope!r:.60}"
+        )
+    slopes = np.broadcast_to(slopes, (n_labelers,)).copy()
     rng = as_generator(random_state)
     accuracies = draw_values(accuracy, n_labelers, name="accuracy", rng=rng)
     intercepts = np.array([_intercept(a, g, name="accuracy") for a, g in zip(accuracies, slopes, strict=True)])
@@ -428,15 +433,6 @@ def shared_difficulty(
             "classifier_confusion": matrix,
         },
     )
-
-
-def _check_slopes(slope: float | Sequence[float], n_labelers: int) -> Floats:
-    slopes = check_numbers(slope, name="slope")
-    if slopes.shape not in ((), (n_labelers,)) or (slopes < 0).any():
-        raise InvalidParameter(
-            f"slope must be a number of at least 0, or {n_labelers} of them, one for each labeler, got {slope!r:.60}"
-        )
-    return np.broadcast_to(slopes, (n_labelers,)).copy()
 
 
 def _intercept(accuracy: float, slope: float, *, name: str) -> float:

@@ -232,7 +232,13 @@ def tars(
     n_classes = len(pi)
     mu, sigma = _gaussians(means, scale, n_classes)
     if confusion is None:
-        matrices = _from_rates(noise_rates, n_labelers, n_classes)
+        wrong = check_numbers(noise_rates, name="noise_rates")
+        if wrong.shape not in ((), (n_classes,)) or ((wrong < 0) | (wrong > 1)).any():
+            raise InvalidParameter(
+                f"noise_rates must be one number in [0, 1] or one for each of {n_classes} classes, got "
+                f"{noise_rates!r:.60}"
+            )
+        matrices = diagonal_confusion(np.broadcast_to(1 - wrong, (n_labelers, n_classes)), n_classes)
     else:
         matrices = check_confusion(confusion, (n_labelers, n_classes, n_classes), name="confusion")
     rng = as_generator(random_state)
@@ -264,15 +270,6 @@ def _gaussians(means: npt.ArrayLike, scale: npt.ArrayLike, n_classes: int) -> tu
     if (sigma <= 0).any():
         raise InvalidParameter(f"scale must be positive, got {sigma.min():g}")
     return mu, sigma
-
-
-def _from_rates(rates: npt.ArrayLike, n_labelers: int, n_classes: int) -> Floats:
-    wrong = check_numbers(rates, name="noise_rates")
-    if wrong.shape not in ((), (n_classes,)) or ((wrong < 0) | (wrong > 1)).any():
-        raise InvalidParameter(
-            f"noise_rates must be one number in [0, 1] or one for each of {n_classes} classes, got {rates!r:.60}"
-        )
-    return diagonal_confusion(np.broadcast_to(1 - wrong, (n_labelers, n_classes)), n_classes)
 
 
 def _posterior(features: Floats, prior: Floats, means: Floats, scale: Floats) -> Floats:

@@ -23,7 +23,7 @@ from trueup._base.validation import (
     preview,
 )
 from trueup.data.labels import Labels
-from trueup.data.votes import nothing_vetted
+from trueup.data.votes import bare_votes
 from trueup.exceptions import InvalidParameter, InvalidPredictions
 from trueup.noise.ordinal import draw_matrices
 
@@ -198,18 +198,8 @@ def build_labels(item: Positions, labeler: Positions, vote: Positions, shape: tu
     starts = np.zeros(n_items + 1, dtype=np.int32)
     np.cumsum(np.bincount(item, minlength=n_items), out=starts[1:])
     columns = (labeler * n_classes + vote).astype(np.int32)
-    classes = _names(n_classes)
-    return Labels(
-        items=_names(n_items),
-        labelers=_names(n_labelers),
-        classes=classes,
-        answers=classes,
-        votes=sparse.csr_array((np.ones(len(item)), columns, starts), shape=(n_items, n_labelers * n_classes)),
-        **nothing_vetted(n_items),
-        n_missing=0,
-        abstentions=np.zeros(n_labelers, np.int64),
-        abstain_policy="ignore",
-    )
+    votes = sparse.csr_array((np.ones(len(item)), columns, starts), shape=(n_items, n_labelers * n_classes))
+    return Labels(**bare_votes(_names(n_items), _names(n_labelers), _names(n_classes), votes))
 
 
 def _names(n: int) -> Positions:
