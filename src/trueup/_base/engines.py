@@ -184,7 +184,7 @@ def _described(name: EngineName) -> Engine:
     module = _MODULE_OF[name]
     if not is_installed(module):
         return Engine(name, False, None, None, False, f"not installed: {install_command(module)}")
-    device, is_default, reason = _STANDING[name]()
+    device, is_default, reason = _standing(name)
     choice = _from_environment()
     if choice == name:
         is_default, reason = True, f"{VARIABLE}={choice}"
@@ -193,32 +193,23 @@ def _described(name: EngineName) -> Engine:
     return Engine(name, True, version(module), device, is_default, reason)
 
 
-def _scipy_standing() -> tuple[str, bool, str]:
-    if is_installed("numba"):
-        return "1 core", True, f"the reference; by default for fits below {WORTH_COMPILING:,} votes × passes"
-    return "1 core", True, "the reference; by default, since numba is not installed"
-
-
-def _numba_standing() -> tuple[str, bool, str]:
-    cores = n_cores()
-    reason = f"by default for drawing, and for fits from {WORTH_COMPILING:,} votes × passes on"
-    return f"{cores} core{'' if cores == 1 else 's'}", True, reason
-
-
-def _torch_standing() -> tuple[str, bool, str]:
-    torch = require("torch", purpose="trueup.engines()")
-    if torch.cuda.is_available():
-        return f"cuda ({torch.cuda.get_device_name()})", False, 'where engine="torch" is named'
-    return "cpu", False, 'where engine="torch" is named; it finds no GPU here'
-
-
-def _dask_standing() -> tuple[str | None, bool, str]:
+def _standing(name: EngineName) -> tuple[str | None, bool, str]:
+    """Where an engine runs, whether a call that names none may use it, and why."""
+    if name == "scipy":
+        below = f" for fits below {WORTH_COMPILING:,} votes × passes"
+        when = below if is_installed("numba") else ", since numba is not installed"
+        return "1 core", True, f"the reference; by default{when}"
+    if name == "numba":
+        reason = f"by default for drawing, and for fits from {WORTH_COMPILING:,} votes × passes on"
+        return f"{n_cores()} core{'' if n_cores() == 1 else 's'}", True, reason
+    if name == "torch":
+        torch = require("torch", purpose="trueup.engines()")
+        if torch.cuda.is_available():
+            return f"cuda ({torch.cuda.get_device_name()})", False, 'where engine="torch" is named'
+        return "cpu", False, 'where engine="torch" is named; it finds no GPU here'
     client = current_client()
     if client is None:
         return None, False, 'where engine="dask" is named and a dask.distributed.Client is open; none is'
     workers = len(client.ncores())
     where = f"{workers} worker{'' if workers == 1 else 's'} of {client.scheduler.address}"
     return where, True, 'for votes that are scanned, and where engine="dask" is named'
-
-
-_STANDING = {"scipy": _scipy_standing, "numba": _numba_standing, "torch": _torch_standing, "dask": _dask_standing}

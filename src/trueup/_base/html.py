@@ -50,13 +50,9 @@ def html_table(
             bar = f'<div style="{_BAR};left:{left:.1f}%;width:{wide:.1f}%"></div>'
         between = [interval(low, high)] if has_intervals else []
         lines.append(_line("td", [escape(str(name)), number(value), *between, f'<div style="{_BOX}">{bar}</div>']))
-    said = "".join(f"<p>{_with_code(note)}</p>" for note in notes)
+    coded = (re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(note)) for note in notes)
+    said = "".join(f"<p>{note}</p>" for note in coded)
     return f"<div><p><b>{escape(title)}</b></p><table>{''.join(lines)}</table>{said}</div>"
-
-
-def _with_code(sentence: str) -> str:
-    """A sentence, what stands between backticks as code."""
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(sentence))
 
 
 def _line(tag: str, cells: Sequence[str]) -> str:

@@ -83,9 +83,7 @@ class Registry(Generic[Part]):
         plain = _plain(name)
         plain = self._aliases.get(plain, plain)
         if plain not in self._parts and plain not in self.names():
-            from trueup._base.validation import (
-                check_choice,  # takes numpy along
-            )
+            from trueup._base.validation import check_choice  # takes numpy along
 
             check_choice(name, self.names(), name=self.parameter)
         return plain

@@ -95,13 +95,8 @@ def _attributions(
     n_judges = sum(stream.subject == "judge on gold" for stream in streams)
     for stream in streams:
         is_judge = stream.subject == "judge on gold"
-        change = find_attribution(
-            [of_batch.get(stream) for of_batch in strata],
-            first=first,
-            look=look,
-            wrong=wrong,
-            n_accuracies=2.0 * n_judges if is_judge else 2.0,
-        )
+        parts, n = [of_batch.get(stream) for of_batch in strata], 2.0 * n_judges if is_judge else 2.0
+        change = find_attribution(parts, first=first, look=look, wrong=wrong, n_accuracies=n)
         if change is not None:  # of judges errors are counted
             yield stream, replace(change, before=1 - change.before, after=1 - change.after) if is_judge else change
 
@@ -165,7 +160,7 @@ def cannot_test_yet(watched: Mapping[Stream, History], n_batches: int, *, false_
 
 def nearly_an_alarm(watched: Mapping[Stream, History], *, false_alarms: float, baseline: int) -> str:
     """That one more batch like the newest would be an alarm, as a part of a sentence; "" where it would not."""
-    stream, main = next(((s, h) for s, h in watched.items() if s.subject == "agreement"), (None, None))
+    stream, main = next((one for one in watched.items() if one[0].subject == "agreement"), (None, None))
     if stream is None or main is None:
         return ""
     hits, sizes = np.append(main.hits, main.hits[-1]), np.append(main.sizes, main.sizes[-1])

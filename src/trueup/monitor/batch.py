@@ -105,9 +105,12 @@ class Batch:
         )
 
     def _majority(self, vote_weights: Floats) -> Codes:
+        """The class with most votes of each item; -1 where there is none or a tie."""
         ballots = np.zeros((self.n_items, len(self.classes)))
         np.add.at(ballots, (self.item, self.answer), vote_weights)
-        return _leading(ballots)
+        most = ballots.max(axis=1)
+        is_one = ((ballots == most[:, None]).sum(axis=1) == 1) & (most > 0)
+        return np.where(is_one, ballots.argmax(axis=1), -1).astype(np.int32)
 
     @cached_property
     def _is_leading_answer(self) -> Booleans:
@@ -157,11 +160,8 @@ class Batch:
 
     def has_votes_of(self, other: Batch) -> bool:
         """Whether both have the same votes and predictions, item by item; checked items may differ."""
-        if (self.judges, self.classes, self.prediction is None) != (
-            other.judges,
-            other.classes,
-            other.prediction is None,
-        ):
+        kinds = [(batch.judges, batch.classes, batch.prediction is None) for batch in (self, other)]
+        if kinds[0] != kinds[1]:
             return False
         return all(np.array_equal(*pair) for pair in zip(self._of_voters(), other._of_voters(), strict=True))
 
@@ -214,13 +214,6 @@ class Batch:
             record["n_chosen"],
             read_name(record["crowds"]),
         )
-
-
-def _leading(ballots: Floats) -> Codes:
-    """The class with most votes of each item; -1 where there is none or a tie."""
-    most = ballots.max(axis=1)
-    is_one = ((ballots == most[:, None]).sum(axis=1) == 1) & (most > 0)
-    return np.where(is_one, ballots.argmax(axis=1), -1).astype(np.int32)
 
 
 def join_batches(batches: Sequence[Batch]) -> Batch:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+import json
+from collections.abc import Callable, Container, Hashable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy
 
 from trueup._base.validation import check_integer, check_level, preview
 from trueup._base.wording import some
+from trueup.answers.evaluate import evaluate
+from trueup.answers.share import share
 from trueup.data.frames import make_frame
 from trueup.data.labels import Labels
-from trueup.exceptions import InvalidLabels, InvalidParameter, StorageError
+from trueup.exceptions import InvalidLabels, InvalidParameter, StorageError, silenced_warnings
 from trueup.metrics import get_metric
 from trueup.monitor.alarms import Alarm, cannot_test_yet, find_alarms, nearly_an_alarm, notes_on
 from trueup.monitor.batch import (
@@ -25,6 +29,7 @@ from trueup.monitor.batch import (
     counts,
     histories,
     instant_of,
+    join_batches,
     make_batch,
     moment,
     panel_of,
@@ -35,16 +40,6 @@ from trueup.storage.joining import StoredLog
 
 if TYPE_CHECKING:
     from trueup.storage import Storage
-import json
-from collections.abc import Container
-
-import scipy
-
-from trueup.answers.evaluate import evaluate
-from trueup.answers.share import share
-from trueup.exceptions import silenced_warnings
-from trueup.monitor.batch import join_batches
-
 Row = dict[str, Any]
 
 # Batches are the slices of one answer of the core: how far the crowd is off is common to all of them, each deviates by
@@ -98,61 +93,6 @@ def blocks_to_estimate(batches: Sequence[Batch], starts: Sequence[int], estimate
             blocks.append(range(first, last))
             last = first
     return blocks[::-1]
-
-
-def rows_to_json(rows: Mapping[str, Row]) -> str:
-    """Rows of batches as text."""
-    plain = {when: {name: None if v != v else v for name, v in row.items()} for when, row in rows.items()}
-    return json.dumps({"batches": plain})
-
-
-def rows_from_json(text: str) -> dict[str, Row]:
-    """The rows of `rows_to_json`; version 0.2 wrote one batch by itself, which gives none."""
-    rows = json.loads(text).get("batches", {})
-    return {when: {name: np.nan if v is None else v for name, v in row.items()} for when, row in rows.items()}
-
-
-def judge_rows(
-    batches: Sequence[Batch],
-    counted: Sequence[Mapping[Stream, tuple[int, int]]],
-    panels: Sequence[Panel],
-    *,
-    window: int,
-    level: float,
-) -> list[Row]:
-    """Each judge's share of errors on the checked items of the last batches, with an interval, after each batch.
-
-    Checked items are of `window` batches up to the one in question, since those of one are few; `panels` are the
-    judges whose majority is followed.
-    """
-    rows = []
-    for last, batch in enumerate(batches):
-        majority = batch.majority(panels[last])
-        for judge in batch.judges:
-            stream = Stream("judge on gold", (judge,))
-            counts = [of_batch.get(stream, (0, 0)) for of_batch in counted[max(0, last + 1 - window) : last + 1]]
-            wrong, n = (sum(cells) for cells in zip(*counts, strict=True))
-            low, high = share_interval(wrong, n, level)
-            rows.append(
-                {
-                    "when": batch.when,
-                    "judge": judge,
-                    "error": wrong / n if n else np.nan,
-                    "low": low,
-                    "high": high,
-                    "n_gold": n,
-                    "disagreement": _disagreement(batch, judge, majority),
-                    "n": int((batch.answers_of[judge] >= 0).sum()),
-                }
-            )
-    return rows
-
-
-def _disagreement(batch: Batch, judge: Hashable, majority: Any) -> float:
-    """How often a judge names another class than most."""
-    answers = batch.answers_of[judge]
-    both = (answers >= 0) & (majority >= 0)
-    return float((answers != majority)[both].mean()) if both.any() else np.nan
 
 
 def share_interval(hits: int, n: int, level: float) -> tuple[float, float]:
@@ -345,7 +285,8 @@ class Monitor:
                 self._counted.append(counts(batch, panel, self.settings["of"]))
                 self._strata.append(strata_of(batch, panel, self.settings["of"]))
             elif event.kind == "estimate" and event.text is not None:
-                rows = rows_from_json(event.text)
+                rows = json.loads(event.text).get("batches", {})  # none by version 0.2, of one batch by itself
+                rows = {when: {key: np.nan if v is None else v for key, v in row.items()} for when, row in rows.items()}
                 self._estimates |= rows
                 self._n_old_estimates += not rows
             elif event.kind == "restart":
@@ -404,16 +345,16 @@ class Monitor:
         return self.alarms[0] if self.alarms else None
 
     @property
+    def _limits(self) -> dict[str, Any]:
+        """What alarms are raised by."""
+        return {name: self.settings[name] for name in ("false_alarms", "baseline")}
+
+    @property
     def alarms(self) -> tuple[Alarm, ...]:
         """All alarms since the baseline began."""
         if self._alarms is None:
-            self._alarms = find_alarms(
-                self.watched,
-                self._strata[self._first :],
-                [batch.when for batch in self._batches[self._first :]],
-                false_alarms=self.settings["false_alarms"],
-                baseline=self.settings["baseline"],
-            )
+            times = [batch.when for batch in self._batches[self._first :]]
+            self._alarms = find_alarms(self.watched, self._strata[self._first :], times, **self._limits)
         return tuple(self._alarms)
 
     @property
@@ -427,17 +368,10 @@ class Monitor:
         """The headline: the sentences of all alarms, or that there is none, or that nothing can be tested yet."""
         if self.alarms:
             return tuple(alarm.sentence for alarm in self.alarms)
-        missing = cannot_test_yet(
-            self.watched,
-            len(self._batches) - self._first,
-            false_alarms=self.settings["false_alarms"],
-            baseline=self.settings["baseline"],
-        )
+        missing = cannot_test_yet(self.watched, len(self._batches) - self._first, **self._limits)
         if missing:
             return (f"Cannot test yet: {missing}.",)
-        nearly = nearly_an_alarm(
-            self.watched, false_alarms=self.settings["false_alarms"], baseline=self.settings["baseline"]
-        )
+        nearly = nearly_an_alarm(self.watched, **self._limits)
         if nearly:
             return (f"No alarm yet: {nearly}.",)
         return ("No alarm: what is watched differs from before by no more than chance explains.",)
@@ -476,9 +410,10 @@ class Monitor:
         todo = blocks_to_estimate(self._batches, self._starts, self._estimates)
         for k, block in enumerate(todo):
             batches = self._batches[block.start : block.stop]
-            rows = rows_to_json(estimate_batches(batches, self.settings))
-            last = batches[-1].when
-            event = Event("estimate", last, text=rows, key=f"estimate {last} {block.start}")
+            rows = estimate_batches(batches, self.settings)
+            plain = {when: {key: None if v != v else v for key, v in row.items()} for when, row in rows.items()}
+            last, text = batches[-1].when, json.dumps({"batches": plain})
+            event = Event("estimate", last, text=text, key=f"estimate {last} {block.start}")
             # Another process may have been quicker.
             self._write(lambda event=event: [] if any(event.key == e.key for e in self._events) else [event])  # type: ignore[misc]
             if progress is not None:
@@ -521,13 +456,29 @@ class Monitor:
 
     def judge_rows(self) -> list[Row]:
         """The rows of `judges`."""
-        return judge_rows(
-            self._batches,
-            self._counted,
-            self._panels,
-            window=self._window,
-            level=self.settings["level"],
-        )
+        rows = []
+        for last, batch in enumerate(self._batches):
+            majority = batch.majority(self._panels[last])
+            recent = self._counted[max(0, last + 1 - self._window) : last + 1]
+            for judge in batch.judges:
+                counted = [of_batch.get(Stream("judge on gold", (judge,)), (0, 0)) for of_batch in recent]
+                wrong, n = (sum(cells) for cells in zip(*counted, strict=True))
+                low, high = share_interval(wrong, n, self.settings["level"])
+                answers = batch.answers_of[judge]
+                both = (answers >= 0) & (majority >= 0)
+                rows.append(
+                    {
+                        "when": batch.when,
+                        "judge": judge,
+                        "error": wrong / n if n else np.nan,
+                        "low": low,
+                        "high": high,
+                        "n_gold": n,
+                        "disagreement": float((answers != majority)[both].mean()) if both.any() else np.nan,
+                        "n": int((answers >= 0).sum()),
+                    }
+                )
+        return rows
 
     @property
     def judges(self) -> Any:

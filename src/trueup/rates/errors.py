@@ -118,14 +118,8 @@ class TrueError:
         Near one, the errors of labels and classifier come together, or ε is too large; see `error_bounds`.
         """
         usable = ~np.isnan(self.n)
-        chance = beta_cdf(
-            np.zeros(self.apparent.shape),
-            self.apparent,
-            np.where(usable, self.n, 1.0),
-            self.mislabeling,
-            self.n_checked,
-            self._c,
-        )
+        n, zero = np.where(usable, self.n, 1.0), np.zeros(self.apparent.shape)
+        chance = beta_cdf(zero, self.apparent, n, self.mislabeling, self.n_checked, self._c)
         return plain(np.where(usable, chance, np.nan))
 
     def interval(
@@ -261,22 +255,17 @@ def error_bounds(
         high = np.minimum(high, 2 - a - eps)  # of three answers out of two, two agree
     if how == "non-negative":
         check_identified(eps, n_classes)
-        low = np.maximum(low, _independent_end(a, eps, n_classes))
+        # The e of P(both err) = eε, with joint errors that agree always (two classes) or never (more).
+        end = (a - eps) / (1 - (2 if n_classes == 2 else 1) * eps)
+        impossible = end > 1 + _ROUNDING
+        if impossible.any():
+            one, other = float(a[impossible].flat[0]), float(eps[impossible].flat[0])
+            raise InvalidParameter(
+                f"apparent must not exceed 1 − mislabeling if errors come together, got {one:.4g} and {other:.4g}; "
+                "use `dependence='any'`"
+            )
+        low = np.maximum(low, np.minimum(end, 1.0))
     return plain(low), plain(high)  # type: ignore[return-value]
-
-
-def _independent_end(apparent: Floats, mislabeling: Floats, n_classes: int) -> Floats:
-    """The e of P(both err) = eε, with joint errors that agree always (two classes) or never (more)."""
-    agree = 2 if n_classes == 2 else 1
-    end = (apparent - mislabeling) / (1 - agree * mislabeling)
-    impossible = end > 1 + _ROUNDING
-    if impossible.any():
-        a, eps = float(apparent[impossible].flat[0]), float(mislabeling[impossible].flat[0])
-        raise InvalidParameter(
-            f"apparent must not exceed 1 − mislabeling if errors come together, got {a:.4g} and {eps:.4g}; "
-            "use `dependence='any'`"
-        )
-    return np.minimum(end, 1.0)
 
 
 Ends = tuple[Floats, Floats]
@@ -389,18 +378,11 @@ def bootstrap(apparent: Floats, n: Floats, mislabeling: Floats, n_checked: Float
     for start in range(0, apparent.size, _BLOCK):
         rows = slice(start, start + _BLOCK)
         a, size, eps, checked = (v[rows] for v in flat)
-        ends[:, rows] = _percentiles(a, size, eps, checked, c, level)
+        nodes = _mislabeling_nodes(eps, checked, c)
+        for end, share in zip(ends, ((1 - level) / 2, (1 + level) / 2), strict=True):
+            missing = partial(_mass_missing, share, a, size, nodes, c)
+            end[rows] = crossing(missing, np.zeros(a.shape), np.ones(a.shape), tolerance=1e-8)
     low, high = ends.reshape(2, *apparent.shape)
-    return low, high
-
-
-def _percentiles(apparent: Floats, n: Floats, mislabeling: Floats, n_checked: Floats, c: float, level: float) -> Ends:
-    nodes = _mislabeling_nodes(mislabeling, n_checked, c)
-    zero, ones = np.zeros(apparent.shape), np.ones(apparent.shape)
-    low, high = (
-        crossing(partial(_mass_missing, share, apparent, n, nodes, c), zero, ones, tolerance=1e-8)
-        for share in ((1 - level) / 2, (1 + level) / 2)
-    )
     return low, high
 
 
@@ -570,9 +552,5 @@ def plain(values: npt.NDArray[np.generic]) -> float | Floats:
     return values.item() if np.ndim(values) == 0 else np.asarray(values)
 
 
-_METHODS: dict[IntervalMethod, Callable[[Floats, Floats, Floats, Floats, float, float], tuple[Floats, Floats]]] = {
-    "score": score,
-    "fieller": fieller,
-    "delta": delta,
-    "bootstrap": bootstrap,
-}
+_Method = Callable[[Floats, Floats, Floats, Floats, float, float], Ends]
+_METHODS: dict[IntervalMethod, _Method] = {"score": score, "fieller": fieller, "delta": delta, "bootstrap": bootstrap}

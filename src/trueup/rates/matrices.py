@@ -217,12 +217,9 @@ def recover_confusion(
     _check_invertible(rows, labelers)
     lead = np.broadcast_shapes(shares.shape[:-2], rows.shape[:-2])
     c = j.shape[-1]
-    return RecoveredConfusion(
-        np.broadcast_to(shares, (*lead, c, c)),
-        np.broadcast_to(rows, (*lead, c, c)),
-        np.broadcast_to(sizes, lead),
-        np.broadcast_to(checked, (*lead, c)),
-    )
+    shapes = ((*lead, c, c), (*lead, c, c), lead, (*lead, c))
+    parts = zip((shares, rows, sizes, checked), shapes, strict=True)
+    return RecoveredConfusion(*(np.broadcast_to(part, shape) for part, shape in parts))
 
 
 def _as_shares(joint: Floats, n: npt.ArrayLike | None) -> tuple[Floats, Floats]:

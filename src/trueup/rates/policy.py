@@ -166,7 +166,7 @@ def apparent_break_even(
     0.8556
     """
     r, own, odds = _check(break_even, labeler, prevalence, name="break_even")
-    return plain(_shown(r, own, odds))
+    return plain(np.asarray(r * own + odds * (1 - r) * (1 - own)))
 
 
 def true_break_even(*, apparent: npt.ArrayLike, labeler: npt.ArrayLike, prevalence: npt.ArrayLike) -> float | Floats:
@@ -196,10 +196,6 @@ def true_break_even(*, apparent: npt.ArrayLike, labeler: npt.ArrayLike, prevalen
             "better than the share of positives are guesses, so the rate cannot be identified; leave them out"
         )
     return plain((a - chance) / slope)
-
-
-def _shown(r: Floats, own: Floats, odds: Floats) -> Floats:
-    return np.asarray(r * own + odds * (1 - r) * (1 - own))
 
 
 def _check(first: npt.ArrayLike, labeler: npt.ArrayLike, prevalence: npt.ArrayLike, *, name: str) -> list[Floats]:

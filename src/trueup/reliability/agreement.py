@@ -60,7 +60,6 @@ COEFFICIENTS = {
     "icc_ck": "ICC(C,k): the mean, consistency",
     "kendall_w": "Kendall's W",
 }
-_ORDERED = {"cohen_weighted", "ac2", "kendall_w"}
 _RATINGS = {"icc1", "icc_a1", "icc_c1", "icc1k", "icc_ak", "icc_ck"}
 _AC2 = {"ordinal": "ordinal", "interval": "quadratic", "ratio": "ratio"}
 _FEW = 5  # with fewer labelers intervals were measured to hold a little less often
@@ -315,16 +314,13 @@ class Agreement(Mapping[str, Estimate]):
 
     def to_frame(self, *, backend: str | None = None) -> Any:
         """One row a coefficient: coefficient, meaning, mean, low, high; slices in a column before, where asked for."""
-        columns: dict[str, list[Any]] = {
-            name: [] for name in ("slice", "coefficient", "meaning", "mean", "low", "high")
-        }
-        for name, part in [("all", self), *self.by.items()]:
-            for key, estimate in part.items():
-                row = (name, key, COEFFICIENTS[key], estimate.mean, *estimate.interval(self.level))
-                for column, value in zip(columns.values(), row, strict=True):
-                    column.append(value)
-        if not self.by:
-            del columns["slice"]
+        names = ("slice", "coefficient", "meaning", "mean", "low", "high")
+        rows = [
+            (name, key, COEFFICIENTS[key], estimate.mean, *estimate.interval(self.level))
+            for name, part in [("all", self), *self.by.items()]
+            for key, estimate in part.items()
+        ]
+        columns = {name: [row[k] for row in rows] for k, name in enumerate(names) if self.by or name != "slice"}
         return make_frame(columns, backend=backend)
 
     def to_dict(self) -> dict[str, Any]:
@@ -437,7 +433,9 @@ def agreement(
     check_level(level)
     numbers = class_values(labels, scale, values)
     rows = vote_rows(labels, None if weights is None else weights_of(labels, weights))
-    chosen = _experts_named(labels, experts)
+    listed = experts.tolist() if isinstance(experts, np.ndarray) else [experts] if isinstance(experts, str) else experts
+    named = list(dict.fromkeys(listed))
+    chosen = tuple(labels.labelers[labels.labeler_codes(named)].tolist()) if named else ()
 
     def on(kept: Booleans | None) -> Agreement:
         part = rows if kept is None else rows.on_items(kept)
@@ -459,13 +457,6 @@ def agreement(
     return replace(whole, by=parts, notes=(*whole.notes, *notes))
 
 
-def _experts_named(labels: Labels, experts: Any) -> tuple[Any, ...]:
-    """The experts, each once; from an array, too."""
-    listed = experts.tolist() if isinstance(experts, np.ndarray) else [experts] if isinstance(experts, str) else experts
-    named = list(dict.fromkeys(listed))
-    return tuple(labels.labelers[labels.labeler_codes(named)].tolist()) if named else ()
-
-
 def _agreement(
     labels: Labels,
     rows: VoteRows,
@@ -477,7 +468,6 @@ def _agreement(
     level: float,
 ) -> Agreement:
     """The agreement on some items."""
-    rows = rows.weighed_by_pairs()
     votes = rows.votes_per_item
     if not (votes > 1).any():
         what = "one labeler voted" if labels.n_labelers == 1 and rows.is_named else _NO_PAIR
@@ -486,6 +476,7 @@ def _agreement(
             f"most: {what}; add votes of others on the same items",
             parameter="labels",
         )
+    rows = replace(rows, weights=rows.weights / rows.weights[votes > 1].mean())  # 1 is that of items with two votes
     paired = votes[rows.item] > 1
     n_labelers = len(np.unique(rows.labeler[paired]))
     random = labelers == "random" and rows.is_named and n_labelers > 2
@@ -607,15 +598,8 @@ def _put_kendall(
     present = np.unique(rows.labeler)
     spread = None
     if rows.is_named and len(present) > 1:
-        dense = VoteRows(
-            rows.item,
-            np.searchsorted(present, rows.labeler),
-            rows.shares,
-            rows.n_items,
-            len(present),
-            rows.weights,
-            True,
-        )
+        labeler = np.searchsorted(present, rows.labeler)
+        dense = replace(rows, labeler=labeler, n_labelers=len(present), is_named=True)
         spread = kendall(dense, values, with_labelers=random)
     if spread is None or not np.isfinite(spread.value[0]):
         left_out["kendall_w"] = "it needs three items that all labelers voted on, with more than one class"

@@ -225,16 +225,8 @@ def _judge(
         what: {classes[k]: rates[what, k] for k in range(len(classes)) if (what, k) in rates}
         for what in ("sensitivity", "specificity")
     }
-    return JudgeAgreement(
-        name,
-        len(at),
-        measures["percent"],
-        measures.get("kappa"),
-        measures["ac1"],
-        by_class["sensitivity"],
-        by_class["specificity"],
-        corrected,
-    )
+    agreed = (measures["percent"], measures.get("kappa"), measures["ac1"])
+    return JudgeAgreement(name, len(at), *agreed, by_class["sensitivity"], by_class["specificity"], corrected)
 
 
 def _fit(part: Labels, judge: Any) -> Floats:

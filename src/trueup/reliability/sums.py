@@ -19,16 +19,8 @@ from scipy import sparse
 from trueup._base.types import Codes, Floats
 from trueup.reliability.tables import Scale, Spread, VoteRows, noise_of_items, squared_differences, two_way
 
-_NUMBERS = {
-    "items",
-    "agree",
-    "voted",
-    "pairable",
-    "twice",
-    "squares",
-    "labelers",
-    "near",
-}  # sums that are not one a class
+# Sums that are not one a class.
+_NUMBERS = {"items", "agree", "voted", "pairable", "twice", "squares", "labelers", "near"}
 
 
 @dataclass(frozen=True)
@@ -285,25 +277,14 @@ class RatingSums:
         left = np.where(n > 1, (s - y) ** 2 / np.maximum(n - 1, 1), 0.0)
         labeler_rows = np.column_stack([-(n == 1).astype(float), left - s * s / n, 1 - 2 * n])
         by_item = -_sum_rows(labeler_rows, item, len(m))
-        items = np.column_stack(
-            [m, ones, by_item[:, 0], total, squares, total**2 / m, by_item[:, 1], m**2, by_item[:, 2]]
-        )
+        totals = [m, ones, by_item[:, 0], total, squares, total**2 / m, by_item[:, 1], m**2, by_item[:, 2]]
+        items = np.column_stack(totals)
         mi, ti = m[item], total[item]
         gone = mi == 1
-        rows = np.column_stack(
-            [
-                -np.ones(len(y)),
-                -gone.astype(float),
-                labeler_rows[:, 0],
-                -y,
-                -y * y,
-                np.where(gone, 0.0, (ti - y) ** 2 / np.maximum(mi - 1, 1)) - ti**2 / mi,
-                labeler_rows[:, 1],
-                1 - 2 * mi,
-                labeler_rows[:, 2],
-            ]
-        )
-        yield self.rows, Changes(items, rows)
+        of_items = np.where(gone, 0.0, (ti - y) ** 2 / np.maximum(mi - 1, 1)) - ti**2 / mi
+        last, gap, square = labeler_rows.T
+        rows = [-np.ones(len(y)), -gone.astype(float), last, -y, -y * y, of_items, gap, 1 - 2 * mi, square]
+        yield self.rows, Changes(items, np.column_stack(rows))
 
     def total(self, items: Floats) -> Floats:
         """The sums of all."""
@@ -335,14 +316,8 @@ class RatingSums:
         ka, kb = ratio(item_squares, n), ratio(labeler_squares, n)
         between_labelers = by_labeler - mean
         rest = squares - by_item - by_labeler + mean
-        system = np.stack(
-            [
-                np.stack([n - ka, a - kb, a - 1], axis=-1),
-                np.stack([b - ka, n - kb, b - 1], axis=-1),
-                np.stack([ka - b, kb - a, n - a - b + 1], axis=-1),
-            ],
-            axis=-2,
-        )
+        cells = [n - ka, a - kb, a - 1, b - ka, n - kb, b - 1, ka - b, kb - a, n - a - b + 1]
+        system = np.stack(cells, axis=-1).reshape(*np.shape(n), 3, 3)
         known = np.stack([between, between_labelers, rest], axis=-1)
         sound = np.isfinite(system).all(axis=(-1, -2)) & (np.abs(np.linalg.det(np.nan_to_num(system))) > 1e-9)
         safe = np.where(sound[..., None, None], system, np.eye(3))

@@ -45,23 +45,10 @@ class VoteRows:
 
     def on_items(self, kept: Booleans) -> VoteRows:
         """The rows of some items; labelers keep their numbers."""
-        rows = kept[self.item]
-        place = np.cumsum(kept) - 1
-        return VoteRows(
-            place[self.item[rows]],
-            self.labeler[rows],
-            self.shares[np.flatnonzero(rows)],
-            int(kept.sum()),
-            self.n_labelers,
-            _about_one(self.weights[kept]),
-            self.is_named,
-        )
-
-    def weighed_by_pairs(self) -> VoteRows:
-        """The same, with weights whose mean over the items with two votes is 1."""
-        pairable = self.votes_per_item > 1
-        mean = self.weights[pairable].mean() if pairable.any() else 1.0
-        return replace(self, weights=self.weights / mean)
+        rows = np.flatnonzero(kept[self.item])
+        item, weights = (np.cumsum(kept) - 1)[self.item[rows]], _about_one(self.weights[kept])
+        labeler, shares = self.labeler[rows], self.shares[rows]
+        return replace(self, item=item, labeler=labeler, shares=shares, n_items=len(weights), weights=weights)
 
     def effective(self, least: int = 1) -> float:
         """How many items of one weight say as much as those with this many votes."""
@@ -75,18 +62,10 @@ class VoteRows:
         while start < len(self.item):
             fits = int(np.searchsorted(ends, start + most, side="right"))
             stop = int(ends[max(fits - 1, int(np.searchsorted(ends, start, side="right")))])
-            first, last = int(self.item[start]), int(self.item[stop - 1])
-            parts.append(
-                VoteRows(
-                    self.item[start:stop] - first,
-                    self.labeler[start:stop],
-                    self.shares[start:stop],
-                    last - first + 1,
-                    self.n_labelers,
-                    self.weights[first : last + 1],
-                    self.is_named,
-                )
-            )
+            rows, first = slice(start, stop), int(self.item[start])
+            item, weights = self.item[rows] - first, self.weights[first : int(self.item[stop - 1]) + 1]
+            about: dict[str, Any] = {"item": item, "labeler": self.labeler[rows], "shares": self.shares[rows]}
+            parts.append(replace(self, **about, n_items=len(weights), weights=weights))
             start = stop
         return parts
 
@@ -107,15 +86,9 @@ def vote_rows(labels: Labels, weights: Floats | None = None) -> VoteRows:
     first = np.flatnonzero(is_new)
     total = np.bincount(row, times, len(first))
     shares = sparse.csr_array((times / total[row], (row, answer)), shape=(len(first), labels.n_classes))
-    return VoteRows(
-        item[first].astype(np.int64),
-        labeler[first].astype(np.int64),
-        shares,
-        labels.n_items,
-        labels.n_labelers,
-        np.ones(labels.n_items) if weights is None else _about_one(weights),
-        not labels.crowds,
-    )
+    item, labeler = item[first].astype(np.int64), labeler[first].astype(np.int64)
+    counted = np.ones(labels.n_items) if weights is None else _about_one(weights)
+    return VoteRows(item, labeler, shares, labels.n_items, labels.n_labelers, counted, not labels.crowds)
 
 
 def effective_number(weights: Floats) -> float:
@@ -419,14 +392,9 @@ class CoefficientEstimate(AroundValue):
         low, high = self.bounds
         edge = 1e-9 * (high - low)
         inside = min(max(value - bias, low + edge), high - edge)
-        slope = (high - low) / ((inside - low) * (high - inside))
-        self._set(
-            _value=float(value),
-            _std=float(std),
-            _df=float(df),
-            _centre=float(np.log((inside - low) / (high - inside))),
-            _width=float(std * slope),
-        )
+        centre = np.log((inside - low) / (high - inside))
+        width = std * (high - low) / ((inside - low) * (high - inside))
+        self._set(_value=float(value), _std=float(std), _df=float(df), _centre=float(centre), _width=float(width))
 
     _std: float
     _df: float
