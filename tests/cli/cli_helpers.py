@@ -1,8 +1,8 @@
-"""What the tests of the command line share: data, bad files, and what an error must look like."""
+"""What the tests of the command line share: data, and what an error must look like."""
 
 import csv
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,33 +51,6 @@ def crowd(n_items: int = 60, n_labelers: int = 5, skill: float = 0.85, seed: int
         "bad": noisy(0.6),
         "score": np.clip(0.5 + 0.3 * (2 * truth - 1) + rng.normal(0, 0.2, n_items), 0, 1).round(4),
     }
-
-
-def _write(content: bytes, name: str) -> Callable[[Path], Path]:
-    def write(folder: Path) -> Path:
-        path = folder / name
-        path.write_bytes(content)
-        return path
-
-    return write
-
-
-# Files of votes that are wrong, and what the sentence about them must hold.
-BAD_VOTES = {
-    "empty": (_write(b"", "bad.csv"), "is empty"),
-    "header only": (_write(b"item,labeler,label\n", "bad.csv"), "no votes"),
-    "wrong columns": (_write(b"image,who,what\n1,a,x\n", "bad.csv"), "'item'"),
-    "binary rubbish": (_write(bytes(range(128, 256)) * 8, "bad.csv"), "not UTF-8"),
-    "binary zeros": (_write(b"\x00" * 100, "bad.csv"), "bad.csv"),
-    "latin-1": (_write("item,labeler,label\n1,a,café\n1,b,thé\n".encode("latin-1"), "bad.csv"), "save it as UTF-8"),
-    "not gzip": (_write(b"item,labeler,label\n", "bad.csv.gz"), "bad.csv.gz"),
-    "not parquet": (_write(b"item,labeler,label\n", "bad.parquet"), "bad.parquet"),
-    "not json": (_write(b"item,labeler,label\n", "bad.jsonl"), "JSON"),
-    "unknown suffix": (_write(b"item,labeler,label\n", "bad.xlsx"), ".xlsx"),
-    "an open quote": (_write(b'item,labeler,label\n1,"a,x\n2,b,y\n', "bad.csv"), "quotes"),
-    "a short row": (_write(b"item,labeler,label\n1,a\n", "bad.csv"), "3 fields"),
-    "an empty label": (_write(b"item,labeler,label\n1,a,\n1,b,x\n", "bad.csv"), "empty"),
-}
 
 
 def assert_one_sentence(ran: Ran, *, code: int = 2) -> None:

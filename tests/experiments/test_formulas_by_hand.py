@@ -21,16 +21,6 @@ def test_su_equation_21_is_10_without_the_prediction():
     assert estimators.class_posterior(problem)[0, 1] == pytest.approx(0.18 / (0.18 + 0.32))
 
 
-def test_su_equations_8_and_9():
-    # Two items predicted 1 that are positive with probability 0.5 and 0.9.
-    np.testing.assert_allclose(tu.posteriors.poisson_binomial_pmf([0.5, 0.9]), [0.05, 0.5, 0.45])
-
-
-@pytest.mark.parametrize(("error", "bits"), [(0.10, 0.512), (0.05, 0.690), (0.02, 0.832), (0.01, 0.891)])
-def test_su_section_4(error, bits):
-    assert float(tu.labelers.mutual_information(error=error, prior=[0.6, 0.4])) == pytest.approx(bits, abs=5e-4)
-
-
 def test_lam_and_stork_error_and_worth_of_a_label():
     # e = 0.1, ε = 0.05: A = 0.15 − 0.01 = 0.14, and 0.14·0.86 / (0.9²·0.1·0.9) noisy labels for a perfect one.
     assert tu.rates.apparent_error(error=0.1, mislabeling=0.05) == pytest.approx(0.14)
