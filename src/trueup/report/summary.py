@@ -14,7 +14,7 @@ import numpy as np
 
 from trueup._base.types import Codes, Floats
 from trueup._base.validation import RandomState
-from trueup._base.wording import chance
+from trueup._base.wording import chance, some
 from trueup.answers.comparison import Comparison
 from trueup.answers.evaluation import Evaluation
 from trueup.answers.notes import advice_on_dependence, dependence_of
@@ -104,14 +104,10 @@ def _part(labels: Labels) -> tuple[Labels, list[str]]:
         return labels, []
     part = labels.select(items=labels.items[chosen])
     part = part.select(labelers=part.labelers[part.votes_per_labeler > 0])
-    return part, [
-        f"Skill was judged on {part.n_items:,} of {labels.n_items:,} items, chosen at random, to save time"
-        + (
-            f"; {labels.n_labelers - part.n_labelers:,} labelers are not among them."
-            if part.n_labelers < labels.n_labelers
-            else "."
-        )
-    ]
+    n_left_out = labels.n_labelers - part.n_labelers
+    more = f"; {n_left_out:,} labelers are not among them" if n_left_out else ""
+    judged = f"Skill was judged on {part.n_items:,} of {labels.n_items:,} items, chosen at random, to save time"
+    return part, [f"{judged}{more}."]
 
 
 def _sentence(message: Any) -> str:
@@ -183,13 +179,12 @@ def vet_next_data(
     evaluations: Mapping[str, Evaluation],
     comparison: Comparison | None,
     *,
-    positive: int | None = None,
     with_text: bool = False,
 ) -> dict[str, Any] | None:
-    r"""The items whose truth would move the answer most, with one sentence each."""
-    found = _compared(labels, comparison, positive) if comparison is not None else None
+    """The items whose truth would move the answer most, with one sentence each."""
+    found = _compared(comparison) if comparison is not None else None
     if found is None and evaluations:
-        found = _evaluated(labels, next(iter(evaluations.items())))
+        found = _evaluated(*next(iter(evaluations.items())))
     if found is None:
         return None
     about, truth, slopes, said = found
@@ -215,8 +210,11 @@ def vet_next_data(
     }
 
 
-def _evaluated(labels: Labels, system: tuple[str, Evaluation]) -> tuple[str, Floats, Floats, dict[str, Codes]] | None:
-    name, evaluation = system
+# What is moved, in words; the chances of the classes of items; by how much each class moves it; what systems say.
+_Moves = tuple[str, Floats, Floats, dict[str, Codes]]
+
+
+def _evaluated(name: str, evaluation: Evaluation) -> _Moves:
     metrics = [evaluation.metric(wanted) for wanted in evaluation.metrics]
     counted = [metric for metric in metrics if metric.needs == "counts"]
     few = len(evaluation.classes) <= _MOST_CLASSES_OF_VET_NEXT
@@ -231,24 +229,17 @@ def _evaluated(labels: Labels, system: tuple[str, Evaluation]) -> tuple[str, Flo
     return about, truth, _slopes(metric, truth, codes), {name: codes}
 
 
-def _compared(
-    labels: Labels, comparison: Comparison, positive: int | None
-) -> tuple[str, Floats, Floats, dict[str, Codes]] | None:
+def _compared(comparison: Comparison) -> _Moves | None:
     """The same for the difference of the two systems at the top."""
     if comparison.codes is None or len(comparison) < 2:
         return None
-    few = len(labels.classes) <= _MOST_CLASSES_OF_VET_NEXT
-    try:
-        classes = labels.classes.tolist()
-        wanted = None if positive is None else classes[positive]
-        counted = get_metric(comparison.metric if few else "accuracy", classes, positive=wanted)
-    except ValueError:
-        return None
+    few = len(comparison.classes) <= _MOST_CLASSES_OF_VET_NEXT
+    counted = comparison.measure if few else get_metric("accuracy", comparison.classes.tolist())
     if counted.needs != "counts":
         return None
     first, second = comparison.ranking[:2]
-    places = {system: k for k, system in enumerate(comparison.systems.tolist())}
-    said = {text(system): comparison.codes[places[system]] for system in (first, second)}
+    systems = comparison.systems.tolist()
+    said = {text(system): comparison.codes[systems.index(system)] for system in (first, second)}
     truth = comparison.truth.posterior
     mine, other = (_slopes(counted, truth, codes) for codes in said.values())
     about = f"the difference in {metric_label(counted.name)} between {quoted(first)} and {quoted(second)}"
@@ -276,16 +267,11 @@ def _slopes(metric: Metric, truth: Floats, codes: Codes) -> Floats:
 def _why(labels: Labels, item: int, truth: Floats, said: Mapping[str, int]) -> str:
     names = labels.classes.tolist()
     votes = labels.answer_counts[item, : labels.n_classes]
-    total = int(votes.sum())
-    parts = []
-    if total:
-        top = np.argsort(-votes, kind="stable")[:3]
-        votes_listed = ", ".join(f"{int(votes[y])} for {quoted(names[y], 30)}" for y in top if votes[y] > 0)
-        rest = total - int(votes[top].sum())
-        votes_listed += f", {rest} for others" if rest > 0 else ""
-        parts.append(f"{total} vote{'s' if total > 1 else ''}: {votes_listed}")
-    else:
-        parts.append("No votes")
+    total, top = int(votes.sum()), np.argsort(-votes, kind="stable")[:3]
+    listed = [f"{int(votes[y])} for {quoted(names[y], 30)}" for y in top if votes[y] > 0]
+    rest = total - int(votes[top].sum())
+    listed += [f"{rest} for others"] if rest > 0 else []
+    parts = [f"{some(total, 'vote')}: {', '.join(listed)}" if total else "No votes"]
     given = {name: code for name, code in said.items() if code >= 0}
     if len(given) == 1:
         parts.append(f"the system says {quoted(names[next(iter(given.values()))], 30)}")
@@ -362,40 +348,28 @@ def _versions() -> dict[str, str]:
 
 def python_snippet(evaluations: Mapping[str, Evaluation], comparison: Comparison | None, *, unnamed: bool) -> str:
     """The calls of `evaluate` and `compare`, from the settings that their answers keep."""
-    lines = ["import trueup as tu", "", f"# {_handed_over(evaluations, comparison, unnamed)}"]
-    calls = {name: arguments(evaluation.settings) for name, evaluation in evaluations.items()}
-    alike = len({tuple(call) for call in calls.values()}) == 1
+    calls = {text(name): arguments(evaluation.settings) for name, evaluation in evaluations.items()}
+    begin, first = ["import trueup as tu", ""], next(iter(calls.values()), [])
     if unnamed:
-        call = next(iter(calls.values()))
-        lines += ["evaluation = tu.evaluate(", "    predictions,", *call, ")", "print(evaluation)"]
-    elif (
-        calls
-        and alike
-        and (comparison is None or {*map(text, comparison.systems.tolist())} == {*map(text, evaluations)})
-    ):
-        # All systems that are compared are evaluated too, so that one loop over them will do.
+        about = "# labels and predictions are those of the evaluation"
+        call = ["evaluation = tu.evaluate(", "    predictions,", *first, ")", "print(evaluation)"]
+        return "\n".join([*begin, about, *call])
+    whose = "comparison" if not calls else "evaluation" if len(calls) == 1 and comparison is None else "evaluations"
+    lines = [*begin, f"# labels are those of the {whose}; systems has the predictions of each system by name"]
+    compared = set(calls) if comparison is None else set(map(text, comparison.systems.tolist()))
+    if calls and compared == set(calls) and all(call == first for call in calls.values()):
         lines += ["evaluations = {", "    name: tu.evaluate(", "        system,"]
-        lines += [f"    {line}" for line in next(iter(calls.values()))]
+        lines += [f"    {line}" for line in first]
         lines += ["    )", "    for name, system in systems.items()", "}", "print(evaluations)"]
     elif calls:
         lines.append("evaluations = {}")
         for name, call in calls.items():
-            lines += [f"evaluations[{text(name)!r}] = tu.evaluate(", f"    systems[{text(name)!r}],", *call, ")"]
+            lines += [f"evaluations[{name!r}] = tu.evaluate(", f"    systems[{name!r}],", *call, ")"]
         lines.append("print(evaluations)")
     if comparison is not None:
         lines += ["comparison = tu.compare(", "    systems,", *arguments(comparison.settings), ")"]
         lines.append("print(comparison)")
     return "\n".join(lines)
-
-
-def _handed_over(evaluations: Mapping[str, Evaluation], comparison: Comparison | None, unnamed: bool) -> str:
-    """What the names in the calls stand for."""
-    if unnamed:
-        return "labels and predictions are those of the evaluation"
-    whose = (
-        "evaluation" if len(evaluations) == 1 and comparison is None else "evaluations" if evaluations else "comparison"
-    )
-    return f"labels are those of the {whose}; systems has the predictions of each system by name"
 
 
 def arguments(settings: Settings) -> list[str]:
@@ -567,7 +541,7 @@ def build_report(
         "warnings": plain_warnings(found, max(len(named), 1)),
         "comparison": compared,
         **_from_votes(labels, main, check, seed=main.seed if seed is None else seed),
-        "vet_next": vet_next_data(main.labels, named, comparison, positive=positive, with_text=with_text),
+        "vet_next": vet_next_data(main.labels, named, comparison, with_text=with_text),
         "reproduction": reproduction_data(
             named, comparison, seed=seed, settings=settings, unnamed=comparison is None and is_unnamed(list(named))
         ),
