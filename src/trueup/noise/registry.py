@@ -19,7 +19,7 @@ from trueup._base.validation import RandomState, as_generator, check_choice, che
 from trueup.data.labels import Labels
 from trueup.data.scanning import LabelScan
 from trueup.data.votes import vote_matrix
-from trueup.exceptions import DataWarning, InvalidLabels, InvalidParameter, TrueupWarning
+from trueup.exceptions import DataWarning, InvalidLabels, InvalidParameter, silenced_warnings
 from trueup.noise import kernels
 from trueup.noise.base import (
     NoiseModel,
@@ -105,8 +105,7 @@ class Stack(NoiseModel):
         self.random_state = random_state
 
     def fit(self, labels: Labels) -> Self:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", TrueupWarning)  # members' warnings are summed up below
+        with silenced_warnings():  # members' warnings are summed up below
             self._fit(labels)
         if np.isnan(self.candidates_[0].score):
             warnings.warn(self.reason_, DataWarning, stacklevel=3)
@@ -491,8 +490,7 @@ def heldout_scores(
     """
     scores = np.full(labels.n_votes, np.nan)
     for fold in split_votes(labels, n_folds=n_folds, random_state=random_state):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", TrueupWarning)  # the fit on all votes gives these warnings
+        with silenced_warnings():  # the fit on all votes gives these warnings
             fitted = model.clone().fit(fold.rest)
         probability = fitted.predict_votes(fold.rest, fold.item, fold.labeler)
         scores[fold.held] = np.log(np.maximum(probability[np.arange(len(fold.held)), fold.answer], 1e-12))

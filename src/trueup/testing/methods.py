@@ -14,7 +14,6 @@ AssertionError where the contract is broken.
 from __future__ import annotations
 
 import pickle
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +23,7 @@ import numpy as np
 from trueup._base.types import Codes, Floats
 from trueup.data.labels import Labels
 from trueup.estimators import CountsPosterior, Method, Problem, Solution
-from trueup.exceptions import TrueupWarning
+from trueup.exceptions import silenced_warnings
 from trueup.metrics import confusion_counts, get_metric
 from trueup.noise import Confusion
 from trueup.posteriors import Estimate
@@ -101,8 +100,7 @@ def _solve(method: Method, example: MethodExample, options: Options) -> Solution
     if len(method.targets) > 1:
         keywords["target"] = method.targets[0]
     labels, codes, noise = example.labels, example.codes, example.noise
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TrueupWarning)
+    with silenced_warnings():
         if method.sees == "votes":
             return method.solve(labels, codes, **keywords)
         if method.sees == "noise":

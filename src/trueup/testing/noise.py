@@ -12,7 +12,6 @@ Each check takes a function that makes a fresh model and raises AssertionError w
 from __future__ import annotations
 
 import pickle
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -20,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trueup.data.labels import Labels
-from trueup.exceptions import InvalidLabels, NotFitted, TrueupWarning
+from trueup.exceptions import InvalidLabels, NotFitted, silenced_warnings
 from trueup.noise.base import NoiseModel
 from trueup.noise.sampling import sample
 
@@ -51,8 +50,7 @@ def refusal(call: Callable[[], object], kind: type[Exception], due: str = "") ->
 
 
 def _fit(make: MakeModel, labels: Labels) -> NoiseModel:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TrueupWarning)
+    with silenced_warnings():
         return make().fit(labels)
 
 
@@ -67,8 +65,7 @@ def check_shapes(make: MakeModel) -> None:
     """Fit returns self and sets what it promises; outputs have the promised shapes."""
     labels, truth = example_labels()
     model = make()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TrueupWarning)
+    with silenced_warnings():
         assert model.fit(labels) is model
     assert model.prior_.shape == (3,)
     assert np.isclose(model.prior_.sum(), 1)
