@@ -118,7 +118,7 @@ def layout_of(card: Mapping[str, Any]) -> Any:
     return Layout(**lists, answers=answers, **keys)
 
 
-_TABLES = ("votes", "predictions", "reading", "test", "decision", "server", "card")
+_PATHS = ("gold", "items", "categories", "images", "texts", "guidelines")  # keys of any table
 
 
 def read_settings(path: Path) -> Served:
@@ -132,30 +132,24 @@ def read_settings(path: Path) -> Served:
         record = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InvalidFile(f"{str(path)!r} must be a TOML file, got {error!s:.100}; see the guide of the app") from error
-    _check_keys(record, dict.fromkeys(_TABLES), "the file", path)
+    hints = _hints(VoteOptions)
+    known = {"reading": hints | _hints(PredictionOptions), "test": _hints(SessionOptions)}
+    known |= {"decision": _hints(DecisionOptions), "server": _hints(ServeOptions), "card": _CARD_KEYS}
+    _check_keys(record, dict.fromkeys(("votes", "predictions", *known)), "the file", path)
     folder = path.resolve().parent
 
     def place(name: Any) -> str:
         return str(folder / str(name))
 
-    decision: dict[str, Any] = record.get("decision", {})
-    _check_keys(decision, _hints(DecisionOptions), "[decision]", path)
-    if not isinstance(record.get("votes"), str) or ("predictions" not in record and "of" not in decision):
+    tables: dict[str, dict[str, Any]] = {}
+    for table, keys in known.items():
+        _check_keys(record.get(table, {}), keys, f"[{table}]", path)
+        said = record.get(table, {}).items()
+        tables[table] = {name: place(value) if name in _PATHS else value for name, value in said}
+    if not isinstance(record.get("votes"), str) or ("predictions" not in record and "of" not in tables["decision"]):
         raise InvalidFile(f"{str(path)!r} must name votes and predictions, got {sorted(record)}; add their paths")
     paths = _checked(record.get("predictions", []), str | list[str], "predictions", path)
-    reading, card = record.get("reading", {}), record.get("card", {})
-    hints = _hints(VoteOptions)
-    _check_keys(reading, hints | _hints(PredictionOptions), "[reading]", path)
-    reading = {name: place(value) if name in ("gold", "items") else value for name, value in reading.items()}
-    test: dict[str, Any] = record.get("test", {})
-    server: dict[str, Any] = record.get("server", {})
-    _check_keys(test, _hints(SessionOptions), "[test]", path)
-    _check_keys(server, _hints(ServeOptions), "[server]", path)
-    _check_keys(card, _CARD_KEYS, "[card]", path)
-    files = ("images", "texts", "guidelines")
-    server = {name: place(value) if name in files else value for name, value in server.items()}
-    if "categories" in test:
-        test["categories"] = place(test["categories"])
+    reading, server = tables["reading"], tables["server"]
     name = server.setdefault("name", path.stem)
     server["storage"] = _storage(server.get("storage", f"sqlite:///{name}{SUFFIX}"), folder)
     return Served(
@@ -163,10 +157,10 @@ def read_settings(path: Path) -> Served:
         tuple(place(name) for name in ([paths] if isinstance(paths, str) else paths)),
         VoteOptions(**{name: value for name, value in reading.items() if name in hints}),
         PredictionOptions(**{name: value for name, value in reading.items() if name not in hints}),
-        SessionOptions(**test),
-        DecisionOptions(**decision),
+        SessionOptions(**tables["test"]),
+        DecisionOptions(**tables["decision"]),
         ServeOptions(**server),
-        card,
+        tables["card"],
     )
 
 
