@@ -172,13 +172,6 @@ def prepare(
     """Check what was passed, bring it into the order of the labels, and decide what was left open.
 
     All else is as in the call, unless it is `decided` here; see `_ASKED`, and `trueup.evaluate` for what it means.
-
-    Parameters
-    ----------
-    settings : Settings. The call.
-    least_systems, most_systems : int. How many systems the function takes.
-    one_metric : bool. Whether it takes one metric alone.
-    needs_classes : bool. Whether hard classes are needed whatever the metrics look at.
     """
     asked = _ASKED | {name: settings.arguments[name] for name in _ASKED if name in settings.defaults} | decided
     level, positive, by = asked["level"], asked["positive"], asked["by"]

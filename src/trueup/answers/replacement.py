@@ -42,44 +42,27 @@ _PASSED = 0.5
 
 @dataclass(frozen=True)
 class HumanComparison:
-    """A judge beside one person, both held against the other people.
-
-    Attributes
-    ----------
-    n_items : int. Items with a vote of the judge, of this person and of at least one other.
-    judge_as_good, human_as_good : float
-        Shares of these items where the judge is at least as near to the others as the person, and the reverse.
-    p_value : float. Of the hypothesis that the person's share is larger by ε or more.
-    won : bool. Whether the judge beats this person, all people tested together.
-    """
+    """A judge beside one person, both held against the other people."""
 
     human: Hashable
-    n_items: int
-    judge_as_good: float
-    human_as_good: float
-    p_value: float
-    won: bool
+    n_items: int  # with a vote of the judge, of this person and of at least one other
+    judge_as_good: float  # the share of these where the judge is at least as near to the others as the person
+    human_as_good: float  # and the reverse
+    p_value: float  # of the hypothesis that the person's share is larger by ε or more
+    won: bool  # whether the judge beats this person, all people tested together
 
 
 @dataclass(frozen=True)
 class JudgeReplacement:
-    """Whether one judge may replace a person.
-
-    Attributes
-    ----------
-    passed : bool. Whether the winning rate is one half or more.
-    winning_rate : float. ω, the share of people that the judge beats.
-    advantage : Estimate
-        ρ, the chance that the judge is at least as near to the others as a person, whoever is drawn; over items.
-    difference : Estimate
-        By how much the mean person errs more than the judge, from the core's draws of the truth: share of wrong votes,
-        or mean distance from the truth for ratings.
-    """
+    """Whether one judge may replace a person."""
 
     judge: Hashable
-    passed: bool
-    winning_rate: float
+    passed: bool  # whether the winning rate is one half or more
+    winning_rate: float  # ω, the share of people that the judge beats
+    # ρ, the chance that the judge is at least as near to the others as a person, whoever is drawn; over items.
     advantage: Estimate
+    # By how much the mean person errs more than the judge, from the core's draws of the truth: share of wrong votes, or
+    # mean distance from the truth for ratings.
     difference: Estimate
     humans: tuple[HumanComparison, ...] = field(repr=False)
     sentence: str = field(repr=False)
