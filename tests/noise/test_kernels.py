@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from vote_problems import CLASSES, PROBLEMS, make_problem
 
+from trueup.data.partitions import VoteBlock
 from trueup.noise import kernels
 
 pytest.importorskip("numba", reason="compiled kernels need numba: pip install 'trueup[fast]'")
@@ -29,7 +30,7 @@ def assert_same_expectation(a, b):
 
 @pytest.mark.parametrize("prepared", [False, True])
 def test_em_step_is_the_same_in_both_engines(problem, prepared):
-    votes = kernels.prepare(problem["votes"]) if prepared else problem["votes"]
+    votes = VoteBlock.of_matrix(problem["votes"], problem["gold"]) if prepared else problem["votes"]
     steps = [
         kernels.em_step(**{**problem, "votes": votes}, engine=engine, keep_posterior=True)
         for engine in ("scipy", "numba")
@@ -40,10 +41,10 @@ def test_em_step_is_the_same_in_both_engines(problem, prepared):
 
 def test_em_step_on_many_blocks():
     problem = make_problem(n_items=60_000, votes_per_item=5, n_classes=3, n_gold=100)
-    ready = kernels.prepare(problem["votes"])
-    assert len(ready.edges) > 2
-    assert ready.edges[0] == 0
-    assert ready.edges[-1] == 60_000
+    edges = kernels.edges_of(VoteBlock.of_matrix(problem["votes"], problem["gold"]))
+    assert len(edges) > 2
+    assert edges[0] == 0
+    assert edges[-1] == 60_000
     steps = [kernels.em_step(**problem, engine=engine, keep_posterior=True) for engine in ("scipy", "numba")]
     assert_same_expectation(*steps)
 

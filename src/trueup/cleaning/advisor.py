@@ -110,12 +110,6 @@ def value_of_cleaning(
     return normal_estimate(float(mean[at]), float(spread[at]), bounds=(-bound, bound), name=name)
 
 
-def per_cost(scores: Floats, costs: Floats) -> Floats:
-    """Scores divided by costs where they are positive and multiplied where negative: dear items never rank higher."""
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.where(scores > 0, scores / costs, scores * costs))
-
-
 @dataclass(frozen=True, eq=False)
 class BudgetCurve:
     """What a budget is expected to buy.
@@ -348,7 +342,10 @@ class CleaningAdvisor(Session):
         """The next items to clean, best first."""
         state = self._state_of(self._scored_after())
         scores = self._scores(state)
-        ranked = np.where(self._available[state.train], per_cost(scores, self.problem.costs[state.train]), -np.inf)
+        costs = self.problem.costs[state.train]
+        with np.errstate(invalid="ignore"):  # where scores are negative, dear items must not rank higher
+            for_cost = np.where(scores > 0, scores / costs, scores * costs)
+        ranked = np.where(self._available[state.train], for_cost, -np.inf)
         order = np.lexsort((self._order[state.train], -self._strategy.ties(state), -ranked))
         chosen = self._affordable(order[np.isfinite(ranked[order])].tolist(), state.train, n)
         reasons = self._strategy.reasons(state, scores, chosen)

@@ -239,12 +239,15 @@ def flip_models(model: Any, X: Any, y: npt.ArrayLike, classes: npt.ArrayLike | N
     """
     head, last = split_pipeline(model)
     if head is not None:
-        return _behind(head, last, X, y, classes)
-    model = last
-    family = _FAMILIES.get(type(model).__name__)
-    if family is None or not type(model).__module__.startswith("sklearn."):
+        steps = [step for _, step in head.steps if step is not None and not isinstance(step, str)]
+        if not all(type(step).__name__ in _BLIND and type(step).__module__.startswith("sklearn.") for step in steps):
+            return None
+        models = flip_models(last, head.transform(X), y, classes)
+        return None if models is None else _Behind(models, head)
+    family = _FAMILIES.get(type(last).__name__)
+    if family is None or not type(last).__module__.startswith("sklearn."):
         return None
-    known = np.asarray(model.classes_)
+    known = np.asarray(last.classes_)
     names = np.arange(int(np.max(y)) + 1) if classes is None else np.asarray(classes)
     labels = check_codes(y, len(names))
     place = {name: code for code, name in enumerate(names.tolist())}
@@ -253,7 +256,7 @@ def flip_models(model: Any, X: Any, y: npt.ArrayLike, classes: npt.ArrayLike | N
     position[codes[codes >= 0]] = np.flatnonzero(codes >= 0)
     if (codes < 0).any() or set(np.unique(labels).tolist()) != set(codes.tolist()):
         return None  # fitted on other labels
-    return family(model, X, position[labels], codes)
+    return family(last, X, position[labels], codes)
 
 
 class _Behind(FlipModels):
@@ -270,14 +273,6 @@ class _Behind(FlipModels):
     def changed_blocks(self, X_val: Any, candidates: Candidates, **options: Any) -> Any:
         """Of the transformed items."""
         return self._models.changed_blocks(self._transformers.transform(X_val), candidates, **options)
-
-
-def _behind(head: Any, last: Any, X: Any, y: npt.ArrayLike, classes: npt.ArrayLike | None) -> FlipModels | None:
-    transformers = [step for _, step in head.steps if step is not None and not isinstance(step, str)]
-    if not all(type(step).__name__ in _BLIND and type(step).__module__.startswith("sklearn.") for step in transformers):
-        return None
-    models = flip_models(last, head.transform(X), y, classes)
-    return None if models is None else _Behind(models, head)
 
 
 _MOST_FEATURES = 64  # features of the surrogate; it only ranks, and its price grows with their cube

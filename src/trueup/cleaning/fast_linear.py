@@ -553,20 +553,15 @@ class ObjectiveFlips(LinearFlips):
         own = self.y[candidates.item]
         for a, b in np.unique(np.stack([own, to], axis=1), axis=0).tolist():
             rows = np.flatnonzero((own == a) & (to == b))
-            problem = self._after(a, b)
+            if (a, b) not in self._others:
+                number = np.bincount(self.y, minlength=len(self.columns_)).astype(float)
+                number[[a, b]] += (-1, 1)
+                self._others[a, b] = replace(self.problem, weights=self._weights_after(number)).solved()
+            problem = self._others[a, b]
             if problem is not None:
                 steps = problem.steps(candidates.item[rows], to[rows], exact=exact, memory_limit=memory_limit)
                 delta[rows] = problem.theta - self.theta + steps
         return delta
-
-    def _after(self, a: int, b: int) -> Problem | None:
-        if (a, b) not in self._others:
-            assert self._weights_after is not None
-            number = np.bincount(self.y, minlength=len(self.columns_)).astype(float)
-            number[a] -= 1
-            number[b] += 1
-            self._others[a, b] = replace(self.problem, weights=self._weights_after(number)).solved()
-        return self._others[a, b]
 
 
 def _chance(score: Floats) -> Floats:

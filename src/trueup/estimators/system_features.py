@@ -58,7 +58,7 @@ def system_prior(aligned: AlignedPredictions, n_classes: int, *, used: OutputKin
     elif used == "scores" and n_systems * len(_KNOTS) <= _MOST_DETAIL:
         detail = bends(main, aligned.positive)
     elif used == "classes":
-        detail = _splits(aligned.codes, n_classes)
+        detail = _splits(aligned.outputs("classes"), n_classes)
     intercepts = np.broadcast_to(np.eye(n_classes)[1:, None, :], (n_classes - 1, n_items, n_classes))
     intercepts = np.concatenate([intercepts, _absences(aligned.has_output(used), n_classes)])
     features = np.concatenate([intercepts, main, detail])
@@ -77,16 +77,13 @@ def system_prior(aligned: AlignedPredictions, n_classes: int, *, used: OutputKin
 def main_features(aligned: AlignedPredictions, n_classes: int, used: OutputKind) -> Floats:
     """One feature for each system, shape (n_systems, n_items, n_classes)."""
     if used == "classes":
-        assert aligned.codes is not None
-        return np.asarray(aligned.codes[:, :, None] == np.arange(n_classes), dtype=float)
+        return np.asarray(aligned.outputs("classes")[:, :, None] == np.arange(n_classes), dtype=float)
     if used == "scores":
-        assert aligned.scores is not None
-        assert aligned.positive is not None
-        features = np.zeros((*aligned.scores.shape, n_classes))
-        features[:, :, aligned.positive] = np.stack([_normal_scores(row) for row in aligned.scores])
+        scores = aligned.outputs("scores")
+        features = np.zeros((*scores.shape, n_classes))
+        features[:, :, aligned.positive] = np.stack([_normal_scores(row) for row in scores])
         return features
-    assert aligned.probabilities is not None
-    logs = np.log(np.maximum(aligned.probabilities, _LEAST_PROBABILITY))
+    logs = np.log(np.maximum(aligned.outputs("probabilities"), _LEAST_PROBABILITY))
     logs = np.nan_to_num(logs - logs.mean(axis=2, keepdims=True))
     spread = logs.std(axis=(1, 2), keepdims=True)
     return np.asarray(logs / np.where(spread > 0, spread, 1.0))
@@ -122,9 +119,8 @@ def bends(main: Floats, positive: int | None) -> Floats:
     return np.stack(bent)
 
 
-def _splits(codes: Codes | None, n_classes: int) -> Floats:
+def _splits(codes: Codes, n_classes: int) -> Floats:
     """Being right may be likelier for some classes; and two systems together may say more than their sum."""
-    assert codes is not None
     n_systems, n_items = codes.shape
     if n_classes == 2:
         if n_systems != 2:

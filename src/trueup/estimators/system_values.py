@@ -13,8 +13,6 @@ from trueup._base.types import Booleans, Codes, Floats, Target
 from trueup.data.aligned import AlignedPredictions
 from trueup.metrics import Metric, confusion_counts
 
-# ------------------ What items stand for: how much each counts, which of them came together, and what none of them
-
 _UNSEEN = 0.5  # units that are right, and as many that are wrong: Jeffreys' prior of a share
 
 
@@ -181,13 +179,11 @@ def _values(
     unseen: Floats | None,
 ) -> Floats:
     if metric.needs == "counts":
-        assert aligned.codes is not None
-        counts = system_counts(truths, aligned.codes, len(classes), weights=weights)
+        counts = system_counts(truths, aligned.outputs("classes"), len(classes), weights=weights)
         return metric(counts if unseen is None else counts + unseen)
     columns = []
-    for system in range(aligned.n_systems):
-        outputs = outputs_of(aligned, system, metric)
-        given = np.flatnonzero(_is_given(outputs))
+    for system, outputs in enumerate(aligned.outputs(metric.looks_at)):
+        given = np.flatnonzero(aligned.has_output(metric.looks_at)[system])
         everywhere = len(given) == truths.shape[1]
         seen = truths if everywhere else truths[:, given]
         mass = weights if everywhere or weights is None else weights[:, given]
@@ -201,23 +197,6 @@ def _values(
             pairs = zip(*_resampled(seen, given_outputs, mass), strict=True)
             columns.append(np.concatenate([metric.of_labels(y[None], p, classes=classes) for y, p in pairs]))
     return np.stack(columns, axis=1)
-
-
-def _is_given(outputs: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Which items have an output: a code that is not -1, or numbers that are not NaN."""
-    if outputs.dtype.kind == "i":
-        return np.asarray(outputs >= 0)
-    return np.asarray(~np.isnan(outputs if outputs.ndim == 1 else outputs[:, 0]))
-
-
-def outputs_of(aligned: AlignedPredictions, system: int, metric: Metric) -> npt.NDArray[Any]:
-    """What a metric looks at, of one system: codes, scores or probabilities."""
-    if metric.looks_at == "classes":
-        assert aligned.codes is not None
-        return np.asarray(aligned.codes[system])
-    table = aligned.scores if metric.looks_at == "scores" else aligned.probabilities
-    assert table is not None
-    return np.asarray(table[system])
 
 
 def _resampled(truths: Codes, codes: Codes, weights: npt.NDArray[np.float32]) -> tuple[Codes, Codes]:

@@ -243,7 +243,7 @@ class MemoryPasses(Passes):
 
     def __init__(self, labels: Labels, engine: EngineName) -> None:
         self._labels, self._engine = labels, engine
-        self._votes = kernels.prepare(labels.votes)
+        self._votes = VoteBlock.of(labels) if engine == "numba" else labels.votes
 
     def first_counts(self, smoothing: float = 0.0) -> Counts:
         return counts_under(self._labels.votes, vote_shares(self._labels, smoothing))
@@ -293,12 +293,8 @@ def expectation_of(
 ) -> kernels.Expectation:
     """Of a block, the E-step; by the engine that suits it where none is given."""
     engine = choose_engine(work=len(block.indices)) if engine is None else engine
-    if engine == "numba":
-        arrays = (block.indptr, block.indices, block.data)
-        votes: Any = kernels.prepare_rows(*arrays, block.n_columns, n_threads=n_threads)
-    else:
-        votes = block.matrix
-    return kernels.em_step(votes, table, weights, gold=block.gold_codes, state_class=state_class, engine=engine)
+    given: Any = {"gold": block.gold_codes, "state_class": state_class, "engine": engine, "n_threads": n_threads}
+    return kernels.em_step(block, table, weights, **given)
 
 
 def _add(first: kernels.Expectation, other: kernels.Expectation) -> kernels.Expectation:

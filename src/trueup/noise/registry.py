@@ -17,6 +17,7 @@ from trueup._base.registry import Registry
 from trueup._base.types import Floats, Positions
 from trueup._base.validation import RandomState, as_generator, check_choice, check_integer, check_number
 from trueup.data.labels import Labels
+from trueup.data.partitions import VoteBlock
 from trueup.data.scanning import LabelScan
 from trueup.data.votes import vote_matrix
 from trueup.exceptions import DataWarning, InvalidLabels, InvalidParameter, silenced_warnings
@@ -256,7 +257,8 @@ class UncertainMatrices(TableModel):
     def fit(self, labels: Labels) -> Self:
         warn_if_unidentifiable(labels, what="auto")
         self._remember(labels)
-        votes, engine = kernels.prepare(labels.votes), kernels.engine_for(labels.votes, self.max_iter)
+        engine = kernels.engine_for(labels.votes, self.max_iter)
+        votes = VoteBlock.of(labels) if engine == "numba" else labels.votes
         start = vote_shares(labels)
         counts, class_counts = np.asarray(labels.votes.T @ start), start.sum(axis=0)
         self.loss_history_, self.converged_ = [], False

@@ -116,7 +116,9 @@ class SoftTruth(NoiseModel):
         # All labelers who have few votes are taken for one, the first.
         heavy = n_votes.sum(axis=(1, 2)) >= _OWN_MATRIX * labels.n_classes
         place = np.where(heavy, np.cumsum(heavy), 0)
-        crowd = self._fit_crowd(_merged(labels, place), _by_place(n_votes, place), totals, strength)
+        of_places = np.zeros((int(place.max()) + 1, *n_votes.shape[1:]))
+        np.add.at(of_places, place, n_votes)
+        crowd = self._fit_crowd(_merged(labels, place), of_places, totals, strength)
         self.shape_, self.state_prior_, self.pooled_ = crowd.shape, crowd.weights, crowd.pooled.T
         if self.pooling == "auto":
             spread = labeler_spread(labels, self.pooled_, self.lattice_, self.state_prior_)
@@ -272,13 +274,6 @@ def _count_votes(block: VoteBlock, n_classes: int, n_answers: int, n_threads: in
     of_items = counts.sum(axis=1)
     pairs, agreed = float((of_items * (of_items - 1)).sum()), float((counts * (counts - 1)).sum())
     return np.bincount(block.indices, repeats, block.n_columns).astype(float), pairs, agreed
-
-
-def _by_place(n_votes: Floats, place: Positions) -> Floats:
-    """Votes of labelers as those of the places that they are moved to."""
-    out = np.zeros((int(place.max()) + 1, *n_votes.shape[1:]))
-    np.add.at(out, place, n_votes)
-    return out
 
 
 def _merged(labels: Labels | LabelScan[Labels], place: Positions) -> Labels | LabelScan[Labels]:

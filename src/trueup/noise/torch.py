@@ -159,8 +159,13 @@ class DevicePasses:
 
     def __init__(self, matrix: sparse.csr_array, gold: Codes, n_classes: int, n_answers: int) -> None:
         device = device_in_use()
-        check_memory(bytes_for_steps(matrix, n_classes), device)
-        self._votes, self._gold = DeviceVotes(matrix, device), place_gold(gold, device)
+        n_items, n_columns = matrix.shape
+        tables = 8 * n_classes * (4 * n_items + 6 * n_columns)  # of items and of labelers, beside a block's rows
+        rows = min(BLOCK, matrix.nnz) * (24 + 24 * n_classes)
+        check_memory(float(DeviceVotes.bytes_for(matrix) + tables + rows), device)
+        self._votes = DeviceVotes(matrix, device)
+        # The known classes of the items, -1 for none; None if no class is known.
+        self._gold = torch.as_tensor(gold.astype("int16")).to(device) if (gold >= 0).any() else None
         self._sizes = n_classes, n_answers
         self._fused_for: dict[int, FusedPass | None] = {}
 
@@ -182,38 +187,17 @@ class DevicePasses:
             log_starts = torch.as_tensor(weights).to(self._votes.device).log()[None]
         else:
             log_starts = like(log_table, starts_of_items(to_numpy(weights), state_class)).log()
-        fused = self._fused(len(state_class))
-        if fused is not None:
-            return fused(log_table, log_starts)
-        posterior, per_item = posterior_of(self._votes, self._gold, log_table, log_starts)
-        return Expectation(self._votes.count(posterior), posterior.sum(dim=0), float(per_item.sum()), None)
-
-    def _fused(self, n_states: int) -> FusedPass | None:
+        n_states = len(state_class)
         if n_states not in self._fused_for:
             self._fused_for[n_states] = pass_for(self._votes, n_states, self._gold)
-        return self._fused_for[n_states]
-
-
-def place_gold(gold: Codes, device: torch.device) -> Tensor | None:
-    """The known classes of the items on a device, -1 for none; None if no class is known."""
-    return torch.as_tensor(gold.astype("int16")).to(device) if (gold >= 0).any() else None
-
-
-def posterior_of(
-    votes: DeviceVotes, gold: Tensor | None, log_table: Tensor, log_starts: Tensor
-) -> tuple[Tensor, Tensor]:
-    """P(state | votes) of each item, and the logarithm of the probability of what is said of it."""
-    joint = votes.sum_rows(log_table)
-    joint += log_starts[0] if gold is None else log_starts[1 + gold.long()]
-    per_item = torch.logsumexp(joint, dim=1)
-    return torch.exp_(joint.sub_(per_item[:, None])), per_item
-
-
-def bytes_for_steps(matrix: sparse.csr_array, n_states: int) -> float:
-    """What a step needs on a device: the votes, some tables of items and labelers, and the rows of a block of votes."""
-    n_items, n_columns = matrix.shape
-    tables = 8 * n_states * (4 * n_items + 6 * n_columns)
-    return float(DeviceVotes.bytes_for(matrix) + tables + min(BLOCK, matrix.nnz) * (24 + 24 * n_states))
+        fused = self._fused_for[n_states]
+        if fused is not None:
+            return fused(log_table, log_starts)
+        joint = self._votes.sum_rows(log_table)
+        joint += log_starts[0] if self._gold is None else log_starts[1 + self._gold.long()]
+        per_item = torch.logsumexp(joint, dim=1)
+        posterior = torch.exp_(joint.sub_(per_item[:, None]))
+        return Expectation(self._votes.count(posterior), posterior.sum(dim=0), float(per_item.sum()), None)
 
 
 _LOG_UNIT = 2.0**-26  # logarithms of ratios of probabilities stay within ±2⁵, since the least probability is 1e-10

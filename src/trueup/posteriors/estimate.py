@@ -196,11 +196,23 @@ class Estimate(ABC):
             "high": high,
             "undefined": self.undefined,
         }
-        return {"name": self.name, **{key: _json_number(value) for key, value in numbers.items()}}
+        return {
+            "name": self.name,
+            **{key: float(value) if math.isfinite(value) else None for key, value in numbers.items()},
+        }
 
     def plot(self, ax: Any = None, level: float = 0.95) -> Any:
         """Draw the distribution, its mean and its interval; return the matplotlib axes."""
-        return draw_estimate(self, ax=ax, level=check_level(level))
+        check_level(level)
+        ax = new_axes(ax, purpose="Estimate.plot()")
+        ax.set_xlabel(self.name or "value")
+        ax.set_yticks([])
+        if not math.isnan(self.std):
+            _draw_distribution(self, ax, level)
+        if not math.isnan(self.mean):
+            ax.axvline(self.mean, color=_COLOR, linestyle="--", linewidth=1, label=f"mean {self.mean:.3g}")
+            ax.legend(frameon=False, loc="upper left")
+        return ax
 
     def _repr_html_(self) -> str:
         """A small table with a bar, for notebooks."""
@@ -223,10 +235,6 @@ def _digits(std: float) -> int:
     return min(max(1 - math.floor(math.log10(std)), 0), 12)
 
 
-def _json_number(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
-
-
 def _plain(values: Floats) -> float | Floats:
     """A number for a number, an array for an array."""
     return float(values) if np.ndim(values) == 0 else values
@@ -240,19 +248,6 @@ def new_axes(ax: Any, *, purpose: str, **figure: Any) -> Any:
     """These axes, or those of a new figure with such options."""
     pyplot = require("matplotlib.pyplot", purpose=purpose)
     return pyplot.subplots(layout="constrained", **figure)[1] if ax is None else ax
-
-
-def draw_estimate(estimate: Estimate, *, ax: Any, level: float) -> Any:
-    """Draw the density (or the probabilities), the mean and the interval of an estimate."""
-    ax = new_axes(ax, purpose="Estimate.plot()")
-    ax.set_xlabel(estimate.name or "value")
-    ax.set_yticks([])
-    if not math.isnan(estimate.std):
-        _draw_distribution(estimate, ax, level)
-    if not math.isnan(estimate.mean):
-        ax.axvline(estimate.mean, color=_COLOR, linestyle="--", linewidth=1, label=f"mean {estimate.mean:.3g}")
-        ax.legend(frameon=False, loc="upper left")
-    return ax
 
 
 def _draw_distribution(estimate: Estimate, ax: Any, level: float) -> None:
@@ -387,14 +382,10 @@ class PointEstimate(Estimate):
         """Unknown: nan."""
         return math.nan
 
-    def _pdf(self, x: Floats) -> Floats:
+    def _unknown(self, x: Floats) -> Floats:
         return np.full(np.shape(x), math.nan)
 
-    def _cdf(self, x: Floats) -> Floats:
-        return np.full(np.shape(x), math.nan)
-
-    def _ppf(self, q: Floats) -> Floats:
-        return np.full(np.shape(q), math.nan)
+    _pdf = _cdf = _ppf = _unknown
 
     def _hdi(self, level: float) -> tuple[float, float]:
         return math.nan, math.nan

@@ -212,12 +212,7 @@ class TrainingVotes:
         if self.perfect:
             share = self.labels.answer_counts.sum(axis=0)
             known = Confusion(np.eye(len(self.classes)), prior=share / share.sum())
-            # What `fit` of a learned model would set.
-            known.classes_, known.labelers_, known.answers_ = (
-                self.labels.classes,
-                self.labels.labelers,
-                self.labels.answers,
-            )
+            known._remember(self.labels)  # as `fit` of a learned model would
             return known
         return fit_noise(self.labels, copy.deepcopy(model) if isinstance(model, NoiseModel) else model)
 
@@ -256,7 +251,9 @@ def gather(y: Any, labels: Labels | None, n_rows: int) -> TrainingVotes:
     if y is None:
         raise InvalidParameter("the estimator requires y to be passed, but the target y is None; pass Labels")
     if labels is not None:
-        return _at_positions(y, labels, n_rows)
+        distinct, rows = np.unique(positions_of(y, labels, n_rows), return_inverse=True)
+        part = labels.select(items=labels.items[distinct])
+        return _checked(TrainingVotes(part, rows.ravel().astype(np.int64), np.asarray(labels.classes.tolist())))
     return _as_truth(y, n_rows)
 
 
@@ -274,13 +271,6 @@ def positions_of(y: Any, labels: Labels, n_rows: int) -> Positions:
             "pass y=np.arange(labels.n_items) with one row of X for each item"
         )
     return at.astype(np.int64)
-
-
-def _at_positions(y: Any, labels: Labels, n_rows: int) -> TrainingVotes:
-    at = positions_of(y, labels, n_rows)
-    distinct, rows = np.unique(at, return_inverse=True)
-    part = labels.select(items=labels.items[distinct])
-    return _checked(TrainingVotes(part, rows.ravel().astype(np.int64), np.asarray(labels.classes.tolist())))
 
 
 def _as_truth(y: Any, n_rows: int) -> TrainingVotes:
@@ -399,6 +389,7 @@ def quantised_copies(shares: Floats, n_copies: int) -> Copies:
 def fit_copies(estimator: Any, X: Any, hard: Positions, copies: Copies, names: npt.NDArray[Any]) -> Any:
     """A clone of the estimator fitted to the copies."""
     from sklearn.base import clone
+    from sklearn.neighbors import KNeighborsClassifier
     from sklearn.utils.validation import has_fit_parameter
 
     model = clone(estimator)
@@ -410,7 +401,9 @@ def fit_copies(estimator: Any, X: Any, hard: Positions, copies: Copies, names: n
         return model
     rows = take(X, copies.item)
     if copies.weight is None:
-        _count_neighbours_in_copies(model, len(copies.item) // max(len(hard), 1))
+        each = len(copies.item) // max(len(hard), 1)
+        if each > 1 and isinstance(model, KNeighborsClassifier):  # which then looks at as many items as before
+            model.set_params(n_neighbors=model.n_neighbors * each)
         return model.fit(rows, names[copies.code])
     if not has_fit_parameter(model, "sample_weight"):
         raise InvalidParameter(
@@ -418,14 +411,6 @@ def fit_copies(estimator: Any, X: Any, hard: Positions, copies: Copies, names: n
             'ignores it; pass another, or in NoisyLabelClassifier `strategy="replication"`, which copies items instead'
         )
     return _fit_weighted(model, rows, copies, names)
-
-
-def _count_neighbours_in_copies(model: Any, each: int) -> None:
-    """Let nearest neighbours look at as many items as before, if each item is there `each` times."""
-    from sklearn.neighbors import KNeighborsClassifier
-
-    if each > 1 and isinstance(model, KNeighborsClassifier):
-        model.set_params(n_neighbors=model.n_neighbors * each)
 
 
 def _fit_weighted(model: Any, rows: Any, copies: Copies, names: npt.NDArray[Any]) -> Any:

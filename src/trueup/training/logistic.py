@@ -9,6 +9,7 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp, softmax
+from sklearn.utils.validation import check_is_fitted
 
 from trueup._base.types import Floats, Positions
 from trueup._base.validation import check_choice, check_integer, check_number
@@ -71,8 +72,6 @@ class _NaiveBayes(VoteClassifier):
 
     def predict_joint_log_proba(self, X: Any) -> Floats:
         """Log p(x, class), up to a constant for each row; shape (n_rows, n_classes)."""
-        from sklearn.utils.validation import check_is_fitted
-
         check_is_fitted(self)
         return self._joint(self._checked(X))
 
@@ -434,8 +433,6 @@ class NoisyLogisticRegression(VoteClassifier):
 
     def decision_function(self, X: Any) -> Floats:
         """Log-odds of the second of two classes, shape (n_rows,), or scores of the classes, (n_rows, n_classes)."""
-        from sklearn.utils.validation import check_is_fitted
-
         check_is_fitted(self)
         scores = np.asarray(self._checked(X) @ self.coef_.T) + self.intercept_
         return scores[:, 0] if scores.shape[1] == 1 else scores

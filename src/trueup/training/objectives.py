@@ -74,11 +74,6 @@ def softmax_with_total(scores: Floats) -> tuple[float, Floats]:
     return float((most + np.log(sums)).sum()), each / sums
 
 
-def through_softmax(chances: Floats, direction: Floats) -> Floats:
-    """(diag(p) − p pᵀ) u of each item: the derivative of softmax times u."""
-    return np.asarray(chances * (direction - (chances * direction).sum(axis=1, keepdims=True)))
-
-
 @dataclass(frozen=True, eq=False)
 class LogisticObjective:
     r"""A loss of the scores as a function of coefficients, with λ/2 ‖W‖² (not of the intercepts)."""
@@ -115,11 +110,9 @@ class LogisticObjective:
         """The objective and its gradient."""
         slope, _ = self.parts(theta)
         value, by_score = self.loss.value_and_slope(self.scores(theta))
-        return value + self.penalty / 2 * float((slope**2).sum()), self._to_theta(by_score, slope)
-
-    def _to_theta(self, by_score: Floats, slope: Floats) -> Floats:
         mine = by_score[:, -self.n_rows :]
-        return self.flat(np.asarray(self.X.T @ mine).T + self.penalty * slope, mine.sum(axis=0))
+        gradient = self.flat(np.asarray(self.X.T @ mine).T + self.penalty * slope, mine.sum(axis=0))
+        return value + self.penalty / 2 * float((slope**2).sum()), gradient
 
 
 @dataclass(frozen=True)
@@ -177,29 +170,18 @@ class WithVolume:
     weight: float
     shares: Floats
 
-    @property
-    def _pull(self) -> Floats:
-        """The factors of log m."""
-        return len(self.shares) * self.shares - 1
-
     def value_and_slope(self, scores: Floats) -> tuple[float, Floats]:
         """The loss and its derivative by the scores."""
         value, slope = self.loss.value_and_slope(scores)
-        chances = special.softmax(scores, axis=1)
-        moments, mean = _moments(chances)
-        volume = float(np.linalg.slogdet(moments)[1] + (self._pull * np.log(mean)).sum())
-        return value - self.weight * len(scores) * volume, slope + through_softmax(chances, self._by_chance(chances))
-
-    def _by_chance(self, chances: Floats) -> Floats:
-        """The derivative of −λ n V by the predictions."""
-        moments, mean = _moments(chances)
-        return np.asarray(-self.weight * (2 * chances @ np.linalg.inv(moments) + self._pull / mean))
-
-
-def _moments(chances: Floats) -> tuple[Floats, Floats]:
-    """PᵀP / n and the mean of P; neither is ever 0."""
-    n, n_classes = chances.shape
-    return chances.T @ chances / n + _FLAT * np.eye(n_classes), chances.mean(axis=0) + _FLAT
+        chances, (n, n_classes) = special.softmax(scores, axis=1), scores.shape
+        # PᵀP / n and the mean of P, neither of which is ever 0, and the factors of log m.
+        moments, mean = chances.T @ chances / n + _FLAT * np.eye(n_classes), chances.mean(axis=0) + _FLAT
+        pull = n_classes * self.shares - 1
+        volume = float(np.linalg.slogdet(moments)[1] + (pull * np.log(mean)).sum())
+        by_chance = -self.weight * (2 * chances @ np.linalg.inv(moments) + pull / mean)
+        # (diag(p) − p pᵀ) u of each item is the derivative of softmax times u.
+        through = chances * (by_chance - (chances * by_chance).sum(axis=1, keepdims=True))
+        return value - self.weight * n * volume, slope + through
 
 
 _TOLERANCE = 1e-6  # of the gradient of one item

@@ -12,7 +12,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -31,19 +31,18 @@ from trueup._base.engines import (
     using_engine,
 )
 from trueup._base.types import Codes, Floats
+from trueup.data.partitions import VoteBlock
 from trueup.exceptions import TrueupWarning
 
 __all__ = [
     "FLOOR",
     "Expectation",
-    "PreparedVotes",
     "TooLittleMemory",
     "em_step",
     "engine_for",
     "engine_for_chains",
     "log_likelihood",
     "posterior",
-    "prepare",
     "run_where_memory_suffices",
     "starts_of_items",
 ]
@@ -51,7 +50,6 @@ __all__ = [
 FLOOR = 1e-10  # the least probability of an answer; keeps products and logarithms finite
 _BLOCK = 50_000  # votes that are worth a thread
 _MOST_BLOCKS = 16
-_NO_FLOATS = np.empty(0)
 
 
 @dataclass(frozen=True)
@@ -64,17 +62,6 @@ class Expectation:
     posterior: Floats | None  # (items, states), if asked for
 
 
-@dataclass(frozen=True)
-class PreparedVotes:
-    """The vote matrix as the kernels read it; make one with `prepare` and use it for all steps of a fit."""
-
-    matrix: sparse.csr_array | None  # None where only compiled code will see it
-    indptr: npt.NDArray[np.int64]
-    indices: npt.NDArray[np.uint32]
-    data: Floats  # empty if every vote was given once
-    edges: tuple[int, ...]  # of blocks of items with about equal numbers of votes
-
-
 def engine_for(votes: sparse.csr_array, passes: int) -> EngineName:
     """The engine for so many passes over the votes."""
     return choose_engine(work=votes.nnz * passes)
@@ -83,32 +70,6 @@ def engine_for(votes: sparse.csr_array, passes: int) -> EngineName:
 def engine_for_chains() -> EngineName:
     """The engine for chains of sweeps, whose many small steps take ten times as long where nothing is compiled."""
     return choose_engine(offers=OF_ONE_PROCESSOR, work=1, worth=0)
-
-
-def prepare(votes: sparse.csr_array | PreparedVotes) -> PreparedVotes:
-    """Do once what every step needs. All steps take a plain matrix too, and then do this each time."""
-    if isinstance(votes, PreparedVotes):
-        return votes
-    data = _NO_FLOATS if (votes.data == 1).all() else votes.data.astype(np.float64, copy=False)
-    indptr, indices = votes.indptr.astype(np.int64, copy=False), votes.indices.astype(np.int32, copy=False)
-    return replace(prepare_rows(indptr, indices, data, votes.shape[1]), matrix=votes)
-
-
-def prepare_rows(
-    indptr: npt.NDArray[np.int64],
-    indices: npt.NDArray[np.int32],
-    data: Floats,
-    n_columns: int,
-    *,
-    n_threads: int = _MOST_BLOCKS,
-) -> PreparedVotes:
-    """The same from bare arrays, of which empty `data` say that every vote was given once; no copy is made."""
-    # Blocks do not depend on the machine's cores, so sums are rounded alike everywhere. Each has counts of its own,
-    # which must not need more memory than the votes.
-    n_blocks = max(1, min(_MOST_BLOCKS if n_threads > 1 else 1, len(indices) // _BLOCK, len(indices) // n_columns))
-    cuts = [len(indices) * k // n_blocks for k in range(1, n_blocks)]
-    inner = np.searchsorted(indptr, cuts).tolist() if cuts else []
-    return PreparedVotes(None, indptr, indices.view(np.uint32), data, (0, *inner, len(indptr) - 1))
 
 
 def log_likelihood(votes: sparse.csr_array, table: Floats) -> Floats:
@@ -126,7 +87,7 @@ def posterior(votes: sparse.csr_array, table: Floats, weights: Floats, *, gold: 
 
 
 def em_step(
-    votes: sparse.csr_array | PreparedVotes,
+    votes: sparse.csr_array | VoteBlock,
     table: Floats,
     weights: Floats,
     *,
@@ -134,17 +95,21 @@ def em_step(
     state_class: Codes,
     engine: EngineName,
     keep_posterior: bool = False,
+    n_threads: int = _MOST_BLOCKS,
 ) -> Expectation:
-    """Expected states of all items and the votes' expected counts; `gold` is the known class of each item or -1."""
+    """Expected states of all items and the votes' expected counts; `gold` is the known class of each item or -1.
+
+    Compiled code takes a block of votes, and of a matrix makes one each time; scipy the other way round.
+    """
     if engine == "scipy":
-        matrix = votes.matrix if isinstance(votes, PreparedVotes) else votes
-        assert matrix is not None
+        matrix = votes.matrix if isinstance(votes, VoteBlock) else votes
         p, per_item = _posterior(matrix, table, weights, gold, state_class)
         counts = np.asarray(matrix.T @ p)
         return Expectation(counts, p.sum(axis=0), float(per_item.sum()), p if keep_posterior else None)
     from trueup.noise.kernels import compiled
 
-    ready = prepare(votes)
+    ready = votes if isinstance(votes, VoteBlock) else VoteBlock.of_matrix(votes, gold)
+    rows = (ready.indptr, ready.indices.view(np.uint32), ready.data.astype(np.float64, copy=False))
     n_states = len(weights)
     floored, starts = np.maximum(table, FLOOR, order="C"), starts_of_items(weights, state_class)
     given, width = gold.astype(np.int32, copy=False), compiled.width_for(n_states)
@@ -153,10 +118,10 @@ def em_step(
     def block(low: int, high: int) -> tuple[Floats, Floats, float]:
         counts, state_counts = np.zeros(floored.shape), np.zeros(n_states)
         arrays = (floored.reshape(-1), starts.reshape(-1), given, counts.reshape(-1), state_counts, out, width)
-        total = compiled.em_block(low, high, ready.indptr, ready.indices, ready.data, *arrays)
+        total = compiled.em_block(low, high, *rows, *arrays)
         return counts, state_counts, total
 
-    blocks = list(pairwise(ready.edges))
+    blocks = list(pairwise(edges_of(ready, n_threads)))
     parts = (
         [block(*blocks[0])]
         if len(blocks) == 1
@@ -168,6 +133,16 @@ def em_step(
         state_counts += more_state_counts
         total += more_total
     return Expectation(counts, state_counts, total, out if keep_posterior else None)
+
+
+def edges_of(votes: VoteBlock, n_threads: int = _MOST_BLOCKS) -> list[int]:
+    """Of parts of the items with about equal numbers of votes, which are worked on at once."""
+    # Parts do not depend on the machine's cores, so sums are rounded alike everywhere. Each has counts of its own,
+    # which must not need more memory than the votes.
+    n_votes = len(votes.indices)
+    n_parts = max(1, min(_MOST_BLOCKS if n_threads > 1 else 1, n_votes // _BLOCK, n_votes // votes.n_columns))
+    cuts = [n_votes * k // n_parts for k in range(1, n_parts)]
+    return [0, *np.searchsorted(votes.indptr, cuts).tolist(), votes.n_items]
 
 
 def starts_of_items(weights: Floats, state_class: npt.NDArray[Any]) -> Floats:
