@@ -196,10 +196,8 @@ class Estimate(ABC):
             "high": high,
             "undefined": self.undefined,
         }
-        return {
-            "name": self.name,
-            **{key: float(value) if math.isfinite(value) else None for key, value in numbers.items()},
-        }
+        written = {key: float(value) if math.isfinite(value) else None for key, value in numbers.items()}
+        return {"name": self.name, **written}
 
     def plot(self, ax: Any = None, level: float = 0.95) -> Any:
         """Draw the distribution, its mean and its interval; return the matplotlib axes."""
@@ -382,10 +380,13 @@ class PointEstimate(Estimate):
         """Unknown: nan."""
         return math.nan
 
-    def _unknown(self, x: Floats) -> Floats:
+    def _cdf(self, x: Floats) -> Floats:
         return np.full(np.shape(x), math.nan)
 
-    _pdf = _cdf = _ppf = _unknown
+    _pdf = _cdf
+
+    def _ppf(self, q: Floats) -> Floats:
+        return np.full(np.shape(q), math.nan)
 
     def _hdi(self, level: float) -> tuple[float, float]:
         return math.nan, math.nan
