@@ -201,7 +201,7 @@ class Estimate(ABC):
 
     def plot(self, ax: Any = None, level: float = 0.95) -> Any:
         """Draw the distribution, its mean and its interval; return the matplotlib axes."""
-        check_level(level)
+        level = check_level(level)
         ax = new_axes(ax, purpose="Estimate.plot()")
         ax.set_xlabel(self.name or "value")
         ax.set_yticks([])
