@@ -252,13 +252,7 @@ class LogLinearPrior:
         return CoefficientDraws(mode + solve_triangular(factor, standard.T, lower=True, trans="T").T, effective)
 
     def _walk(
-        self,
-        log_likelihood: Floats,
-        start: Floats,
-        mode: Floats,
-        factor: Floats,
-        n_draws: int,
-        rng: np.random.Generator,
+        self, log_likelihood: Floats, start: Floats, mode: Floats, factor: Floats, n: int, rng: np.random.Generator
     ) -> tuple[Floats, float]:
         """Draws by many short chains of elliptical slices, and how many independent ones they are worth.
 
@@ -267,7 +261,7 @@ class LogLinearPrior:
         Nishihara, Murray and Adams 2014).
         """
         position = start
-        n_steps = max(_LEAST_STEPS, -(-n_draws // len(position)))
+        n_steps = max(_LEAST_STEPS, -(-n // len(position)))
         kept, heights = np.empty((n_steps, *position.shape)), np.empty((n_steps, len(position)))
 
         def excess(points: Floats) -> tuple[Floats, Floats]:
@@ -297,7 +291,7 @@ class LogLinearPrior:
             position = new
             if step >= 0:
                 kept[step], heights[step] = position, height
-        return kept.reshape(-1, self.n_features)[-n_draws:], effective_draws(heights.T)
+        return kept.reshape(-1, self.n_features)[-n:], effective_draws(heights.T)
 
     def _log_target(self, log_likelihood: Floats, standard: Floats, mode: Floats, factor: Floats) -> Floats:
         """The log-posterior of many coefficients (n, n_features), given in units of the normal law around the mode."""
@@ -342,9 +336,8 @@ class LogLinearPrior:
             gradient = self._gradient(counts, total, p, w)
             complete = self._information(p, total)
             factor = _factor(complete - self._missing_information(responsibility), floor=self.precision.min())
-            w, new = self._better(
-                log_likelihood, w, value, gradient, (factor, np.asarray(np.linalg.cholesky(complete)))
-            )
+            of_complete = np.asarray(np.linalg.cholesky(complete))
+            w, new = self._better(log_likelihood, w, value, gradient, (factor, of_complete))
             if new - value < 1e-7:
                 break
             value = new

@@ -634,19 +634,13 @@ def _student(degrees: float, n: int, rng: np.random.Generator) -> Floats:
 
 
 def draw_checked_level(
-    x: Floats,
-    weights: Floats,
-    checked: Booleans,
-    right: Booleans,
-    prior: CrowdPrior,
-    n_draws: int,
-    rng: np.random.Generator,
+    x: Floats, weights: Floats, checked: Booleans, right: Booleans, prior: CrowdPrior, n: int, rng: np.random.Generator
 ) -> Floats:
     """Draws of a level given right and wrong votes on checked items, by a grid of levels and slopes."""
     order = np.argsort(x, kind="stable")
     upto = np.cumsum(weights[order])
-    n = min(len(x), _MOST_ROWS_OF_LABELER)
-    stands = x[order[np.minimum(np.searchsorted(upto, (np.arange(n) + 0.5) / n * upto[-1]), len(x) - 1)]]
+    n_rows = min(len(x), _MOST_ROWS_OF_LABELER)
+    stands = x[order[np.minimum(np.searchsorted(upto, (np.arange(n_rows) + 0.5) / n_rows * upto[-1]), len(x) - 1)]]
     slopes = prior.slope + prior.slope_scale * _SLOPES
     wanted = from_angle(_ANGLES)
     heights = slopes[:, None] * stands  # slopes × rows
@@ -663,9 +657,9 @@ def draw_checked_level(
     log_prior = -0.5 * (prior.degrees + 1) * np.log1p(distance**2 / prior.degrees)
     mass = np.exp(log_likelihood + log_prior - (log_likelihood + log_prior).max())
     upto = np.cumsum(mass.sum(axis=0))
-    drawn = np.searchsorted(upto, (rng.permutation(n_draws) + rng.random(n_draws)) / n_draws * upto[-1])
+    drawn = np.searchsorted(upto, (rng.permutation(n) + rng.random(n)) / n * upto[-1])
     step = _ANGLES[1] - _ANGLES[0]
-    return from_angle(_ANGLES[np.minimum(drawn, len(_ANGLES) - 1)] + step * (rng.random(n_draws) - 0.5))
+    return from_angle(_ANGLES[np.minimum(drawn, len(_ANGLES) - 1)] + step * (rng.random(n) - 0.5))
 
 
 # ------------------ How often a labeler says the same again of the same item

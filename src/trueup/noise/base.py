@@ -236,13 +236,8 @@ class TableModel(NoiseModel):
 
     def posterior(self, labels: Labels) -> Floats:
         self._check(labels)
-        return kernels.posterior(
-            labels.votes,
-            self._table_for(labels),
-            self.prior_,
-            gold=labels.gold_codes,
-            state_class=class_states(labels.n_classes),
-        )
+        gold, states = labels.gold_codes, class_states(labels.n_classes)
+        return kernels.posterior(labels.votes, self._table_for(labels), self.prior_, gold=gold, state_class=states)
 
     def predict_votes(self, labels: Labels, item: Positions, labeler: Positions) -> Floats:
         return np.asarray(np.einsum("nc,nca->na", self.posterior(labels)[item], self.confusion_for(labels)[labeler]))

@@ -12,7 +12,15 @@ from trueup._base.types import Floats, Positions
 from trueup._base.validation import check_distribution, check_integer, check_number
 from trueup.data.labels import Labels
 from trueup.exceptions import InvalidLabels, InvalidParameter
-from trueup.noise.base import DecidedVotes, NoiseModel, normalise, rows_for, symmetric_votes, warn_if_unidentifiable
+from trueup.noise.base import (
+    DecidedVotes,
+    NoiseModel,
+    normalise,
+    rows_for,
+    symmetric_votes,
+    vote_shares,
+    warn_if_unidentifiable,
+)
 from trueup.noise.em import fit_posterior
 
 
@@ -111,7 +119,7 @@ class Difficulty(NoiseModel):
             joint = _log_likelihood(votes, 1 - clear, 1 - attentive) + np.log(np.maximum(self.prior_, 1e-300))
             return joint, _log_beta(clear, self.difficulty_beta) + _log_beta(attentive, self.fallibility_beta)
 
-        fit_posterior(self, labels, maximise, max_iter=self.max_iter, tol=self.tol)
+        fit_posterior(self, labels, maximise, vote_shares(labels), max_iter=self.max_iter, tol=self.tol)
         self.difficulty_, self.fallibility_ = 1 - clear, 1 - attentive
         return self
 

@@ -80,7 +80,7 @@ def expectation_maximisation(
             converged = _has_settled(losses, tol)
             if converged:
                 break
-        last = kernels.Expectation(to_numpy(step.counts), to_numpy(step.state_counts), step.log_likelihood, None)
+        last = kernels.Expectation(to_numpy(step.counts), to_numpy(step.state_counts), step.log_likelihood)
         return EMResult(to_numpy(table), to_numpy(weights), last, len(losses), converged, losses)
 
     result = run_where_memory_suffices(iterate, n_votes, max_iter, offers=offers)
@@ -109,16 +109,9 @@ def fit_matrices(
 
 
 def fit_posterior(
-    model: NoiseModel,
-    labels: Labels,
-    maximise: MaximiseItems,
-    *,
-    max_iter: int,
-    tol: float,
-    start: Floats | None = None,
+    model: NoiseModel, labels: Labels, maximise: MaximiseItems, posterior: Floats, *, max_iter: int, tol: float
 ) -> None:
-    """EM from the shares of votes for a model with parameters of items, which `maximise` fits and scores."""
-    posterior = vote_shares(labels) if start is None else start
+    """EM from a first guess for a model with parameters of items, which `maximise` fits and scores."""
     xp = namespace(posterior)
     given = np.flatnonzero(labels.gold_codes >= 0)
     items, codes = like(posterior, given), like(posterior, labels.gold_codes[given].astype(np.int64))
@@ -297,12 +290,9 @@ def expectation_of(
     return kernels.em_step(block, table, weights, **given)
 
 
-def _add(first: kernels.Expectation, other: kernels.Expectation) -> kernels.Expectation:
+def _add(a: kernels.Expectation, b: kernels.Expectation) -> kernels.Expectation:
     return kernels.Expectation(
-        first.counts + other.counts,
-        first.state_counts + other.state_counts,
-        first.log_likelihood + other.log_likelihood,
-        None,
+        a.counts + b.counts, a.state_counts + b.state_counts, a.log_likelihood + b.log_likelihood
     )
 
 

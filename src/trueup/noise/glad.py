@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal, Self
 
 import numpy as np
@@ -75,9 +76,8 @@ class GLAD(NoiseModel):
         warn_if_unidentifiable(labels, what="GLAD")
         self._remember(labels)
         self.items_ = labels.items
-        run_where_memory_suffices(
-            lambda: self._learn(labels, fixed), labels.n_votes, self.max_iter, offers=self.engines
-        )
+        learn = partial(self._learn, labels, fixed)
+        run_where_memory_suffices(learn, labels.n_votes, self.max_iter, offers=self.engines)
         return self
 
     def _learn(self, labels: Labels, fixed: Floats | None) -> None:
@@ -99,7 +99,7 @@ class GLAD(NoiseModel):
             self.prior_ = to_numpy(prior)
             return joint, -0.5 * float(((ability - 1) ** 2).sum() + ((log_easiness - 1) ** 2).sum())
 
-        fit_posterior(self, labels, maximise, max_iter=self.max_iter, tol=self.tol, start=start)
+        fit_posterior(self, labels, maximise, start, max_iter=self.max_iter, tol=self.tol)
         self.ability_, self.easiness_ = to_numpy(ability), np.exp(to_numpy(log_easiness))
 
     def _fixed_prior(self, n_classes: int) -> Floats | None:

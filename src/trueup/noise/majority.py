@@ -72,9 +72,8 @@ class Majority(TableModel):
         check_number(self.smoothing, name="smoothing", low=0.0)
         self._remember(labels)
         self.prior_ = np.full(labels.n_classes, 1 / labels.n_classes)  # what an item without votes is given
-        counts = from_table(
-            passes_over(labels, 1, offers=self.engines).first_counts(self.smoothing)[0], labels.n_answers
-        )
+        table, _ = passes_over(labels, 1, offers=self.engines).first_counts(self.smoothing)
+        counts = from_table(table, labels.n_answers)
         self.confusion_ = normalise(counts + self.smoothing)
         self.pooled_ = normalise(counts.sum(axis=0))
         self.n_iter_, self.converged_, self.loss_history_ = 0, True, []

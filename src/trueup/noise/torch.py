@@ -197,7 +197,7 @@ class DevicePasses:
         joint += log_starts[0] if self._gold is None else log_starts[1 + self._gold.long()]
         per_item = torch.logsumexp(joint, dim=1)
         posterior = torch.exp_(joint.sub_(per_item[:, None]))
-        return Expectation(self._votes.count(posterior), posterior.sum(dim=0), float(per_item.sum()), None)
+        return Expectation(self._votes.count(posterior), posterior.sum(dim=0), float(per_item.sum()))
 
 
 _LOG_UNIT = 2.0**-26  # logarithms of ratios of probabilities stay within ±2⁵, since the least probability is 1e-10
@@ -354,7 +354,6 @@ class FusedPass:
             torch.cat([(self._volumes - others.sum(dim=1))[:, None].clamp_min(0.0), others], dim=1),
             torch.cat([(votes.n_items - in_others.sum())[None].clamp_min(0.0), in_others]),
             float(logs.sum() + (self._volumes * log_table[:, 0]).sum()),
-            None,
         )
 
 

@@ -66,14 +66,9 @@ class VoteScorer:
         labels = self.labels.select(items=self.labels.items[at])
         aligned, used = self._outputs(estimator, take(rows, first))
         rng = as_generator(self.seed)
-        values = system_values(
-            self._truths(labels, at, aligned, used, rng),
-            aligned,
-            self.metric,
-            classes=labels.classes,
-            positive=self.positive,
-            random_state=rng,
-        )[:, 0]
+        truths = self._truths(labels, at, aligned, used, rng)
+        how: Any = {"classes": labels.classes, "positive": self.positive, "random_state": rng}
+        values = system_values(truths, aligned, self.metric, **how)[:, 0]
         return DrawnEstimate(values, bounds=self.metric.bounds, name=self.metric.name)
 
     def _truths(

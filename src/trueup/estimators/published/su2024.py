@@ -22,14 +22,7 @@ from trueup._base.validation import (
     check_integer,
     check_number,
 )
-from trueup.estimators.counts import (
-    CountsPosterior,
-    DrawnCounts,
-    NormalCounts,
-    PointCounts,
-    normal_counts,
-    two_class_counts,
-)
+from trueup.estimators.counts import DrawnCounts, NormalCounts, PointCounts, normal_counts, two_class_counts
 from trueup.estimators.problem import (
     Problem,
     Solution,
@@ -107,11 +100,11 @@ def mmse(
     trace, converged = iterate(step, n_classes, start=start, tol=tol, max_iter=max_iter, clip=clip)
     final = class_posterior(problem, trace[-1])
     truths = truth_sampler(problem, trace[-1])
-    counts: CountsPosterior
-    if n_classes == 2:
-        counts = normal_counts(final[:, 1], predictions, truths)
-    else:
-        counts = DrawnCounts(draw_confusion(final, predictions, draws, rng), truths=truths)
+    counts = (
+        normal_counts(final[:, 1], predictions, truths)
+        if n_classes == 2
+        else DrawnCounts(draw_confusion(final, predictions, draws, rng), truths=truths)
+    )
     notes: list[str] = [_TOO_NARROW]
     if not converged:
         notes.append(f"the operating point did not settle in {max_iter} iterations; raise max_iter or tol")

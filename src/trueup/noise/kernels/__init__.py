@@ -21,15 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from trueup._base.engines import (
-    OF_ONE_MACHINE,
-    OF_ONE_PROCESSOR,
-    EngineName,
-    choose_engine,
-    is_worth_compiling,
-    n_cores,
-    using_engine,
-)
+from trueup._base.engines import OF_ONE_PROCESSOR, EngineName, choose_engine, is_worth_compiling, n_cores, using_engine
 from trueup._base.types import Codes, Floats
 from trueup.data.partitions import VoteBlock
 from trueup.exceptions import TrueupWarning
@@ -59,7 +51,7 @@ class Expectation:
     counts: Floats  # (labelers·answers, states): expected number of votes
     state_counts: Floats  # (states,): expected number of items
     log_likelihood: float
-    posterior: Floats | None  # (items, states), if asked for
+    posterior: Floats | None = None  # (items, states), if asked for
 
 
 def engine_for(votes: sparse.csr_array, passes: int) -> EngineName:
@@ -184,7 +176,7 @@ class TooLittleMemory(Exception):
 
 
 def run_where_memory_suffices(
-    run: Callable[[], _Result], n_votes: int, n_passes: int, *, offers: tuple[EngineName, ...] = OF_ONE_MACHINE
+    run: Callable[[], _Result], n_votes: int, n_passes: int, *, offers: tuple[EngineName, ...]
 ) -> _Result:
     """Run with the engine that `run` chooses; again on the processor, with a warning, if a device lacks the memory."""
     try:

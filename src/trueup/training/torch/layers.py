@@ -14,16 +14,8 @@ from trueup._base.validation import check_choice, check_distribution, check_inte
 from trueup.data.labels import Labels
 from trueup.exceptions import InvalidParameter
 from trueup.noise import NoiseModel
-from trueup.training.torch.losses import Reduction, check_place, class_scores, minus_log_sum_exp
-from trueup.training.torch.votes import (
-    as_float,
-    as_numbers,
-    as_votes,
-    check_votes,
-    matrices_of,
-    oracle_logs,
-    row_numbers,
-)
+from trueup.training.torch.losses import Reduction, class_scores, minus_log_sum_exp, read_votes
+from trueup.training.torch.votes import as_float, as_numbers, matrices_of, oracle_logs, row_numbers
 
 _LEAST = 1e-4  # the least probability a learned matrix starts with: from zero nothing is learned
 _DROPPED = -1e4  # log-probability of a class that is dropped out
@@ -230,9 +222,8 @@ class CrowdLayer(nn.Module):  # type: ignore[misc]
         self.register_buffer("oracle", as_float(tail))
         self.register_buffer("rows", row_numbers(self.n_labelers, self.n_answers))
         self.register_buffer("everyone", torch.arange(self.n_labelers))
-        right = np.broadcast_to(
-            np.eye(self.n_answers, self.n_classes), (self.n_labelers, self.n_answers, self.n_classes)
-        )
+        own = np.eye(self.n_answers, self.n_classes)
+        right = np.broadcast_to(own, (self.n_labelers, *own.shape))
         self.register_buffer("trace", as_float(right / self.n_labelers), persistent=False)
 
     @property
@@ -269,14 +260,11 @@ class CrowdLayer(nn.Module):  # type: ignore[misc]
         """
         how = check_choice(reduction, get_args(Reduction), name="reduction")
         scores = class_scores(logits, self.n_classes)
-        votes = as_votes(target, self.everyone)
-        check_place(scores, votes, self.weight)
-        check_votes(votes, self.n_labelers, self.n_answers)
+        votes = read_votes(target, self.everyone, scores, self.weight, self.n_labelers, self.n_answers)
         logs = functional.log_softmax(self.weight, dim=1)
         table = torch.cat([logs.reshape(-1, self.n_classes), self.oracle])
-        said = functional.embedding(self.rows[votes.labelers, votes.answers], table).to(
-            scores.dtype
-        )  # (batch, width, n_classes)
+        rows = self.rows[votes.labelers, votes.answers]
+        said = functional.embedding(rows, table).to(scores.dtype)  # (batch, width, n_classes)
         log_p = functional.log_softmax(scores, dim=1)
         if joint:
             loss = minus_log_sum_exp(log_p + said.sum(dim=1), how)

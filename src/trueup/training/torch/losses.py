@@ -153,9 +153,8 @@ class ProxyLoss(nn.Module):  # type: ignore[misc]
                 "ProxyLoss needs the votes, got evidence, which does not say who gave which answer; pass Votes, or "
                 "take MMSELoss or NoisyLikelihoodLoss"
             )
-        votes = as_votes(target, self.everyone)
-        check_place(scores, votes, self.table)
-        check_votes(votes, self.table.shape[0] - 2, self.table.shape[1] - 1)
+        n_labelers, n_answers = self.table.shape[0] - 2, self.table.shape[1] - 1
+        votes = read_votes(target, self.everyone, scores, self.table, n_labelers, n_answers)
         sums = self.table[votes.labelers, votes.answers].sum(dim=1, dtype=scores.dtype)
         weight = sums[:, self.n_classes :]
         virtual = sums[:, : self.n_classes] / weight.clamp_min(_TINY)
@@ -398,9 +397,8 @@ class EvidenceLoss(nn.Module):  # type: ignore[misc]
                 f"votes can only be read with a noise model, got none; pass {type(self).__name__}(noise), or evidence "
                 "of VoteDataset(X, labels, noise=…) as target"
             )
-        votes = as_votes(target, self.everyone)
-        check_place(scores, votes, self.table)
-        check_votes(votes, self.table.shape[0] - 2, self.table.shape[1] - 1)
+        n_labelers, n_answers = self.table.shape[0] - 2, self.table.shape[1] - 1
+        votes = read_votes(target, self.everyone, scores, self.table, n_labelers, n_answers)
         return self.table[votes.labelers, votes.answers].sum(dim=1, dtype=scores.dtype), None
 
     def extra_repr(self) -> str:
@@ -424,8 +422,11 @@ def _check_possible(best: torch.Tensor) -> None:
         )
 
 
-def check_place(scores: torch.Tensor, votes: Votes, table: torch.Tensor) -> None:
-    """Raise if logits and votes are not of the same items, or the loss is not where they are."""
+def read_votes(
+    target: Any, everyone: torch.Tensor, scores: torch.Tensor, table: torch.Tensor, n_labelers: int, n_answers: int
+) -> Votes:
+    """What a loss was given as votes: of the items that the logits are of, in a place with them, and known."""
+    votes = as_votes(target, everyone)
     if scores.shape[0] != votes.answers.shape[0]:
         raise InvalidLabels(
             f"logits and votes must be of the same items, got {scores.shape[0]} rows of logits and "
@@ -436,6 +437,8 @@ def check_place(scores: torch.Tensor, votes: Votes, table: torch.Tensor) -> None
             f"the loss must be where the logits are, on {scores.device}, got it on {table.device}; call "
             f"loss.to({str(scores.device)!r})"
         )
+    check_votes(votes, n_labelers, n_answers)
+    return votes
 
 
 class MMSELoss(EvidenceLoss):

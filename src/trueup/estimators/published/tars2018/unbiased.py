@@ -122,7 +122,7 @@ def unbiased(
             "largest_weight": float(np.abs(weights).max()),
             "matrix_error": float(consolidated.errors.max(initial=0.0)),
         },
-        notes=tuple(_notes(labels, noise, consolidated, codes, posterior, by_prior=rule == "map")),
+        notes=tuple(_notes(labels, noise, consolidated, codes, posterior, rule == "map")),
     )
 
 
@@ -181,19 +181,13 @@ def _sums(weights: Floats, counts: Floats, predictions: Codes, c: int) -> tuple[
 
 
 def _resample(
-    weights: Floats,
-    counts: Floats,
-    predictions: Codes,
-    shares: Floats,
-    moments: Floats,
-    n: int,
-    rng: np.random.Generator,
+    weights: Floats, counts: Floats, codes: Codes, shares: Floats, moments: Floats, n: int, rng: np.random.Generator
 ) -> Floats:
     """Shares of `n` resamples of the items; from the normal limit where there are very many different items."""
     total, c = int(counts.sum()), weights.shape[1]
     if n * len(counts) > _MOST_RESAMPLED:
         return UnbiasedCounts(shares, moments, n_items=total).draw_counts(n, rng)
-    added = (weights[:, :, None] * np.eye(c)[predictions][:, None, :]).reshape(len(counts), -1)  # by one such item
+    added = (weights[:, :, None] * np.eye(c)[codes][:, None, :]).reshape(len(counts), -1)  # by one such item
     rows = max(_HELD // len(counts), 1)
     sizes = [min(rows, n - start) for start in range(0, n, rows)]
     sums = np.concatenate([rng.multinomial(total, counts / total, size=size) @ added for size in sizes])
@@ -223,13 +217,7 @@ def _why_singular(labels: Labels, consolidated: Consolidation, lost: Positions) 
 
 
 def _notes(
-    labels: Labels,
-    noise: NoiseModel,
-    consolidated: Consolidation,
-    codes: Codes,
-    counts: UnbiasedCounts,
-    *,
-    by_prior: bool,
+    labels: Labels, noise: NoiseModel, consolidated: Consolidation, codes: Codes, counts: UnbiasedCounts, by_prior: bool
 ) -> list[str]:
     notes: list[str] = []
     if not isinstance(noise, Confusion):
