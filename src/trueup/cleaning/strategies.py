@@ -285,7 +285,7 @@ class ExpectedImprovement(CleaningStrategy):
     r"""The label whose cleaning is expected to make the model better (Dolatshah et al. 2018, "TARS").
 
     As published (``belief="votes"``) labels rank by :math:`u(x_i)\,\sigma(\mathrm{EMI}(i))`, with the probability of a
-    flip from the votes alone and the unbiased metric on the validation part. One label changes a metric by the order of
+    flip from the votes alone and the unbiased metric on the validation part.
 
     By default (``belief="features"``) the truth is believed to be what features and votes together say
     (`noise_aware_probabilities`), for flips and on the validation part, and labels rank by
@@ -371,15 +371,9 @@ def _improvement(strategy: ExpectedImprovement, state: CleaningState) -> tuple[E
             believed = believed_truths(state)
             chances, scorer = believed[state.train], believed_scorer(state, believed)
         flips = 1 - chances[np.arange(len(state.train)), state.y]
-        expected = state.improvement(
-            scorer,
-            chances,
-            refine=strategy.refine or (20 if strategy.weigh else 100),
-            how=strategy.how,
-            weigh=strategy.weigh,
-            scale=strategy.scale,
-            by_chance=by_chance,
-        )
+        refine = strategy.refine or (20 if strategy.weigh else 100)
+        how: dict[str, Any] = {"how": strategy.how, "weigh": strategy.weigh, "scale": strategy.scale}
+        expected = state.improvement(scorer, chances, refine=refine, by_chance=by_chance, **how)
         state.memo[strategy] = expected, flips[expected.items]
     found: tuple[EMI, Floats] = state.memo[strategy]
     return found

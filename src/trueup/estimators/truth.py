@@ -405,17 +405,20 @@ def _bins(scores: Floats) -> tuple[Positions, int]:
     given = np.flatnonzero(~np.isnan(scores))
     codes = np.full(len(scores), -1, dtype=np.int64)
     n_bins = _BINS if len(given) >= _FEW_ITEMS else _FEW_BINS
-    share = (scipy.stats.rankdata(scores[given], method="average") - 0.5) / max(len(given), 1)
-    codes[given] = np.minimum((share * n_bins).astype(np.int64), n_bins - 1)
+    codes[given] = _even_levels(scores[given], n_bins)
     return codes, n_bins
+
+
+def _even_levels(values: Floats, n_levels: int) -> Positions:
+    """The level of each value, of so many with equal numbers of values."""
+    share = (scipy.stats.rankdata(values) - 0.5) / max(len(values), 1)
+    return np.minimum((share * n_levels).astype(np.int64), n_levels - 1)
 
 
 def _sure_classes(probabilities: Floats, n_classes: int) -> tuple[Positions, int]:
     """The likeliest class with a level of how sure the system is of it; -1 for none."""
     given = np.flatnonzero(~np.isnan(probabilities[:, 0]))
     codes = np.full(len(probabilities), -1, dtype=np.int64)
-    best = probabilities[given].argmax(axis=1)
-    top = probabilities[given].max(axis=1)
-    level = np.minimum((scipy.stats.rankdata(top) - 0.5) / max(len(given), 1) * _LEVELS, _LEVELS - 1).astype(np.int64)
-    codes[given] = best * _LEVELS + level
+    best, top = probabilities[given].argmax(axis=1), probabilities[given].max(axis=1)
+    codes[given] = best * _LEVELS + _even_levels(top, _LEVELS)
     return codes, n_classes * _LEVELS

@@ -287,16 +287,9 @@ def _of_labels(labels: Labels, columns: Sequence[str], of: Hashable | Sequence[H
             parts.append(_as_numbers(labels.item_column(name), name)[item])
     drawn = drawn_gold(labels)
     is_chosen = not (drawn >= 0).any()
-    return _Verdicts(
-        labels.labelers.tolist(),
-        item,
-        labeler,
-        favourable[answer].astype(float),
-        np.column_stack(parts),
-        labels.gold_codes if is_chosen else drawn,
-        gold_weights(labels),
-        is_chosen,
-    )
+    truth, y = labels.gold_codes if is_chosen else drawn, favourable[answer].astype(float)
+    names, weights = labels.labelers.tolist(), gold_weights(labels)
+    return _Verdicts(names, item, labeler, y, np.column_stack(parts), truth, weights, is_chosen)
 
 
 def _as_numbers(values: npt.NDArray[Any], name: str) -> Floats:

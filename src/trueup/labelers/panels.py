@@ -476,7 +476,11 @@ def panel(
     correlations = Correlations(names, correlation, spread, moments.n_shared)
     nearest = _nearest(correlation)
     whole, without, another = size_sums(moments, nearest)
-    explained = _Explained.of(votes, _is_class(gold, base, asked, checked if by_gold else None), asked)
+    is_class = base[:, asked]
+    if by_gold:
+        is_class = np.full(labels.n_items, np.nan)
+        is_class[checked] = gold[checked] == asked
+    explained = _Explained.of(votes, is_class, asked)
     effective = [size.effective(extra) for size in (whole, *without, *another)]
     widths = [checks, *(explained.without(checks, j) for j in range(len(names)))]
     widths += [explained.with_another(checks, j, int(nearest[j])) for j in range(len(names))]
@@ -563,15 +567,6 @@ def _mean_covariance(
     truths = draw_categories(chances, _N_TRUTHS, rng)
     moments = [ErrorMoments.of(votes, truth, n_classes) for truth in truths]
     return np.mean([one.covariance for one in moments], axis=0), moments[0]
-
-
-def _is_class(gold: Codes, base: Floats, asked: int, checked: Codes | None) -> Floats:
-    """P(an item is of the class), NaN for items that are left aside."""
-    if checked is None:
-        return base[:, asked]
-    known = np.full(len(base), np.nan)
-    known[checked] = gold[checked] == asked
-    return known
 
 
 @dataclass(frozen=True, eq=False)

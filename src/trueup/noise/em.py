@@ -16,7 +16,6 @@ from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
-from scipy import sparse
 
 from trueup._base.arrays import contiguous, like, namespace, to_numpy
 from trueup._base.clusters import grouped_by_place, map_at, open_client, places_for, reduce_over, same_value
@@ -48,7 +47,6 @@ class EMResult:
 
 def expectation_maximisation(
     labels: Labels | LabelScan[Labels],
-    start: Floats | None,
     maximise: Maximise,
     *,
     state_class: Codes,
@@ -65,11 +63,8 @@ def expectation_maximisation(
 
     def iterate() -> EMResult:
         passes = passes_over(labels, max_iter, offers=offers)
-        if first is not None:
-            begun = passes.expect(*first, state_class)
-            counts, state_counts = begun.counts, begun.state_counts
-        else:
-            counts, state_counts = passes.first_counts() if start is None else counts_under(labels.votes, start)
+        begun = None if first is None else passes.expect(*first, state_class)
+        counts, state_counts = passes.first_counts() if begun is None else (begun.counts, begun.state_counts)
         losses: list[float] = []
         converged = False
         for _ in range(max_iter):
@@ -93,16 +88,8 @@ def fit_matrices(
     model: TableModel, labels: Labels | LabelScan[Labels], maximise: Maximise, *, max_iter: int, tol: float
 ) -> None:
     """EM from the shares of votes for a model whose states are the classes; sets what the contract promises."""
-    result = expectation_maximisation(
-        labels,
-        None,
-        maximise,
-        state_class=class_states(labels.n_classes),
-        max_iter=max_iter,
-        tol=tol,
-        name=type(model).__name__,
-        offers=model.engines,
-    )
+    how: Any = {"max_iter": max_iter, "tol": tol, "name": type(model).__name__, "offers": model.engines}
+    result = expectation_maximisation(labels, maximise, state_class=class_states(labels.n_classes), **how)
     model.confusion_, model.pooled_ = contiguous(to_numpy(model.confusion_)), to_numpy(model.pooled_)
     model.prior_ = normalise(result.expectation.state_counts)
     model.n_iter_, model.converged_, model.loss_history_ = result.n_iter, result.converged, result.loss_history
@@ -226,11 +213,6 @@ def _work_on_file(path: str, work: Callable[..., Any], shared: tuple[PartitionRe
     return work(reader.read(path), *arguments)
 
 
-def counts_under(votes: sparse.csr_array, guess: Floats) -> Counts:
-    """Counts under a guess of P(state | votes), shape (n_items, n_states)."""
-    return np.asarray(votes.T @ guess), guess.sum(axis=0)
-
-
 class MemoryPasses(Passes):
     """Votes in memory."""
 
@@ -239,7 +221,8 @@ class MemoryPasses(Passes):
         self._votes = VoteBlock.of(labels) if engine == "numba" else labels.votes
 
     def first_counts(self, smoothing: float = 0.0) -> Counts:
-        return counts_under(self._labels.votes, vote_shares(self._labels, smoothing))
+        shares = vote_shares(self._labels, smoothing)
+        return np.asarray(self._labels.votes.T @ shares), shares.sum(axis=0)
 
     def expect(self, table: Floats, weights: Floats, state_class: Codes) -> kernels.Expectation:
         gold = self._labels.gold_codes

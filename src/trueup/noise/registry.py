@@ -259,20 +259,15 @@ class UncertainMatrices(TableModel):
         self._remember(labels)
         engine = kernels.engine_for(labels.votes, self.max_iter)
         votes = VoteBlock.of(labels) if engine == "numba" else labels.votes
+        given: Any = {"gold": labels.gold_codes, "state_class": class_states(labels.n_classes), "engine": engine}
         start = vote_shares(labels)
         counts, class_counts = np.asarray(labels.votes.T @ start), start.sum(axis=0)
         self.loss_history_, self.converged_ = [], False
         while not self.converged_ and len(self.loss_history_) < self.max_iter:
             rows = _believed(from_table(counts, labels.n_answers), self.shape, self.pooling)
             weights = class_counts + 1.0
-            step = kernels.em_step(
-                votes,
-                as_table(np.exp(rows.log_mean)),
-                np.exp(psi(weights) - psi(weights.sum())),
-                gold=labels.gold_codes,
-                state_class=class_states(labels.n_classes),
-                engine=engine,
-            )
+            shares = np.exp(psi(weights) - psi(weights.sum()))
+            step = kernels.em_step(votes, as_table(np.exp(rows.log_mean)), shares, **given)
             change = np.abs(step.state_counts - class_counts).max() / max(labels.n_items, 1)
             self.converged_ = bool(change < self.tol)
             counts, class_counts = step.counts, step.state_counts

@@ -210,7 +210,7 @@ class _Stage:
         """Iterate from what follows from the table."""
         how: Any = {"state_class": corners(self.lattice), "first": (self.by_state, self.weights), "name": "SoftTruth"}
         limits: Any = {"max_iter": max_iter, "tol": tol, "warn": warn}
-        result = expectation_maximisation(self.labels, None, self.maximise, **how, **limits)
+        result = expectation_maximisation(self.labels, self.maximise, **how, **limits)
         self.loss = result.loss_history[-1]
         return result
 

@@ -83,16 +83,9 @@ class VoteScorer:
         if codes is None and aligned.probabilities is not None:
             codes = aligned.probabilities.argmax(axis=2).astype(np.int32)
         nobody = np.empty((0, len(at)), dtype=np.int32)
-        model = TruthModel(
-            labels,
-            self.base[at],
-            nobody if codes is None else codes,
-            aligned.scores,
-            self.positive,
-            may_sample=False,
-            n_draws=self.n_draws,
-            seed=int(rng.integers(2**31)),
-        )
+        said = nobody if codes is None else codes
+        how = {"may_sample": False, "n_draws": self.n_draws, "seed": int(rng.integers(2**31))}
+        model = TruthModel(labels, self.base[at], said, aligned.scores, self.positive, **how)
         return model.truth.truths
 
     def _outputs(self, estimator: Any, X: Any) -> tuple[AlignedPredictions, OutputKind]:

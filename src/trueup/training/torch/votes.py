@@ -92,12 +92,9 @@ def as_votes(target: Any, everyone: torch.Tensor) -> Votes:
 
 def is_integer(value: Any) -> bool:
     """Whether it is a tensor of integers; booleans are none."""
-    return (
-        isinstance(value, torch.Tensor)
-        and not value.is_floating_point()
-        and not value.is_complex()
-        and value.dtype != torch.bool
-    )
+    if not isinstance(value, torch.Tensor):
+        return False
+    return not (value.is_floating_point() or value.is_complex() or value.dtype == torch.bool)
 
 
 def _checked(votes: Votes) -> Votes:
