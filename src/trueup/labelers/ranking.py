@@ -123,24 +123,24 @@ class LabelerRanking:
     def to_frame(self, *, backend: str | None = None) -> Any:
         """One row a labeler, the best first; each quantity with the ends of its interval."""
         columns: dict[str, Any] = {"labeler": list(self.labelers), "votes": [row.votes for row in self.rows]}
-        for name in ("accuracy", "information", "bias", "spam"):
+
+        def add(name: str, *, has_mean: bool = True) -> None:
             estimates = [getattr(row, name) for row in self.rows]
-            ends = [estimate.interval(self.level) for estimate in estimates]
-            columns[name] = [estimate.mean for estimate in estimates]
+            ends = [(nan, nan) if one is None else one.interval(self.level) for one in estimates]
+            if has_mean:
+                columns[name] = [nan if one is None else one.mean for one in estimates]
             columns[f"{name}_low"], columns[f"{name}_high"] = ([end[k] for end in ends] for k in (0, 1))
-        columns["bias_class"] = [row.bias_class for row in self.rows]
-        columns["spam_probability"] = [row.spam_probability for row in self.rows]
+
+        for name in ("accuracy", "information", "bias", "spam"):
+            add(name)
+        for name in ("bias_class", "spam_probability"):
+            columns[name] = [getattr(row, name) for row in self.rows]
         columns["rank_low"], columns["rank_high"] = ([row.rank[k] for row in self.rows] for k in (0, 1))
-        columns["basis"], columns["vetted"] = (
-            [getattr(row, name) for row in self.rows] for name in ("basis", "vetted")
-        )
-        alone = [(nan, nan) if row.gold_only is None else row.gold_only.interval(self.level) for row in self.rows]
-        columns["gold_only_low"], columns["gold_only_high"] = ([end[k] for end in alone] for k in (0, 1))
+        for name in ("basis", "vetted"):
+            columns[name] = [getattr(row, name) for row in self.rows]
+        add("gold_only", has_mean=False)
         if any(row.consistency is not None for row in self.rows):
-            consistencies = [row.consistency for row in self.rows]
-            ends = [(nan, nan) if one is None else one.interval(self.level) for one in consistencies]
-            columns["consistency"] = [nan if one is None else one.mean for one in consistencies]
-            columns["consistency_low"], columns["consistency_high"] = ([end[k] for end in ends] for k in (0, 1))
+            add("consistency")
         return make_frame(columns, backend=backend)
 
     def plot(

@@ -216,20 +216,10 @@ class NoisyLabelClassifier(MetaEstimatorMixin, TrainedOnVotes):  # type: ignore[
         rows = votes.used(self.unlabelled)
         noise = votes.noise("majority" if train is TRAINING_STRATEGIES["majority"] else self.noise)
         posterior = noise.posterior(votes.labels)
-        task = Task(
-            estimator=self.estimator,
-            X=take(X, rows),
-            rows=rows,
-            votes=votes,
-            noise=noise,
-            posterior=posterior[votes.rows[rows]],
-            min_weight=self.min_weight,
-            max_copies=self.max_copies,
-            n_copies=self.n_copies,
-            n_rounds=self.n_rounds,
-            n_folds=self.n_folds,
-            random_state=self.random_state,
-        )
+        named = ("estimator", "min_weight", "max_copies", "n_copies", "n_rounds", "n_folds", "random_state")
+        options = {name: getattr(self, name) for name in named}
+        of_rows = posterior[votes.rows[rows]]
+        task = Task(X=take(X, rows), rows=rows, votes=votes, noise=noise, posterior=of_rows, **options)
         trained = train(task)
         self.estimator_ = trained.estimator
         self.noise_ = noise if trained.noise is None else trained.noise
