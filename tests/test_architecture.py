@@ -64,7 +64,7 @@ EVERYWHERE = {"numpy", "scipy"}
 # What may be imported beyond that, by the start of the path below src/trueup.
 ALLOWED_IN = {
     "data/frames.py": {"narwhals"},
-    "noise/kernels/compiled": {"numba"},
+    "noise/kernels/compiled": {"numba", "llvmlite"},
     "noise/kernels/loops": {"numba"},
     "noise/torch.py": {"torch"},
     "metrics/compiled": {"numba", "llvmlite"},

@@ -372,7 +372,7 @@ def _alike(rows: Floats) -> tuple[Positions, Positions]:
 
 _MOST_STATES = 60
 _MOST_PAIRS = 465  # of classes, each with itself too, where an item can be only half and half
-_FINEST = 11  # for two classes twelve states
+_FINEST = 11  # for two classes twelve states, which fill vectors of the processor
 _SHAPES = (1e-6, 1e3)
 
 

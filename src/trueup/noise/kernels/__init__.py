@@ -103,12 +103,16 @@ def em_step(
     ready = votes if isinstance(votes, VoteBlock) else VoteBlock.of_matrix(votes, gold)
     rows = (ready.indptr, ready.indices.view(np.uint32), ready.data.astype(np.float64, copy=False))
     n_states = len(weights)
-    floored, starts = np.maximum(table, FLOOR, order="C"), starts_of_items(weights, state_class)
     given, width = gold.astype(np.int32, copy=False), compiled.width_for(n_states)
+    # States that have no weight are added up to a multiple of the width.
+    n_padded = n_states + -n_states % len(width)
+    floored, starts = np.zeros((len(table), n_padded)), np.zeros((int(state_class.max()) + 2, n_padded))
+    np.maximum(table, FLOOR, out=floored[:, :n_states])
+    starts[:, :n_states] = starts_of_items(weights, state_class)
     out = np.empty((len(gold) if keep_posterior else 0, n_states))
 
     def block(low: int, high: int) -> tuple[Floats, Floats, float]:
-        counts, state_counts = np.zeros(floored.shape), np.zeros(n_states)
+        counts, state_counts = np.zeros(floored.shape), np.zeros(n_padded)
         arrays = (floored.reshape(-1), starts.reshape(-1), given, counts.reshape(-1), state_counts, out, width)
         total = compiled.em_block(low, high, *rows, *arrays)
         return counts, state_counts, total
@@ -124,7 +128,9 @@ def em_step(
         counts += more
         state_counts += more_state_counts
         total += more_total
-    return Expectation(counts, state_counts, total, out if keep_posterior else None)
+    # A copy without what was padded spares all who use the counts a stride.
+    counts = np.ascontiguousarray(counts[:, :n_states])
+    return Expectation(counts, state_counts[:n_states], total, out if keep_posterior else None)
 
 
 def edges_of(votes: VoteBlock, n_threads: int = _MOST_BLOCKS) -> list[int]:
