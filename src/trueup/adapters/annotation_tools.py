@@ -17,6 +17,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import islice, zip_longest
 from typing import Any
 
@@ -111,20 +112,19 @@ def _sniff_doccano(head: Head) -> list[str]:
 
 
 def _read_doccano(content: Content, collector: Collector) -> None:
+    files = [(content.stem, content.records)]
     if content.head.shape == "archive":
-        for name in content.archive.ending_in(_SUFFIXES):
-            annotator = without_suffix(name.rpartition("/")[2])
-            _read_rows_doccano(content.member_records(name), annotator, content.who, collector)
-    else:
-        _read_rows_doccano(content.records(), content.stem, content.who, collector)
+        names = content.archive.ending_in(_SUFFIXES)
+        files = [(without_suffix(name.rpartition("/")[2]), partial(content.member_records, name)) for name in names]
+    for annotator, records in files:
+        if annotator == "all":
+            raise InvalidFile(
+                f"{content.who} does not name annotators, got the file 'all' of doccano; export one for each annotator"
+            )
+        _read_rows_doccano(records(), collector.named_person(annotator), collector)
 
 
-def _read_rows_doccano(rows: Iterator[Any], annotator: str, who: str, collector: Collector) -> None:
-    if annotator == "all":
-        raise InvalidFile(
-            f"{who} does not name annotators, got the file 'all' of doccano; export one for each annotator"
-        )
-    labeler = collector.named_person(annotator)
+def _read_rows_doccano(rows: Iterator[Any], labeler: Any, collector: Collector) -> None:
     for row in collector.objects(rows, "examples"):
         item = hashed(row.get("text")) if plain(row.get("id")) is None else row["id"]
         collector.describe(item, {name: value for name, value in row.items() if name not in _OWN_KEYS})

@@ -321,7 +321,12 @@ class Collector:
         rename = _Renaming((item for known in in_use.values() for item in known.items()), from_text=self.from_text)
         self.map(_JOINED, rename.n_joined)
         answers = {name: self._answers(known, rename) for name, known in in_use.items()}
-        return Export(tool, source, answers, self._item_table(rename), tuple(self._notes()))
+        told: dict[Value, dict[str, Any]] = {}
+        for one, columns in self._items.items():
+            told[rename(one)] = {**columns, **told.get(rename(one), {})}
+        names = list(dict.fromkeys(name for columns in told.values() for name in columns))
+        items = {"item": list(told), **{name: [columns.get(name) for columns in told.values()] for name in names}}
+        return Export(tool, source, answers, items, tuple(self._notes()))
 
     def _split(self, name: str, known: _Question) -> dict[str, _Question]:
         """A question as it is, or one of yes and no for each class where answers name several."""
@@ -383,14 +388,6 @@ class Collector:
                 outcome = "settled by more than half" if 2 * n > counts.total() else "left without one"
                 self._counts["Contradictions"][f"items whose truths differ, {outcome}"] += 1
         return settled
-
-    def _item_table(self, rename: _Renaming) -> dict[str, list[Any]]:
-        known: dict[Value, dict[str, Any]] = {}
-        for item, columns in self._items.items():
-            name = rename(item)
-            known[name] = {**columns, **known.get(name, {})}
-        names = list(dict.fromkeys(name for columns in known.values() for name in columns))
-        return {"item": list(known), **{name: [columns.get(name) for columns in known.values()] for name in names}}
 
     def _notes(self) -> Iterator[str]:
         for kind, counts in self._counts.items():

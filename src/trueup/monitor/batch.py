@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import cached_property
 from itertools import combinations
@@ -29,9 +29,11 @@ import numpy.typing as npt
 
 from trueup._base.types import Booleans, Codes, Floats
 from trueup._base.validation import did_you_mean, preview
+from trueup.data.encoding import encode, vocabulary_from
 from trueup.data.labels import Labels
 from trueup.data.predictions import as_predictions
-from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions, silenced_warnings
+from trueup.data.votes import bare_votes, vote_matrix
+from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions
 from trueup.sessions.log import plain_name, read_name
 from trueup.storage.joining import check_names
 
@@ -134,25 +136,12 @@ class Batch:
 
     def labels(self) -> Labels:
         """The votes and checked items as `evaluate` takes them; items are numbered from 0."""
-        alone = np.flatnonzero(~self.has_votes)  # a missing vote keeps such an item in its place
-        item = np.concatenate([np.repeat(self.item, self.times), alone])
-        order = np.argsort(item, kind="stable")
-        judge = np.concatenate([np.repeat(self.judge, self.times), np.zeros_like(alone)])[order]
-        answer = np.concatenate([np.repeat(self.answer, self.times), np.full(len(alone), -1)])[order]
-        names = {
-            "item": item[order].tolist(),
-            "labeler": [self.judges[k] for k in judge],
-            "label": [None if k < 0 else self.classes[k] for k in answer],
-        }
-        checked = np.flatnonzero(self.gold >= 0).tolist()
-        with silenced_warnings():
-            labels = Labels.from_frame(names, classes=list(self.classes), missing=None if len(alone) else ())
-            labels = replace(labels, crowds=frozenset(self.crowds))
-            if not checked:
-                return labels
-            return labels.with_gold(
-                {k: self.classes[self.gold[k]] for k in checked}, drawn={k: float(self.chance[k]) for k in checked}
-            )
+        judge, judges = encode([[self.judges[k] for k in self.judge]], column="labeler")
+        items, classes = vocabulary_from(range(self.n_items)), vocabulary_from(self.classes)
+        shape = (self.n_items, len(judges), len(classes))
+        votes = vote_matrix(self.item, judge, self.answer, shape, times=self.times.astype(np.float64))
+        known = {"gold_codes": self.gold, "gold_chance": self.chance, "crowds": frozenset(self.crowds)}
+        return Labels(**{**bare_votes(items, judges, classes, votes), **known, "fixed_classes": True})
 
     def predictions(self) -> list[Hashable]:
         """The class that the system names for each item."""

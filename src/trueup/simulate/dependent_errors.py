@@ -20,7 +20,6 @@ from trueup._base.validation import (
     check_integer,
     check_number,
     check_numbers,
-    check_prior,
 )
 from trueup.data.pairs import Pairs, mirrored
 from trueup.exceptions import InvalidParameter
@@ -29,6 +28,7 @@ from trueup.simulate.simulation import (
     Values,
     build_labels,
     check_confusion,
+    check_sizes,
     classifier_matrix,
     diagonal_confusion,
     draw_categories,
@@ -108,9 +108,7 @@ def dependent(
     --------
     dawid_skene : the same without dependence.
     """
-    n = check_integer(n_items, name="n_items", low=1)
-    n_labelers = check_integer(n_labelers, name="n_labelers", low=1)
-    pi = check_prior(prior)
+    n, n_labelers, pi = check_sizes(n_items, n_labelers, prior)
     n_classes = len(pi)
     weights, pooled = _subtypes(subtype_weights, subtype_accuracy, subtype_confusion, n_classes)
     n_subtypes = weights.shape[1]
@@ -385,9 +383,7 @@ def shared_difficulty(
     >>> shared_difficulty(n_items=300, blind_spot=0.05, random_state=0)
     Simulation(Labels(300 items, 5 labelers, 2 classes, 1,500 votes), truth, predictions)
     """
-    n = check_integer(n_items, name="n_items", low=1)
-    n_labelers = check_integer(n_labelers, name="n_labelers", low=1)
-    pi = check_prior(prior)
+    n, n_labelers, pi = check_sizes(n_items, n_labelers, prior)
     blind = check_number(blind_spot, name="blind_spot", low=0.0, high=1.0)
     slopes = check_numbers(slope, name="slope")
     if slopes.shape not in ((), (n_labelers,)) or (slopes < 0).any():

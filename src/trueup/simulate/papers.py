@@ -17,7 +17,6 @@ from trueup._base.validation import (
     check_integer,
     check_number,
     check_numbers,
-    check_prior,
 )
 from trueup.exceptions import InvalidParameter
 from trueup.simulate.simulation import (
@@ -25,6 +24,7 @@ from trueup.simulate.simulation import (
     Values,
     build_labels,
     check_confusion,
+    check_sizes,
     diagonal_confusion,
     draw_categories,
     draw_classes,
@@ -226,9 +226,7 @@ def tars(
     confusion : array-like of shape (n_labelers, n_classes, n_classes) or (n_classes, n_classes), optional
         The labelers' confusion matrices, rows are the truth; used in place of `noise_rates`.
     """
-    n = check_integer(n_items, name="n_items", low=1)
-    n_labelers = check_integer(n_labelers, name="n_labelers", low=1)
-    pi = check_prior(prior)
+    n, n_labelers, pi = check_sizes(n_items, n_labelers, prior)
     n_classes = len(pi)
     mu, sigma = _gaussians(means, scale, n_classes)
     if confusion is None:
@@ -340,9 +338,7 @@ def su(
     >>> su(prior=(0.8, 0.2), difficulty=(1, 5), fallibility=(0, 0.4), random_state=0).labels.n_items
     1000
     """
-    n = check_integer(n_items, name="n_items", low=1)
-    n_labelers = check_integer(n_labelers, name="n_labelers", low=1)
-    pi = check_prior(prior)
+    n, n_labelers, pi = check_sizes(n_items, n_labelers, prior)
     n_classes = len(pi)
     matrix = _classifier(operating_point, classifier_confusion, n_classes)
     rng = as_generator(random_state)

@@ -48,10 +48,7 @@ def ratings(
     prior : array-like of shape (n_classes,), optional. Class probabilities; uniform by default.
     classifier_accuracy : float, optional. Of a classifier whose errors go to all classes alike; None for no classifier.
     """
-    n = check_integer(n_items, name="n_items", low=1)
-    n_classes = check_integer(n_classes, name="n_classes", low=2)
-    n_labelers = check_integer(n_labelers, name="n_labelers", low=1)
-    pi = check_prior(prior, n_classes=n_classes)
+    n, n_labelers, pi = check_sizes(n_items, n_labelers, prior, n_classes)
     classifier = classifier_matrix(classifier_accuracy, None, n_classes)
     rng = as_generator(random_state)
     matrices = draw_matrices(n_labelers, n_classes, rng)
@@ -107,6 +104,15 @@ class Simulation:
 
 Values = float | tuple[float, float] | Sequence[float] | npt.NDArray[Any]
 """One value for all, a (low, high) tuple to draw uniformly from, or a list or array with one value each."""
+
+
+def check_sizes(
+    n_items: int, n_labelers: int, prior: npt.ArrayLike | None, n_classes: int | None = None
+) -> tuple[int, int, Floats]:
+    """Numbers of items and labelers, and the probabilities of classes, where they are what they should be."""
+    n = check_integer(n_items, name="n_items", low=1)
+    k = None if n_classes is None else check_integer(n_classes, name="n_classes", low=2)
+    return n, check_integer(n_labelers, name="n_labelers", low=1), check_prior(prior, n_classes=k)
 
 
 def draw_values(values: Values, n: int, *, name: str, rng: np.random.Generator) -> Floats:
@@ -271,10 +277,7 @@ def dawid_skene(
     --------
     dependent : the world in which the assumptions fail.
     """
-    n = check_integer(n_items, name="n_items", low=1)
-    n_classes = check_integer(n_classes, name="n_classes", low=2)
-    n_labelers = check_integer(n_labelers, name="n_labelers", low=1)
-    pi = check_prior(prior, n_classes=n_classes)
+    n, n_labelers, pi = check_sizes(n_items, n_labelers, prior, n_classes)
     check_choice(accuracy_by, ("labeler", "class"), name="accuracy_by")
     check_choice(off_diagonal, ("uniform", "random"), name="off_diagonal")
     classifier = classifier_matrix(classifier_accuracy, classifier_confusion, n_classes)
