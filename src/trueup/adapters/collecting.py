@@ -325,7 +325,8 @@ class Collector:
         for one, columns in self._items.items():
             told[rename(one)] = {**columns, **told.get(rename(one), {})}
         names = list(dict.fromkeys(name for columns in told.values() for name in columns))
-        items = {"item": list(told), **{name: [columns.get(name) for columns in told.values()] for name in names}}
+        items: dict[str, list[Any]] = {"item": list(told)}
+        items |= {name: [columns.get(name) for columns in told.values()] for name in names}
         return Export(tool, source, answers, items, tuple(self._notes()))
 
     def _split(self, name: str, known: _Question) -> dict[str, _Question]:

@@ -376,7 +376,7 @@ class _Score:
     answer: Any
     grader: str | None
     panel: list[Any] | None
-    original: Any
+    judged: Any  # what it said before anybody edited it
     edited: bool
 
 
@@ -418,13 +418,14 @@ def _score_of(score: dict[str, Any]) -> _Score:
     graders = [turn.get("model") for turn in listed(metadata.get("grading")) if isinstance(turn, dict)]
     history = [edit for edit in score.get("history") or [] if isinstance(edit, dict)]
     originals = [edit.get("value") for edit in history if not edit.get("provenance")]
+    edited = len(originals) < len(history)
     return _Score(
         score.get("value"),
         score.get("answer"),
         next((name for name in graders if isinstance(name, str)), None),
         votes if isinstance(votes, list) else None,
-        originals[0] if originals else None,
-        any(edit.get("provenance") for edit in history),
+        next(iter(originals), None) if edited else score.get("value"),
+        edited,
     )
 
 
@@ -478,7 +479,7 @@ def _tell_samples(about: dict[str, Any], samples: list[_Sample], collector: Coll
     keys = list(dict.fromkeys(key for sample in samples for key in sample.scores))
     members = _members(about)
     labelers = _labelers(keys, members, samples)
-    said = {key: [_judged(sample.scores[key]) for sample in samples if key in sample.scores] for key in keys}
+    said = {key: [sample.scores[key].judged for sample in samples if key in sample.scores] for key in keys}
     question = {key: _question_for(values) for key, values in said.items()}
     system = plain(about.get("model"))
     for number, sample in enumerate(samples, start=1):
@@ -498,15 +499,10 @@ def _tell_samples(about: dict[str, Any], samples: list[_Sample], collector: Coll
             elif score.panel is not None:
                 _tell_panel(key, score, item, sample.epoch, members.get(key, []), collector)
             else:
-                _tell_value(question[key], item, labelers[key], _judged(score), sample.epoch, collector)
+                _tell_value(question[key], item, labelers[key], score.judged, sample.epoch, collector)
             if score.edited and key != "choice":
                 _tell_edit(question[key], item, score.value, collector)
     _warn_of_version(about, keys, collector)
-
-
-def _judged(score: _Score) -> Any:
-    """What the scorer said, before anybody edited it."""
-    return score.original if score.edited else score.value
 
 
 def _tell_value(question: str, item: Any, labeler: str, value: Any, run: int, collector: Collector) -> None:

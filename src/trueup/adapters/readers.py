@@ -158,15 +158,24 @@ def read_labels(
         labels = export.labels(**votes)
     _check_gold(gold, gold_column=gold_column, gold_drawn=gold_drawn)
     if gold is not None:
-        how = {"item": item, "label": gold_column or label, "drawn": gold_drawn, "missing": missing}
-        labels = labels.with_gold(_gold_beside(gold, labels, file_format, question, **how))
+        known = _beside(gold, file_format)
+        gold_tool = export_format(gold, item=item, file_format=known)
+        how: dict[str, Any] = {"item": item, "label": gold_column or label, "drawn": gold_drawn, "labels": labels}
+        how |= {"missing": [None, *declared(missing, ())[0]], "file_format": gold_tool or known}
+        try:  # the question is of exports alone
+            truths = read_gold(gold, question=None if gold_tool is None else question, **how)
+        except InvalidLabels as error:  # here the column has another name
+            raise InvalidLabels(error.sentence.replace("`label=", "`gold_column=")) from error
+        if not truths:
+            raise InvalidFile(f"{named(gold)} has no truths, got no label in any row; fill them in")
+        labels = labels.with_gold(truths)
     if items is None:
         return labels
     form = _table_format(_beside(items, file_format))
     # The table of votes itself names the columns that it has of the items.
     own = labels.item_columns if isinstance(items, str | PathLike) and items == path else None
-    known = reading.read_items(items, item=item, columns=own, labels=labels, file_format=form)
-    return labels.with_items(known, unknown="ignore")
+    about = reading.read_items(items, item=item, columns=own, labels=labels, file_format=form)
+    return labels.with_items(about, unknown="ignore")
 
 
 def read_predictions(
@@ -286,22 +295,6 @@ def read_pairs(
     if gold is None:
         return verdicts
     return verdicts.with_gold(read_pairs(gold, file_format=_beside(gold, file_format), **columns), drawn=gold_drawn)
-
-
-def _gold_beside(
-    path: Source, labels: Labels, file_format: str, question: str | None, *, item: Any, missing: Any, **how: Any
-) -> Gold:
-    """The gold of a file beside that of the votes; the question is of exports alone."""
-    known = _beside(path, file_format)
-    tool = export_format(path, item=item, file_format=known)
-    how |= {"missing": [None, *declared(missing, ())[0]], "question": None if tool is None else question}
-    try:
-        gold = read_gold(path, item=item, labels=labels, file_format=tool or known, **how)
-    except InvalidLabels as error:  # here the column has another name
-        raise InvalidLabels(error.sentence.replace("`label=", "`gold_column=")) from error
-    if not gold:
-        raise InvalidFile(f"{named(path)} has no truths, got no label in any row; fill them in")
-    return gold
 
 
 def _check_gold(gold: Source | None, **about: str | None) -> None:

@@ -16,7 +16,7 @@ from trueup._base.types import Booleans, Codes, Floats, Positions
 from trueup._base.validation import check_choice, did_you_mean, kind_hint, preview
 from trueup.data import describing as _describe
 from trueup.data.building import declared
-from trueup.data.encoding import NULL_CODE, Encoded, Vocabulary, check_named, is_null
+from trueup.data.encoding import NULL_CODE, Vocabulary, check_named, is_null
 from trueup.data.files import Format, Source, open_table
 from trueup.data.frames import Cells, column_of, read_names
 from trueup.data.votes import Votes
@@ -205,43 +205,32 @@ def read_gold(
         names = read_names(
             table, {"item": item, "label": label}, special=special, known=names_by_role(labels), sinks=sinks
         )
-        design = (words.values or None, numbers.values or None) if sinks else None
-        how, blank = drawn or "chosen", None in special
-        return _gold_of(names["item"], names["label"], design, drawn=how, blank_is_missing=blank)
-
-
-def _gold_of(
-    items: Encoded,
-    truths: Encoded,
-    design_columns: tuple[list[Any] | None, list[Any] | None] | None,
-    *,
-    drawn: Draw,
-    blank_is_missing: bool,
-) -> Gold:
-    """The truths, and how their items were drawn; all of these must be vetted: who is left out differs."""
-    (item, item_names), (truth, truth_names) = items, truths
-    check_named(item, "item")
-    named_items = item_names[item].tolist()
-    design = dict.fromkeys(named_items, drawn) if design_columns is None else read_design(named_items, *design_columns)
-    empty = np.flatnonzero(truth == NULL_CODE)
-    not_vetted = [k for k in empty.tolist() if design[named_items[k]] != "chosen"]
-    if not_vetted:
-        n_drawn = sum(how != "chosen" for how in design.values())
-        raise InvalidLabels(
-            f"every item that was drawn must be checked, got {len(not_vetted)} of {n_drawn} without a label (first: "
-            f'`row {not_vetted[0]}`); fill them in, or pass `drawn="chosen"`'
-        )
-    if len(empty) and not blank_is_missing:
-        raise InvalidLabels(
-            f"label must not be empty in gold, got {len(empty)} of {len(truth)} such rows (first: `row {empty[0]}`); "
-            "drop them, or pass `missing=None`"
-        )
-    vetted = truth >= 0
-    pairs = np.unique(np.stack([item[vetted], truth[vetted]], axis=1), axis=0)
-    twice = np.flatnonzero(pairs[1:, 0] == pairs[:-1, 0])
-    if len(twice):
-        first = pairs[[twice[0], twice[0] + 1]]
-        values, n_items = truth_names[first[:, 1]].tolist(), len(np.unique(pairs[twice, 0]))
-        raise contradiction(item_names[first[:1, 0]].tolist()[0], values, n_items, remedy="keep one of each")
-    mapping = dict(zip(item_names[pairs[:, 0]].tolist(), truth_names[pairs[:, 1]].tolist(), strict=True))
-    return Gold(mapping, drawn=drawn if design_columns is None else {name: design[name] for name in mapping})
+        (item_code, item_names), (truth, truth_names) = names["item"], names["label"]
+        check_named(item_code, "item")
+        named_items, how = item_names[item_code].tolist(), drawn or "chosen"
+        design: dict[Any, float | Draw] = dict.fromkeys(named_items, how)
+        if sinks:
+            design = read_design(named_items, words.values or None, numbers.values or None)
+        # All of what was drawn must be vetted: who is left out differs.
+        empty = np.flatnonzero(truth == NULL_CODE)
+        not_vetted = [k for k in empty.tolist() if design[named_items[k]] != "chosen"]
+        if not_vetted:
+            n_drawn = sum(one != "chosen" for one in design.values())
+            raise InvalidLabels(
+                f"every item that was drawn must be checked, got {len(not_vetted)} of {n_drawn} without a label "
+                f'(first: `row {not_vetted[0]}`); fill them in, or pass `drawn="chosen"`'
+            )
+        if len(empty) and None not in special:
+            raise InvalidLabels(
+                f"label must not be empty in gold, got {len(empty)} of {len(truth)} such rows (first: `row "
+                f"{empty[0]}`); drop them, or pass `missing=None`"
+            )
+        vetted = truth >= 0
+        pairs = np.unique(np.stack([item_code[vetted], truth[vetted]], axis=1), axis=0)
+        twice = np.flatnonzero(pairs[1:, 0] == pairs[:-1, 0])
+        if len(twice):
+            first = pairs[[twice[0], twice[0] + 1]]
+            values, n_items = truth_names[first[:, 1]].tolist(), len(np.unique(pairs[twice, 0]))
+            raise contradiction(item_names[first[:1, 0]].tolist()[0], values, n_items, remedy="keep one of each")
+        mapping = dict(zip(item_names[pairs[:, 0]].tolist(), truth_names[pairs[:, 1]].tolist(), strict=True))
+        return Gold(mapping, drawn={name: design[name] for name in mapping} if sinks else how)

@@ -114,14 +114,6 @@ def read_rows(
     return [with_null[code] for code in codes.tolist()], values
 
 
-def check_item_names(names: list[Any], item: str | Sequence[str], *, of: str = "item") -> None:
-    """Stop a table of items that has no row, or rows without an item; or of labelers, without these."""
-    n_empty = sum(map(is_null, names))
-    if n_empty or not names:
-        got = f"{n_empty} of {len(names)} rows where it is empty; fill them in" if names else "no row; pass one each"
-        raise InvalidLabels(f"{item!r} must be named in every row of the {of} table, got {got}")
-
-
 def with_columns(
     known: ItemTable,
     columns: Mapping[str, list[Any]],

@@ -36,7 +36,7 @@ from trueup.data.frames import (
     series_parts,
 )
 from trueup.data.gold import Drawn, GoldRole
-from trueup.data.items import ItemTable, check_item_names, read_rows, with_columns
+from trueup.data.items import ItemTable, read_rows, with_columns
 from trueup.data.predictions import Predictions
 from trueup.data.scanning import scan_labels
 from trueup.data.votes import (
@@ -536,7 +536,12 @@ class Labels(Votes):
         """What is known of items or labelers, with the columns of a frame that has a row for each."""
         check_choice(unknown, ("error", "ignore"), name="unknown")
         named, values = read_rows(FrameTable(frame), key, role=of, columns=columns)
-        check_item_names(named, key, of=of)
+        n_empty = sum(map(is_null, named))
+        if n_empty or not named:
+            got = (
+                f"{n_empty} of {len(named)} rows where it is empty; fill them in" if named else "no row; pass one each"
+            )
+            raise InvalidLabels(f"{key!r} must be named in every row of the {of} table, got {got}")
         place = {name: k for k, name in enumerate(names.tolist())}
         where = np.array([place.get(name, -1) for name in named], dtype=np.int64)
         if (where < 0).all() or (unknown == "error" and (where < 0).any()):

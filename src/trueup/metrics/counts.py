@@ -40,7 +40,7 @@ def _class_position(of: int, counts: Floats) -> int:
     return index
 
 
-def _nan_average(values: Floats, weights: Floats) -> Floats:
+def nan_average(values: Floats, weights: Floats) -> Floats:
     """Weighted mean over the last axis of what is defined; the plain mean if that has no weight."""
     defined = ~np.isnan(values)
     kept = np.where(defined, values, 0.0)
@@ -66,7 +66,7 @@ def _one_vs_rest(counts: npt.ArrayLike, of: Of, parts_of: _Parts) -> Floats:
     each = ratio(*parts_of(*parts), n[..., None])
     if how == "each":
         return each
-    return _nan_average(each, true if how == "weighted" else np.ones_like(true))
+    return nan_average(each, true if how == "weighted" else np.ones_like(true))
 
 
 def accuracy(counts: npt.ArrayLike) -> Floats:

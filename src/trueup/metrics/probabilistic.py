@@ -14,6 +14,7 @@ import scipy
 
 from trueup._base.types import Floats
 from trueup._base.validation import check_choice, check_integer
+from trueup.metrics.counts import nan_average
 from trueup.metrics.ranking import auc
 from trueup.metrics.score_groups import blocks, check_probabilities, class_inputs, rank_items, ratio
 
@@ -175,9 +176,7 @@ def auc_ovr(
         positive = codes == c
         values[:, c] = auc(positive, table[:, c], weight)
         share[:, c] = positive.sum(axis=1) if weight is None else np.where(positive, weight, 0.0).sum(axis=1)
-    defined = ~np.isnan(values)
-    counted = np.where(defined, 1.0 if average == "macro" else share, 0.0)
-    return ratio((np.where(defined, values, 0.0) * counted).sum(axis=1), counted.sum(axis=1))
+    return nan_average(values, np.ones_like(share) if average == "macro" else share)
 
 
 def auc_ovo(truths: npt.ArrayLike, probabilities: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats:
@@ -213,8 +212,7 @@ def auc_ovo(truths: npt.ArrayLike, probabilities: npt.ArrayLike, weights: npt.Ar
             ordered[:, a] = _by_class(block[:, ranked.order], above * mass[:, ranked.order], n_classes)
         pairs = ratio(ordered, totals[:, :, None] * totals[:, None, :])
         pairs[:, np.arange(n_classes), np.arange(n_classes)] = np.nan
-        defined = ~np.isnan(pairs)
-        values[rows] = ratio(np.where(defined, pairs, 0.0).sum(axis=(1, 2)), defined.sum(axis=(1, 2)))
+        values[rows] = nan_average(pairs.reshape(len(block), -1), np.ones(n_classes**2))
     return values
 
 
