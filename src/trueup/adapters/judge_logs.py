@@ -497,7 +497,10 @@ def _tell_samples(about: dict[str, Any], samples: list[_Sample], collector: Coll
                 collector.truth(_ANSWER, item, sample.target)
                 collector.predict(_ANSWER, item, system, score.answer)
             elif score.panel is not None:
-                _tell_panel(key, score, item, sample.epoch, members.get(key, []), collector)
+                named, votes = members.get(key, []), score.panel
+                names = named if len(named) == len(votes) else [f"{key} {k + 1}" for k in range(len(votes))]
+                for labeler, vote in zip(names, votes, strict=True):
+                    _tell_value(_question_for(votes), item, labeler, vote, sample.epoch, collector)
             else:
                 _tell_value(question[key], item, labelers[key], score.judged, sample.epoch, collector)
             if score.edited and key != "choice":
@@ -515,14 +518,6 @@ def _tell_value(question: str, item: Any, labeler: str, value: Any, run: int, co
         collector.abstain(question, item, labeler, _UNPARSEABLE, run=run)
     else:
         collector.vote(question, item, labeler, value, run=run)
-
-
-def _tell_panel(key: str, score: _Score, item: Any, run: int, members: list[str], collector: Collector) -> None:
-    votes = score.panel or []
-    names = members if len(members) == len(votes) else [f"{key} {k + 1}" for k in range(len(votes))]
-    question = _question_for(votes)
-    for labeler, vote in zip(names, votes, strict=True):
-        _tell_value(question, item, labeler, vote, run, collector)
 
 
 def _tell_edit(question: str, item: Any, value: Any, collector: Collector) -> None:

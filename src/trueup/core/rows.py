@@ -24,22 +24,13 @@ _LARGEST = 300.0  # of the logarithm of a ratio of probabilities
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Items with the features that correct their base.
+    """Items with the features that correct their base."""
 
-    Attributes
-    ----------
-    log_base : array of shape (n_rows, n_classes). log f.
-    targets : integer array of shape (n_features, n_rows). The class t that each feature names.
-    values : array of shape (n_features, n_rows). x.
-    weights : array of shape (n_rows,). What each row counts for in a level.
-    offset : array of shape (n_rows, n_classes), optional
-        What is added to β log f, where a class stands for many; see `Slots` of `trueup.core.truth`.
-    """
-
-    log_base: Floats = field(repr=False)
-    targets: Codes = field(repr=False)
-    values: Floats = field(repr=False)
-    weights: Floats = field(repr=False)
+    log_base: Floats = field(repr=False)  # (n_rows, n_classes): log f
+    targets: Codes = field(repr=False)  # (n_features, n_rows): the class t that each feature names
+    values: Floats = field(repr=False)  # (n_features, n_rows): x
+    weights: Floats = field(repr=False)  # (n_rows,): what each row counts for in a level
+    # (n_rows, n_classes): what is added to β log f, where a class stands for many; see `Slots` of `trueup.core.truth`
     offset: Floats | None = field(default=None, repr=False)
 
     @property

@@ -103,32 +103,21 @@ _BLOCK_OF_ITEMS = 20_000
 
 @dataclass(frozen=True, eq=False)
 class TruthModel:
-    """p(truth | votes, systems, checked items) for one question.
-
-    Attributes
-    ----------
-    base : array of shape (n_items, n_classes). P(class | votes); see `trueup.core.base`.
-    codes : integer array of shape (n_systems, n_items). The class that each system names, -1 for none.
-    scores : array of shape (n_scorers, n_items), optional. Scores of the positive class, NaN for none.
-    centres : array of shape (n_levels,), optional
-        The levels that votes let expect, where these are not the means of the base; see `own_centres`.
-    slices, clusters : integer arrays of shape (n_items,), optional
-    weights : array of shape (n_items,), optional
-    times : array of shape (n_items,), optional. How many items each stands for, where these are some of many.
-    may_sample : bool. Whether some items may stand for all where there are very many.
-    """
+    """p(truth | votes, systems, checked items) for one question."""
 
     labels: Labels = field(repr=False)
-    base: Floats = field(repr=False)
-    codes: Codes = field(repr=False)
+    base: Floats = field(repr=False)  # (n_items, n_classes): P(class | votes); see `trueup.core.base`
+    codes: Codes = field(repr=False)  # (n_systems, n_items): the class that each system names, -1 for none
+    # (n_scorers, n_items): scores of the positive class, NaN for none
     scores: Floats | None = field(default=None, repr=False)
     positive: int | None = None
+    # (n_levels,): what votes let expect, where these are not the means of the base; see `own_centres`
     centres: Floats | None = field(default=None, repr=False)
-    slices: Codes | None = field(default=None, repr=False)
-    clusters: Codes | None = field(default=None, repr=False)
-    weights: Floats | None = field(default=None, repr=False)
-    times: Floats | None = field(default=None, repr=False)
-    may_sample: bool = True
+    slices: Codes | None = field(default=None, repr=False)  # (n_items,)
+    clusters: Codes | None = field(default=None, repr=False)  # (n_items,)
+    weights: Floats | None = field(default=None, repr=False)  # (n_items,)
+    times: Floats | None = field(default=None, repr=False)  # (n_items,): how many each stands for, if some of many
+    may_sample: bool = True  # whether some items may stand for all where there are very many
     prior: CrowdPrior = field(default_factory=CrowdPrior)
     n_draws: int = 2048
     seed: int = 0

@@ -538,10 +538,8 @@ class Labels(Votes):
         named, values = read_rows(FrameTable(frame), key, role=of, columns=columns)
         n_empty = sum(map(is_null, named))
         if n_empty or not named:
-            got = (
-                f"{n_empty} of {len(named)} rows where it is empty; fill them in" if named else "no row; pass one each"
-            )
-            raise InvalidLabels(f"{key!r} must be named in every row of the {of} table, got {got}")
+            rows = f"{n_empty} of {len(named)} rows where it is empty; fill them in" if named else "no row; pass one"
+            raise InvalidLabels(f"{key!r} must be named in every row of the {of} table, got {rows}")
         place = {name: k for k, name in enumerate(names.tolist())}
         where = np.array([place.get(name, -1) for name in named], dtype=np.int64)
         if (where < 0).all() or (unknown == "error" and (where < 0).any()):

@@ -222,7 +222,14 @@ class LabelScan(VoteNames, Generic[_V]):
             assert self.regroup is not None
             files = regrouped_files(files, self.reader, self.regroup)
             blocks, facts = self._encode_files(files, client)
-        self._tell(facts)
+        n_repeats, options = sum(one.n_repeats for one in facts), self.reader.options
+        if n_repeats and options.duplicates == "keep" and options.columns["run"] is None:
+            warnings.warn(
+                f"{n_repeats:,} votes repeat one of the same labeler on the same item and are kept; choose "
+                '`duplicates="first"`, `duplicates="last"` or `duplicates="error"` to treat them otherwise',
+                DataWarning,
+                stacklevel=4,
+            )
         return EncodedScan(files, blocks, self.checked(facts), client)
 
     def _encode_files(self, files: tuple[str, ...], client: Any | None) -> tuple[Iterable[Any], list[Facts]]:
@@ -266,17 +273,6 @@ class LabelScan(VoteNames, Generic[_V]):
                 "none of its files; leave them out"
             )
         return tuple(replace(one, keys=one.keys[:0]) for one in facts)
-
-    def _tell(self, facts: Sequence[Facts]) -> None:
-        n_repeats = sum(one.n_repeats for one in facts)
-        options = self.reader.options
-        if n_repeats and options.duplicates == "keep" and options.columns["run"] is None:
-            warnings.warn(
-                f"{n_repeats:,} votes repeat one of the same labeler on the same item and are kept; choose "
-                '`duplicates="first"`, `duplicates="last"` or `duplicates="error"` to treat them otherwise',
-                DataWarning,
-                stacklevel=5,
-            )
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,14 +32,7 @@ class Changes:
 
 
 class AgreementSums:
-    """The sums behind the coefficients of classes.
-
-    Parameters
-    ----------
-    scale : {"nominal", "ordinal", "interval", "ratio"}
-    values : array of shape (n_classes,), optional. The numbers of the classes.
-    weights : array of shape (n_classes, n_classes), optional. How far two classes agree, for the weighted coefficient.
-    """
+    """The sums behind the coefficients of classes: of their numbers, and of how far two agree where that is weighed."""
 
     def __init__(self, rows: VoteRows, scale: Scale, values: Floats | None, weights: Floats | None) -> None:
         self.rows, self.scale, self.values, self.weights = rows, scale, values, weights
@@ -167,11 +160,7 @@ class AgreementSums:
     def coefficients(self, sums: Floats) -> Floats:
         """The coefficients and after them the agreement on each class; nan where one has no value.
 
-        Returns an array of shape (..., n_coefficients + n_classes).
-
-        Parameters
-        ----------
-        sums : array of shape (..., n_sums)
+        From sums of shape (..., n_sums), an array of shape (..., n_coefficients + n_classes).
         """
         n = self.rows.n_classes
 

@@ -207,19 +207,12 @@ class Sums(Protocol):
 
 @dataclass(frozen=True)
 class Spread:
-    """Coefficients with their variances.
-
-    Attributes
-    ----------
-    value, variance, df : arrays of shape (n_coefficients,)
-        Each coefficient, its variance and the degrees of freedom of this; nan where there is none.
-    bias : array of shape (n_coefficients,), or 0. By how much each is too high on average, as the intervals have it.
-    """
+    """Coefficients with their variances; all of shape (n_coefficients,), nan where there is none."""
 
     value: Floats
     variance: Floats
-    df: Floats
-    bias: Floats | float = 0.0
+    df: Floats  # the degrees of freedom of the variance
+    bias: Floats | float = 0.0  # by how much each is too high on average, as the intervals have it
 
 
 def jackknife(sums: Sums, *, with_labelers: bool) -> Spread:
@@ -353,11 +346,8 @@ class RateEstimate(AroundValue, ContinuousEstimate):
     ) -> RateEstimate:
         """The rate with the number of independent items that vary as much.
 
-        Parameters
-        ----------
-        n : float. Items that the rate is of: what counts where all are alike, so that the variance says nothing.
-        most : float, optional. What the number can be at most; by default n.
-        df : float. Degrees of freedom of the variance; of few the number is made less, as Korn and Graubard do.
+        It is n where all are alike, so that the variance says nothing, and `most` at most; of few degrees of freedom
+        `df` of the variance it is made less, as Korn and Graubard do.
         """
         varied = value * (1 - value)
         if variance > 1e-16 and varied > 1e-9:
