@@ -1,4 +1,4 @@
-"""Judges that leave a verdict for each metric: samples of lm-evaluation-harness, test runs of DeepEval, Ragas."""
+"""Logs of judges: lm-evaluation-harness, DeepEval, Ragas, promptfoo, Langfuse, LangSmith, Phoenix and Inspect."""
 
 from __future__ import annotations
 

@@ -1,12 +1,6 @@
 """Votes: who said what about which item.
 
 The one data structure of trueup: a sparse matrix, items × (labeler·answer), built once when the data come in.
-
-A normal model of the ratings would need its own truth, metrics, gold and answers. Ten bins lose about three hundredths
-of the range on an item, by its place within the bin, which means over many items do not see.
-
-Rows may hold one vote each, or a list of votes with a list of who gave them. Classes that are numbers with names in the
-features of the data set get their names.
 """
 
 from __future__ import annotations
@@ -536,9 +530,9 @@ class Labels(Votes):
         """What is known of items or labelers, with the columns of a frame that has a row for each."""
         check_choice(unknown, ("error", "ignore"), name="unknown")
         named, values = read_rows(FrameTable(frame), key, role=of, columns=columns)
-        n_empty = sum(map(is_null, named))
-        if n_empty or not named:
-            rows = f"{n_empty} of {len(named)} rows where it is empty; fill them in" if named else "no row; pass one"
+        n, n_empty = len(named), sum(map(is_null, named))
+        if n_empty or not n:
+            rows = f"{n_empty} of {n} rows where it is empty; fill them in" if n else "no row; pass one each"
             raise InvalidLabels(f"{key!r} must be named in every row of the {of} table, got {rows}")
         place = {name: k for k, name in enumerate(names.tolist())}
         where = np.array([place.get(name, -1) for name in named], dtype=np.int64)
@@ -602,6 +596,8 @@ class Labels(Votes):
 
     def binned(self, n_bins: int = 10, *, low: float | None = None, high: float | None = None) -> Labels:
         """Numbers as classes put into bins of equal width, by default of all there are, each named by its middle."""
+        # A normal model of the ratings would need its own truth, metrics, gold and answers. Ten bins lose about three
+        # hundredths of the range on an item, by its place within the bin, which means over many items do not see.
         check_integer(n_bins, name="n_bins", low=2)
         names = self.classes.tolist()
         numbers = numbers_of(names)

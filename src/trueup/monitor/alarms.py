@@ -67,7 +67,7 @@ def find_alarms(
 ) -> list[Alarm]:
     """All alarms: those about the system first, then about judges, then from votes; the surest first.
 
-    `strata` is what `attribution.strata_of` gives for each batch. `false_alarms` is the chance that any alarm is ever
+    `strata` is what `strata_of` gives for each batch. `false_alarms` is the chance that any alarm is ever
     raised without a change; and, about, that the wrong one is named for a change that votes have shown.
     """
     alarms, from_votes = {}, []

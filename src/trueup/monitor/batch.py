@@ -3,8 +3,8 @@
 What is counted of checked items is the share of a batch only if each item had the same chance to be checked: items on
 which the system and its judges disagree, drawn more often from some day on, look like a system that fell. So of checked
 items that were drawn with different chances each is kept with the smallest chance over its own (`equalize_inclusion`).
-Drawn and kept, every item then has the smallest chance. Weights would use them all, but the exact tests of `change` and
-the likelihoods of `attribution` are of counts.
+Drawn and kept, every item then has the smallest chance. Weights would use them all, but the exact tests
+and the likelihoods of `change` are of counts.
 
 References
 ----------

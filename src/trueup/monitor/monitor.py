@@ -167,17 +167,10 @@ class Monitor:
         storage: str | Storage | None = None,
         name: str = "monitor",
     ) -> None:
-        asked = {
-            "metric": metric,
-            "of": of,
-            "positive": positive,
-            "classes": None if classes is None else list(classes),
-            "baseline": baseline,
-            "false_alarms": false_alarms,
-            "level": level,
-            "random_state": random_state,
-        }
-        given = {key: value for key, value in asked.items() if value is not None}
+        named = None if classes is None else list(classes)
+        # In the order of the defaults.
+        asked = (metric, of, positive, named, baseline, false_alarms, level, random_state)
+        given = {key: value for key, value in zip(_DEFAULTS, asked, strict=True) if value is not None}
         if metric is not None and of is not None:
             raise InvalidParameter(
                 f"`metric` is for batches with predictions and `of` for those without, got {metric!r} and "

@@ -1,4 +1,4 @@
-"""Do labelers agree, and judges with experts? Read `sums` first, then `intervals`, `pairs` and `agreement`."""
+"""Do labelers agree, and judges with experts? Read `tables` first, then `sums` and `agreement`."""
 
 from trueup.reliability.agreement import Agreement, DisputedItem, PairAgreement, agreement
 from trueup.reliability.experts import JudgeAgreement, Judges
