@@ -511,10 +511,8 @@ class Content:
     @contextmanager
     def json(self) -> Iterator[JsonStream]:
         """A cursor in the JSON of the file, which is to be read to its end."""
-        with self.open() as raw, io.TextIOWrapper(raw, encoding="utf-8-sig") as text:
-            stream = JsonStream(text, self.who)
+        with _json_of(self.open(), self.who) as stream:
             yield stream
-            stream.check_end()
 
     def records(self) -> Iterator[Any]:
         """The records of a list, of lines of JSON or of a table, one at a time; what is no object comes as it is."""
@@ -527,10 +525,8 @@ class Content:
     @contextmanager
     def member_json(self, name: str) -> Iterator[JsonStream]:
         """A cursor in the JSON of a member of the archive, which is to be read to its end."""
-        with self.archive.open(name) as raw, io.TextIOWrapper(raw, encoding="utf-8-sig") as text:
-            stream = JsonStream(text, f"{name!r} in {self.who}")
+        with _json_of(self.archive.open(name), f"{name!r} in {self.who}") as stream:
             yield stream
-            stream.check_end()
 
     def member_records(self, name: str) -> Iterator[Any]:
         """The records of a member of the archive: of a list, or one value a line."""
@@ -606,6 +602,14 @@ class Content:
                 self.archive.check_size()
             return _sheet_rows(self.open_packed, self.who)
         return _rows_of(self.path or self.open_packed(), "parquet" if self._starts_with(b"PAR1") else self._table)
+
+
+@contextmanager
+def _json_of(opened: IO[bytes], who: str) -> Iterator[JsonStream]:
+    with opened as raw, io.TextIOWrapper(raw, encoding="utf-8-sig") as text:
+        stream = JsonStream(text, who)
+        yield stream
+        stream.check_end()
 
 
 def without_suffix(name: str) -> str:

@@ -81,21 +81,15 @@ def class_names(dataset: Any, column: str) -> list[Hashable] | None:
     """The names of the classes of a column, from the features of the data set; None where it has none."""
     feature: Any = getattr(dataset, "features", None)
     for part in column.split("."):
-        feature = _inside(feature, part)
+        feature = feature[0] if isinstance(feature, list) and len(feature) == 1 else feature
+        members = feature if isinstance(feature, Mapping) else getattr(feature, "feature", None)
+        feature = members.get(part) if isinstance(members, Mapping) else None
     for _ in range(3):  # a list of classes has them one level below
         if feature is None or hasattr(feature, "names"):
             break
         feature = feature[0] if isinstance(feature, list) and feature else getattr(feature, "feature", None)
     names = getattr(feature, "names", None)
     return list(names) if names is not None else None
-
-
-def _inside(feature: Any, name: str) -> Any:
-    if isinstance(feature, list) and len(feature) == 1:
-        feature = feature[0]
-    if not isinstance(feature, Mapping):
-        feature = getattr(feature, "feature", None)
-    return feature.get(name) if isinstance(feature, Mapping) else None
 
 
 def _named(vote: Any, names: Sequence[Hashable] | None) -> Any:
