@@ -480,14 +480,8 @@ def register_metric(
     function, needs, bounds, higher_is_better, description
         As for `Metric`.
     """
-    metric = Metric(
-        _plain(name),
-        function,
-        needs=needs,
-        bounds=bounds,
-        higher_is_better=higher_is_better,
-        description=description or f"the function {_plain(name)}",
-    )
+    about: dict[str, Any] = {"needs": needs, "bounds": bounds, "higher_is_better": higher_is_better}
+    metric = Metric(_plain(name), function, description=description or f"the function {_plain(name)}", **about)
     METRICS.register(metric.name, metric)
     return metric
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -219,14 +219,11 @@ def _judge(
         fitted = [_fit(part.select(items=labels.items[at[row]]), name) for row in kept]
         truth_tables = np.stack([_fit(part, name), *fitted])[:, None]
         corrected = _estimates(truth_tables, _agreements, ("percent", "kappa", "ac1"), left).get("kappa")
-    names = [("sensitivity", k) for k in range(len(classes))] + [("specificity", k) for k in range(len(classes))]
-    rates = _estimates(truth_tables, _rates, names, left)
-    by_class = {
-        what: {classes[k]: rates[what, k] for k in range(len(classes)) if (what, k) in rates}
-        for what in ("sensitivity", "specificity")
-    }
+    kinds = ("sensitivity", "specificity")
+    rates = _estimates(truth_tables, _rates, list(product(kinds, range(len(classes)))), left)
+    finds, excludes = ({classes[k]: rate for (kind, k), rate in rates.items() if kind == what} for what in kinds)
     agreed = (measures["percent"], measures.get("kappa"), measures["ac1"])
-    return JudgeAgreement(name, len(at), *agreed, by_class["sensitivity"], by_class["specificity"], corrected)
+    return JudgeAgreement(name, len(at), *agreed, finds, excludes, corrected)
 
 
 def _fit(part: Labels, judge: Any) -> Floats:
