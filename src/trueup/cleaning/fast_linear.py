@@ -124,7 +124,11 @@ class LinearFlips(FlipModels):
         if self._seen is None or self._seen[0] is not X_val:  # the best models are asked for once more
             phi = self.features(X_val)
             scores = dense(phi @ self.theta.T)
-            reach = _slack(scores) / np.maximum(self._metric.inverse_norm(phi), 1e-300)
+            slack = np.abs(scores[:, 0])  # how far scores may move before the decision can change
+            if scores.shape[1] > 1:
+                top = np.partition(scores, scores.shape[1] - 2, axis=1)
+                slack = (top[:, -1] - top[:, -2]) / 2  # either may move
+            reach = slack / np.maximum(self._metric.inverse_norm(phi), 1e-300)
             order = np.argsort(reach, kind="stable").astype(np.int64)
             self._seen = X_val, (order, reach[order], phi[order], scores[order])
         return self._seen[1]
@@ -202,14 +206,6 @@ def with_intercept(X: Any, value: float | None) -> Any:
         return sparse.hstack([sparse.csr_array(np.full((rows.shape[0], 1), value)), rows], format="csr")
     rows = np.asarray(X, dtype=float)
     return rows if value is None else np.column_stack([np.full(len(rows), value), rows])
-
-
-def _slack(scores: Floats) -> Floats:
-    """How far scores may move before the decision can change."""
-    if scores.shape[1] == 1:
-        return np.abs(scores[:, 0])
-    top = np.partition(scores, scores.shape[1] - 2, axis=1)
-    return np.asarray(top[:, -1] - top[:, -2]) / 2  # either may move
 
 
 def item_chunks(item: Codes, most: int) -> Iterator[Codes]:

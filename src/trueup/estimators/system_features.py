@@ -218,10 +218,6 @@ class LogLinearPrior:
     def _log_rows(self, coefficients: Floats) -> Floats:
         return np.asarray(log_softmax(self._rows @ coefficients, axis=1))
 
-    def _gradient(self, counts: Floats, total: Floats, p: Floats, coefficients: Floats) -> Floats:
-        surplus = (counts - total[:, None] * p).ravel()
-        return np.asarray(surplus @ self._rows.reshape(-1, self.n_features) - self.precision * coefficients)
-
     def _information(self, p: Floats, total: Floats) -> Floats:
         """Minus the second derivative of the log-posterior given the truth."""
         flat = self._rows.reshape(-1, self.n_features)
@@ -333,7 +329,8 @@ class LogLinearPrior:
             responsibility = softmax(self._joint(log_likelihood, w), axis=1)
             counts = self._summed(responsibility)
             p, total = np.exp(self._log_rows(w)), counts.sum(axis=1)
-            gradient = self._gradient(counts, total, p, w)
+            surplus = (counts - total[:, None] * p).ravel()
+            gradient = np.asarray(surplus @ self._rows.reshape(-1, self.n_features) - self.precision * w)
             complete = self._information(p, total)
             factor = _factor(complete - self._missing_information(responsibility), floor=self.precision.min())
             of_complete = np.asarray(np.linalg.cholesky(complete))

@@ -239,14 +239,9 @@ class Correlations(Mapping[tuple[Any, Any], Estimate]):
         s, t = (_place(self.labelers, name) for name in pair)
         if s == t:
             raise InvalidParameter(f"a pair is two labelers, got {pair[0]!r} twice; name another", parameter="labeler")
-        return student_estimate(
-            np.arctanh(np.clip(self.matrix[s, t], -_MOST_ALIKE, _MOST_ALIKE)),
-            self.spread[s, t],
-            self.n_shared[s, t] - 3,
-            name="correlation",
-            bounds=(-1.0, 1.0),
-            back=np.tanh,
-        )
+        centre, spread, n = np.arctanh(np.clip(self.matrix, -_MOST_ALIKE, _MOST_ALIKE)), self.spread, self.n_shared
+        how: Any = {"name": "correlation", "bounds": (-1.0, 1.0), "back": np.tanh}
+        return student_estimate(centre[s, t], spread[s, t], n[s, t] - 3, **how)
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
         return iter([(a, b) for k, a in enumerate(self.labelers) for b in self.labelers[k + 1 :]])

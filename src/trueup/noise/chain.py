@@ -46,12 +46,8 @@ class SystemOutputs:
         kept = np.array([len(np.unique(codes[codes >= 0])) > 1 for codes in self.codes], dtype=bool)
         if kept.all():
             return self
-        return SystemOutputs(
-            self.codes[kept],
-            self.n_answers[kept],
-            self.power[kept],
-            None if self.said_class is None else self.said_class[np.repeat(kept, self.n_answers)],
-        )
+        said = None if self.said_class is None else self.said_class[np.repeat(kept, self.n_answers)]
+        return SystemOutputs(self.codes[kept], self.n_answers[kept], self.power[kept], said)
 
     @property
     def first(self) -> npt.NDArray[np.int64]:

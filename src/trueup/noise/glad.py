@@ -72,7 +72,12 @@ class GLAD(NoiseModel):
         check_integer(self.max_iter, name="max_iter", low=1)
         check_integer(self.newton_steps, name="newton_steps", low=1)
         check_number(self.tol, name="tol", low=0.0)
-        fixed = self._fixed_prior(labels.n_classes)
+        fixed: Floats | None = np.full(labels.n_classes, 1 / labels.n_classes)
+        if isinstance(self.prior, str):
+            check_choice(self.prior, ("learn",), name="prior")
+            fixed = None
+        elif self.prior is not None:
+            fixed = check_distribution(self.prior, name="prior", n=labels.n_classes)
         warn_if_unidentifiable(labels, what="GLAD")
         self._remember(labels)
         self.items_ = labels.items
@@ -101,14 +106,6 @@ class GLAD(NoiseModel):
 
         fit_posterior(self, labels, maximise, start, max_iter=self.max_iter, tol=self.tol)
         self.ability_, self.easiness_ = to_numpy(ability), np.exp(to_numpy(log_easiness))
-
-    def _fixed_prior(self, n_classes: int) -> Floats | None:
-        if self.prior is None:
-            return np.full(n_classes, 1 / n_classes)
-        if isinstance(self.prior, str):
-            check_choice(self.prior, ("learn",), name="prior")
-            return None
-        return check_distribution(self.prior, name="prior", n=n_classes)
 
     def predict_votes(self, labels: Labels, item: Positions, labeler: Positions) -> Floats:
         ability, log_easiness = self._parameters_for(labels)

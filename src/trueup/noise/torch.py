@@ -107,12 +107,6 @@ class DeviceVotes:
         self._edges = _edges(indptr)
         self._votes_at = indptr[self._edges].tolist()
 
-    @staticmethod
-    def bytes_for(matrix: sparse.csr_array) -> int:
-        """What the votes take on a device."""
-        each = (2 if matrix.shape[1] <= _SMALL_INDEX else 4) + (0 if (matrix.data == 1).all() else 8)
-        return int(matrix.nnz * each + (matrix.shape[0] + 1) * (8 if matrix.nnz >= 1 << 31 else 4))
-
     def blocks(self) -> Iterator[VoteBlock]:
         """All votes, a bounded number at a time."""
         for (low, high), (begin, end) in zip(pairwise(self._edges), pairwise(self._votes_at), strict=True):
@@ -160,9 +154,11 @@ class DevicePasses:
     def __init__(self, matrix: sparse.csr_array, gold: Codes, n_classes: int, n_answers: int) -> None:
         device = device_in_use()
         n_items, n_columns = matrix.shape
+        each = (2 if n_columns <= _SMALL_INDEX else 4) + (0 if (matrix.data == 1).all() else 8)
+        votes = matrix.nnz * each + (n_items + 1) * (8 if matrix.nnz >= 1 << 31 else 4)
         tables = 8 * n_classes * (4 * n_items + 6 * n_columns)  # of items and of labelers, beside a block's rows
         rows = min(BLOCK, matrix.nnz) * (24 + 24 * n_classes)
-        check_memory(float(DeviceVotes.bytes_for(matrix) + tables + rows), device)
+        check_memory(float(votes + tables + rows), device)
         self._votes = DeviceVotes(matrix, device)
         # The known classes of the items, -1 for none; None if no class is known.
         self._gold = torch.as_tensor(gold.astype("int16")).to(device) if (gold >= 0).any() else None

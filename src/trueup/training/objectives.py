@@ -225,7 +225,12 @@ def unbiased_weights(codes: npt.ArrayLike, matrices: npt.ArrayLike) -> tuple[Flo
 
 def fit_ridge_logistic(estimator: Any, X: Any, targets: Floats, hard: Positions, names: npt.NDArray[Any]) -> Any | None:
     """Logistic regression fitted exactly to targets that sum to 1 and may be negative, alone or last in a pipeline."""
-    if not _is_ridge_logistic(split_pipeline(estimator)[1]):
+    last = split_pipeline(estimator)[1]
+    if type(last).__name__ != "LogisticRegression":
+        return None
+    options = last.get_params()  # the name of the penalty differs between versions of scikit-learn
+    is_ridge = options.get("penalty", "l2") in ("l2", "deprecated", None) and not options.get("l1_ratio")
+    if not is_ridge or options.get("class_weight") is not None:
         return None
     model = fit_copies(estimator, X, hard, hard_copies(hard), names)
     head, last = split_pipeline(model)
@@ -238,14 +243,6 @@ def fit_ridge_logistic(estimator: Any, X: Any, targets: Floats, hard: Positions,
     )
     last.classes_ = names[order]
     return model
-
-
-def _is_ridge_logistic(model: Any) -> bool:
-    if type(model).__name__ != "LogisticRegression":
-        return False
-    options = model.get_params()  # the name of the penalty differs between versions of scikit-learn
-    ridge = options.get("penalty", "l2") in ("l2", "deprecated", None) and not options.get("l1_ratio")
-    return bool(ridge and options.get("class_weight") is None)
 
 
 def label_costs(matrices: npt.ArrayLike) -> Floats:

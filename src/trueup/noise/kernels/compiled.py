@@ -1,13 +1,13 @@
-"""Compiled kernels over blocks of items; imported only where numba is installed.
+"""The E-step over blocks of items, compiled; imported only where numba is installed.
 
-Each walks the vote matrix once: it multiplies the probabilities of an item's votes (no logarithm, no exponential),
-normalises, and adds the result to the counts of the labelers' answers while it is still in the cache. They release
-the lock, so blocks of items and chains of a sampler run on threads. `trueup.noise.kernels` holds the same functions
-written with scipy.
+It walks the vote matrix once: it multiplies the probabilities of an item's votes (no logarithm, no exponential),
+normalises, and adds the result to the counts of the labelers' answers while it is still in the cache. It releases the
+lock, so blocks of items run on threads. `trueup.noise.kernels` does the same with scipy.
 
 Numba makes no vector instructions of short loops, so a row of states is held in a vector of the processor by the few
-primitives below. Their width is fixed when a kernel is compiled, by the length of the tuple `width`: all states (an
-even number) if they are few, and else a part of them, with as many parts as it takes.
+primitives below; with plain loops a fit of ten classes takes 1.75 times as long. Their width is fixed when the kernel
+is compiled, by the length of the tuple `width`: all states (an even number) if they are few, and else a part of them,
+with as many parts as it takes.
 """
 
 from __future__ import annotations

@@ -125,7 +125,10 @@ def consolidated_confusion(
     base = _log(pi)
     groups = _alike(tables, votes)
     if len(base) == 2:
-        halves = _halves(groups)
+        # Two parts with about as many outcomes: the larger groups first, each to the smaller part.
+        halves: tuple[Alike, Alike] = ([], [])
+        for group in sorted(groups, key=lambda each: -_n_outcomes([each])):
+            min(halves, key=_n_outcomes).append(group)
         if 2 * max(map(_n_outcomes, halves)) <= max_numbers:
             return _two_classes(halves, float(base[1] - base[0]))
     elif _n_outcomes(groups) * len(base) <= max_numbers:
@@ -181,14 +184,6 @@ def _outcomes(table: Floats, n: int) -> _Outcomes:
     scores = np.asarray(counts @ _log(table).T, dtype=float)
     ways = gammaln(n + 1) - gammaln(counts + 1).sum(axis=1)
     return _Outcomes(scores, np.exp(scores + ways[:, None]))
-
-
-def _halves(groups: Alike) -> tuple[Alike, Alike]:
-    """The labelers in two parts with about as many outcomes: the larger groups first, each to the smaller part."""
-    halves: tuple[Alike, Alike] = ([], [])
-    for group in sorted(groups, key=lambda each: -_n_outcomes([each])):
-        min(halves, key=_n_outcomes).append(group)
-    return halves
 
 
 def _two_classes(halves: tuple[Alike, Alike], base: float) -> ConsolidatedConfusion:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from trueup._base.types import Codes, Floats
+from trueup._base.types import Floats
 from trueup._base.validation import RandomState, as_generator, check_choice, check_integer
 from trueup.data.labels import Labels
 from trueup.estimators.problem import Solution
@@ -130,7 +130,11 @@ def mislabeled(
     if len(np.unique(label)) < 2:
         return np.zeros(len(label), dtype=bool)  # a single class leaves nothing to tell apart
     folds = KFold(n_folds, shuffle=True, random_state=_seed(rng))
-    _check_folds(label, folds)
+    if any(len(np.unique(label[train])) < 2 for train, _ in folds.split(label)):  # classifiers need two to learn from
+        raise InvalidLabels(
+            f"a class with {int(np.bincount(label)[np.unique(label)].min())} labels is missing from the other folds; "
+            "lower n_folds, or add items of that class"
+        )
     against = sum((cross_val_predict(model, table, label, cv=folds) != label).astype(int) for model in filters)
     needed = len(filters) if how == "consensus" else len(filters) // 2 + 1
     return np.asarray(against >= needed)
@@ -148,15 +152,6 @@ def _default_classifiers(rng: np.random.Generator) -> list[Any]:
         make_pipeline(StandardScaler(), KNeighborsClassifier(1)),
         make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)),
     ]
-
-
-def _check_folds(codes: Codes, folds: Any) -> None:
-    """Classifiers need two classes to learn from in every fold."""
-    if any(len(np.unique(codes[train])) < 2 for train, _ in folds.split(codes)):
-        raise InvalidLabels(
-            f"a class with {int(np.bincount(codes)[np.unique(codes)].min())} labels is missing from the other folds; "
-            "lower n_folds, or add items of that class"
-        )
 
 
 def _seed(rng: np.random.Generator) -> int:

@@ -326,7 +326,12 @@ class UnbiasedCounts(CountsPosterior):
             return self._tested(*ratio, metric)
         if math.isnan(value):
             return DiscreteEstimate([math.nan], [1.0], bounds=metric.bounds, name=metric.name)
-        return self._linearised(metric, value)
+        slope = self.gradient(metric)
+        variance = self.covariance(slope, slope) if np.isfinite(slope).all() else math.nan
+        if not variance > 0:  # at an end of its range, where a metric may be flat: see how far its values reach
+            return self._spread(metric, value, metric(self.draw_counts(_FLAT_DRAWS, 0)))
+        se = math.sqrt(variance)
+        return ScoreEstimate(value, lambda x: np.full(np.shape(x), se), bounds=metric.bounds, name=metric.name)
 
     def _tested(self, a: Floats, b: Floats, metric: Metric) -> Estimate:
         total = float((b * self.shares).sum())
@@ -359,14 +364,6 @@ class UnbiasedCounts(CountsPosterior):
     def _label_noise(self, a: Floats, b: Floats) -> float:
         """The mean covariance of `a, X` and `b, X` that wrong labels add: 0 where all labels are perfect."""
         return self._moment(a, b) - float((a * b * self.shares).sum())
-
-    def _linearised(self, metric: Metric, value: float) -> Estimate:
-        slope = self.gradient(metric)
-        variance = self.covariance(slope, slope) if np.isfinite(slope).all() else math.nan
-        if not variance > 0:  # at an end of its range, where a metric may be flat: see how far its values reach
-            return self._spread(metric, value, metric(self.draw_counts(_FLAT_DRAWS, 0)))
-        se = math.sqrt(variance)
-        return ScoreEstimate(value, lambda x: np.full(np.shape(x), se), bounds=metric.bounds, name=metric.name)
 
     def _spread(self, metric: Metric, value: float, values: Floats) -> Estimate:
         if np.ptp(np.nan_to_num(values)) <= 1e-12:  # draws that are all alike say nothing of the spread
