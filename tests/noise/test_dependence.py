@@ -81,7 +81,7 @@ def test_three_hundred_items_of_five_labelers_show_dependence(world, least):
     n_noticed = 0
     for seed in range(20):
         labels = simulate.dependent(n_items=300, n_labelers=5, random_state=seed, **world).labels
-        n_noticed += noise.check_independence(labels, noise.DawidSkene().fit(labels), n_replicates=200).dependent
+        n_noticed += noise.check_independence(labels, noise.DawidSkene().fit(labels), n_replicates=100).dependent
     assert n_noticed >= least * 20
 
 
