@@ -343,7 +343,7 @@ def _sniff_argilla(head: Head) -> list[str]:
     return []
 
 
-Told = tuple[dict[str, Any], dict[str, Any], list[tuple[Any, ...]], list[tuple[Any, ...]]]
+Parts = tuple[dict[str, Any], dict[str, Any], list[tuple[Any, ...]], list[tuple[Any, ...]]]
 
 
 def _read_argilla(content: Content, collector: Collector) -> None:
@@ -371,7 +371,7 @@ def _read_argilla(content: Content, collector: Collector) -> None:
                 collector.predict(question, item, agent or "model", _classes(value), score)
 
 
-def _of_nested(record: dict[str, Any], collector: Collector) -> Told:
+def _of_nested(record: dict[str, Any], collector: Collector) -> Parts:
     """Where a name may stand, what is known of the item, its answers and its suggestions; version 1 has lists."""
     metadata = member(record, "metadata")
     columns = {**member(record, "fields"), **{name: value for name, value in metadata.items() if name != ITEM_KEY}}
@@ -399,7 +399,7 @@ def _of_nested(record: dict[str, Any], collector: Collector) -> Told:
     return metadata, columns, answers, suggestions
 
 
-def _of_flat(record: dict[str, Any]) -> Told:
+def _of_flat(record: dict[str, Any]) -> Parts:
     """The same of a record whose keys are questions with what is said of them."""
     questions = [name.removesuffix(_RESPONSES) for name in record if name.endswith(_RESPONSES)]
     suggested = [name.removesuffix(_SUGGESTION) for name in record if name.endswith(_SUGGESTION)]
