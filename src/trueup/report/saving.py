@@ -29,7 +29,7 @@ from trueup.answers.gates import GateReport
 from trueup.answers.next_checks import on_which
 from trueup.exceptions import InvalidParameter
 from trueup.report import figures, sentences
-from trueup.report.sentences import plain, quoted, record_table, short, shorten
+from trueup.report.sentences import plain, quoted, record_table, short, shorten, with_ends
 from trueup.report.summary import FORMAT, arguments, plain_data, reproduction_data
 from trueup.sessions.log import plain_name
 
@@ -157,11 +157,12 @@ def answer_report(
     answer: DerivedAnswer, page: str, *, title: str | None = None, settings: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """All that the page of `share`, `mean_score` or `preferences` says, as a dict that JSON can hold."""
-    titles = {"rates": f"{answer.evaluation.metrics[0][:1].upper()}{answer.evaluation.metrics[0][1:]}"}
+    what = answer.evaluation.metrics[0]
+    own_title = f"{what[:1].upper()}{what[1:]}" if page == "rates" else "Which system is preferred?"
     return {
         "format": FORMAT,
         "page": page,
-        "title": plain(title or titles.get(page, "Which system is preferred?")),
+        "title": plain(title or own_title),
         **plain_data(answer.to_dict()),
         "rests_on": answer.evaluation.answer_in_words(),
         "n_checked": answer.evaluation.n_checked,
@@ -217,10 +218,6 @@ def _checked(report: Row) -> str:
 # ------------------ Preferences.
 
 
-def _with_ends(row: Row) -> tuple[str, str]:
-    return number(row["mean"]), interval(row["low"], row["high"])
-
-
 def preferences(report: Row) -> dict[str, Any]:
     """The page of preferences: a leaderboard, win rates and judges."""
     systems, level = report["systems"], level_words(report["level"])
@@ -235,7 +232,7 @@ def preferences(report: Row) -> dict[str, Any]:
     together = ["; ".join(listed([quoted(n, 40) for n in group]) for group in report["groups"] if len(group) > 1)]
     more = [f"Not separated: {words}." for words in together if words]
     columns: list[tuple[str, Any]] = [("System", "system")]
-    columns.append(("Wins against an average opponent", lambda row: _with_ends(row["wins"])))
+    columns.append(("Wins against an average opponent", lambda row: with_ends(row["wins"])))
     columns.append(("Log-odds", lambda row: (signed(row["mean"]), interval(row["low"], row["high"]))))
     columns.append(("Is the best", lambda row: percent(row["prob_best"])))
     board = record_table("Leaderboard", columns, systems)

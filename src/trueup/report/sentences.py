@@ -299,8 +299,8 @@ def labeler_tables(labelers: Row) -> list[dict[str, Any]]:
 
     columns: list[tuple[str, Any]] = [("Labeler", "labeler"), ("Votes", "votes")]
     columns.append(("Rank", lambda row: "–".join(dict.fromkeys(map(str, row["rank"])))))
-    columns += [("Accuracy", lambda row: _with_ends(row["accuracy"]))]
-    columns += [("Bits a vote", lambda row: _with_ends(row["information"])), ("Bias", bias)]
+    columns += [("Accuracy", lambda row: with_ends(row["accuracy"], 2))]
+    columns += [("Bits a vote", lambda row: with_ends(row["information"], 2)), ("Bias", bias)]
     columns.append(("Probably a spammer", as_chance("spam_probability")))
     rows = labelers["rows"]
     if len(rows) <= _MANY_LABELERS:
@@ -313,8 +313,9 @@ def labeler_tables(labelers: Row) -> list[dict[str, Any]]:
     ]
 
 
-def _with_ends(row: Row) -> Cell:
-    return number(row["mean"], 2), interval(row["low"], row["high"], 2)
+def with_ends(row: Row, places: int | None = None) -> Cell:
+    """A mean, and its interval below."""
+    return number(row["mean"], places or 3), interval(row["low"], row["high"], places)
 
 
 def vet_table(vet_next: Row) -> dict[str, Any]:
