@@ -49,7 +49,7 @@ def _part(name: str, heading: str, lead: str, figures: Sequence[tuple[str, str]]
 
 
 def _page(
-    report: Row, verdict: Sequence[str], facts: Sequence[Any], parts: Sequence[Any], remarks: Sequence[str] = ()
+    report: Row, verdict: Sequence[str], facts: Sequence[Any], parts: Sequence[Any], meaning: Sequence[str] = ()
 ) -> dict[str, Any]:
     """What the templates show; steps, notes and the way to the same numbers where a report has some."""
     return {
@@ -57,7 +57,7 @@ def _page(
         "verdict": verdict,
         "next_steps": report.get("next_steps", []),
         "facts": facts,
-        "remarks": remarks or [f"This rests on {report['rests_on']}."],
+        "remarks": meaning or [f"This rests on {report['rests_on']}."],
         "notes": report.get("notes", report.get("warnings", [])),
         "parts": parts,
         "how_to": report.get("reproduction"),
@@ -138,7 +138,7 @@ def over_time(report: Row) -> dict[str, Any]:
         (f"{sum(row['n_gold'] for row in course):,}", "checked items, drawn at random"),
         *([(str(report["began"]), "began the baseline")] if report["began"] else []),
     ]
-    remarks = [
+    meaning = [
         f"If nothing changes, the chance that any alarm is ever raised is at most {chance(report['false_alarms'])},"
         " however often one looks.",
         *[f"This rests on {basis}." for basis in bases if basis and not varies],
@@ -147,7 +147,7 @@ def over_time(report: Row) -> dict[str, Any]:
         _part("course", "The course of the system", about_course, course_picture, of_batches),
         _part("judges", "The judges", about_judges, pictures, of_judges),
     ]
-    return _page(report, report["verdict"], facts, parts if course else [], remarks)
+    return _page(report, report["verdict"], facts, parts if course else [], meaning)
 
 
 # ------------------ Rates of groups.
@@ -336,8 +336,8 @@ def decision(report: Row) -> dict[str, Any]:
     facts = [(f"{report['n_checks']:,}", "checks"), (chance(report["probability"]), "chance that it is met")]
     step = f"Check {some(needed['checks'], 'more item')}: then it is decided with probability 80%."
     steps = [step] if report["verdict"] == "undecided" and needed["checks"] else []
-    remarks = [f"A verdict is false with a chance of {percent(report['error'])} at most, at whatever look."]
-    return {**_page(report, [one["sentence"] for one in conditions], facts, parts, remarks), "next_steps": steps}
+    meaning = [f"A verdict is false with a chance of {percent(report['error'])} at most, at whatever look."]
+    return {**_page(report, [one["sentence"] for one in conditions], facts, parts, meaning), "next_steps": steps}
 
 
 PAGES = {
