@@ -150,6 +150,7 @@ FIGURES: dict[str, Figure] = {
         Figure("labeler-ranking", ("tests/labelers/ranking_runs.py",), _RATES, None),
         _module("vetting", "benchmarks.vetting", _ACTIVE, "crowd"),
         _module("vetting-rare", "benchmarks.vetting", _ACTIVE, "rare"),
+        _module("experts", "benchmarks.experts", _ACTIVE),
         _module("aggregation", "benchmarks.aggregation", _TRUTH),
         _module("cleaning", "benchmarks.cleaning", _CLEANING, "fast", "decisions", "memory", "replay"),
         _module("cleaning-rounds", "benchmarks.cleaning", _CLEANING, "rounds"),

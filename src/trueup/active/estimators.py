@@ -30,6 +30,7 @@ import scipy
 from trueup._base.registry import Registry
 from trueup._base.types import Booleans, Codes, Floats, Positions, Target
 from trueup._base.validation import check_number, preview
+from trueup.active.fallible import ExpertErrors, draw_truths_of_fallible
 from trueup.active.influence import Pool, count_slopes, expected_counts, influence
 from trueup.active.rectified import (
     Drawn,
@@ -275,6 +276,7 @@ class Request:
     model : PoolModel. How the noise model can be corrected.
     category : int, optional. One only, in place of the mean over all.
     voted : Pool, optional. The pool without the class of items that are none of the classes, where `pool` has it.
+    errors : ExpertErrors, optional. How often experts err; without it every answer is right.
     """
 
     pool: Pool
@@ -286,6 +288,7 @@ class Request:
     rng: np.random.Generator
     category: int | None = None
     voted: Pool | None = None
+    errors: ExpertErrors | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -361,7 +364,16 @@ class Rectified(MetricEstimator):
         pool, progress = request.pool, request.progress
         answers = weighted_answers(pool, progress)
         truths = draw_rectified(request.model, pool, progress, n_draws=request.n_draws, rng=request.rng)
-        return Estimated(_values(request, truths), (), answers.by_chance)
+        values = _values(request, truths)
+        if request.errors is None:
+            return Estimated(values, (), answers.by_chance)
+        truths = draw_truths_of_fallible(
+            request.model, pool, progress, request.errors, n_draws=request.n_draws, rng=request.rng
+        )
+        allowing = _values(request, truths)
+        spread, without = np.nanstd(allowing, axis=0)[0], np.nanstd(values, axis=0)[0]
+        note = request.errors.sentence(spread / without if without > 0 else np.inf)
+        return Estimated(allowing, (note,), answers.by_chance)
 
 
 @dataclass(frozen=True)
@@ -543,7 +555,7 @@ ESTIMATORS: Registry[type[MetricEstimator]] = Registry(
 def estimate_metric(estimator: MetricEstimator, request: Request) -> Estimated:
     """The metric of every system, with all there is to say of it; where every item is known, the metric itself."""
     known = known_classes(request.pool, request.progress)
-    if request.target == "sample" and known.min() >= 0:
+    if request.target == "sample" and known.min() >= 0 and request.errors is None:
         return Estimated(np.repeat(_values(request, known[None]), request.n_draws, axis=0))
     return estimator.estimate(request)
 

@@ -17,7 +17,7 @@ from trueup.active.strategies import draw_shares, share_after, stands_for
 from trueup.core.base import clip_base, clip_rare
 from trueup.core.checks import effective_weights
 from trueup.core.features import build_features, standard_scores
-from trueup.core.posterior import N_POINTS, Checks, Recalibration, draw_theta, draw_truths, find_mode
+from trueup.core.posterior import N_POINTS, Checks, Recalibration, ThetaDraws, draw_theta, draw_truths, find_mode
 from trueup.core.prior import CrowdPrior
 from trueup.core.rows import Rows
 from trueup.sessions.progress import Progress
@@ -127,19 +127,31 @@ def corrected_probabilities(model: PoolModel, pool: Pool, progress: Progress) ->
     return np.where(known[:, None] >= 0, np.eye(pool.n_classes)[known], chances)
 
 
+def draw_theta_given(
+    model: PoolModel, pool: Pool, progress: Progress, *, n_points: int, rng: np.random.Generator
+) -> ThetaDraws:
+    """Draws of the correction, given the answers so far."""
+    checks = _checks(model, weighted_answers(pool, progress), progress.truth)
+    return draw_theta(model.recalibration, checks, n_points=n_points, rng=rng)
+
+
 def draw_rectified(
     model: PoolModel, pool: Pool, progress: Progress, *, n_draws: int, rng: np.random.Generator
 ) -> Codes:
     """Truths of all items, shape (about n_draws, n_items), given the answers so far."""
-    answers = weighted_answers(pool, progress)
     n_draws = int(np.clip(_MOST_TRUTHS // max(pool.n_items, 1), 50, n_draws))
-    n_points = min(N_POINTS, n_draws)
-    theta = draw_theta(model.recalibration, _checks(model, answers, progress.truth), n_points=n_points, rng=rng)
+    theta = draw_theta_given(model, pool, progress, n_points=min(N_POINTS, n_draws), rng=rng)
+    return draw_truths_given(theta, model, pool, progress, each=max(1, round(n_draws / len(theta.beta))), rng=rng)
+
+
+def draw_truths_given(
+    theta: ThetaDraws, model: PoolModel, pool: Pool, progress: Progress, *, each: int, rng: np.random.Generator
+) -> Codes:
+    """Truths of all items, some for each draw of the correction."""
+    answers = weighted_answers(pool, progress)
     known, certain = known_classes(pool, progress), answers.own >= 1
     certain[answers.positions] = True
-    truths, _ = draw_truths(
-        model.rows, theta, np.where(certain, known, -1), each=max(1, round(n_draws / len(theta.beta))), rng=rng
-    )
+    truths, _ = draw_truths(model.rows, theta, np.where(certain, known, -1), each=each, rng=rng)
     partly = np.flatnonzero((answers.own > 0) & ~certain)
     if len(partly):  # each truth is one by the pool of one of the draws, with what was known before that draw
         is_known = rng.random((len(truths), 1)) < answers.own[partly]

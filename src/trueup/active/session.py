@@ -25,7 +25,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar, get_args
 
 import numpy as np
 import scipy
@@ -52,6 +52,7 @@ from trueup.active.estimators import (
     share_better,
     two_worlds,
 )
+from trueup.active.fallible import ExpertErrors
 from trueup.active.influence import Pool, State, category_code, category_list, make_pool
 from trueup.active.rectified import PoolModel, model_of
 from trueup.active.strategies import STRATEGIES, Strategy
@@ -73,6 +74,8 @@ from trueup.storage import Storage
 from trueup.storage.joining import StoredLog, of_predictions, of_votes
 
 _N_DRAWS = 1024
+Experts = Literal["right", "fallible"]
+EXPERTS: tuple[Experts, ...] = get_args(Experts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +86,7 @@ class Estimation:
     estimator: MetricEstimator
     noise: str | NoiseModel
     target: Target = "sample"
+    experts: Experts = "right"
 
     @cached_property
     def model(self) -> PoolModel:
@@ -110,10 +114,12 @@ class Estimation:
 
     def _estimate(self, setting: Estimation, progress: Progress, category: int | None, seed: int) -> Estimated:
         rng = np.random.default_rng([seed, int(progress.vetted.sum()), 1])  # no news, no other number
-        return estimate_metric(
-            self.estimator,
-            Request(setting.pool, progress, setting.model, self.noise, self.target, _N_DRAWS, rng, category, self.pool),
+        request = Request(
+            setting.pool, progress, setting.model, self.noise, self.target, _N_DRAWS, rng, category, self.pool
         )
+        if self.experts == "fallible":
+            request = replace(request, errors=ExpertErrors.known_from(progress, self.pool.labels.gold_codes))
+        return estimate_metric(self.estimator, request)
 
 
 PLANNED = 200  # answers near which the intervals are narrowest, where there is no budget
@@ -203,6 +209,9 @@ class ActiveTest(DrawnSession):
     half_width : float, optional. Stop once half of the interval, of every system, is at most this wide.
     prob_better : float, optional. Stop once the better of two systems is better with this probability, at every look.
     target : {"sample", "population"}. The metric on the items of the pool, or on the distribution they came from.
+    experts : {"right", "fallible"}
+        "fallible" lets an answer count by what is known of who gave it, with `estimator="rectified"`: by second
+        opinions, settled items and gold among their cards, and 5% of wrong answers before any is known.
     blind : bool
         Whether experts answer without a prediction in sight. Answers of a session that is not blind are kept out of
         the valid interval.
@@ -236,6 +245,7 @@ class ActiveTest(DrawnSession):
         target: Target = "sample",
         level: float = 0.95,
         positive: Hashable | None = None,
+        experts: Experts = "right",
         blind: bool = True,
         overlap: float = 0.1,
         repeat: float = 0.05,
@@ -265,7 +275,13 @@ class ActiveTest(DrawnSession):
         )
         if prob_better is not None and self.pool.n_systems < 2:
             raise InvalidParameter("`prob_better` needs two systems, got one; pass a dict")
-        self._estimation = Estimation(self.pool, self._estimator, noise, self.target)
+        self.experts: Experts = check_choice(experts, EXPERTS, name="experts")
+        if experts == "fallible" and self.estimator != "rectified":
+            raise InvalidParameter(
+                f'`experts="fallible"` needs `estimator="rectified"`, got {self.estimator!r}; leave one of them out',
+                parameter="experts",
+            )
+        self._estimation = Estimation(self.pool, self._estimator, noise, self.target, self.experts)
         self.blind = self._blind = bool(blind)
         self.shares = Shares(overlap, repeat, checks)
         kept = None if storage is None and name is None else StoredLog(storage, name)
@@ -472,6 +488,7 @@ class ActiveTest(DrawnSession):
             "half_width": self.half_width,
             "prob_better": self.prob_better,
             "positive": self.positive,
+            "experts": self.experts,
             "blind": self.blind,
             **vars(self.shares),
             "random_state": self.seed,

@@ -273,6 +273,7 @@ class SessionOptions:
     target: str | None = opt(None, "sample (the default) or population.", "WHAT")
     level: float | None = opt(None, "Probability of the intervals; 0.95 by default.", "P")
     option: list[str] | None = opt(None, "An option of the strategy, e.g. floor=0.5.", "NAME=VALUE")
+    fallible_experts: bool = opt(False, "Answers may be wrong: experts='fallible' of ActiveTest.")
     seed: int | None = opt(None, "Seed of all chance; 0 by default.", "N")
     budget: int | None = opt(None, "Answers that can be paid for.", "N")
     half_width: float | None = opt(None, "Stop once the interval is ± this.", "W")
@@ -281,8 +282,9 @@ class SessionOptions:
     @property
     def named(self) -> dict[str, Any]:
         """What was given, as `ActiveTest` names it; categories and options of the strategy apart."""
-        named = {name: value for name, value in vars(self).items() if name not in ("categories", "option", "seed")}
-        return given(**named, random_state=self.seed)
+        apart = ("categories", "option", "seed", "fallible_experts")
+        named = {name: value for name, value in vars(self).items() if name not in apart}
+        return given(**named, experts="fallible" if self.fallible_experts else None, random_state=self.seed)
 
 
 @dataclass

@@ -274,8 +274,6 @@ def status_of(progress: Progress, gold: Codes, *, n_items: int, n_classes: int, 
         Rate.of(sum(wrong), len(wrong), level) if wrong else _half(Rate.of(repeats.count(False), len(repeats), level))
     )
     drawn = progress.draw > 0
-    is_nameless = any(one.who is None for each in all_opinions for one in each)
-    names = [*progress.experts, *([None] if is_nameless else [])]
     return SessionStatus(
         items=n_items,
         drawn=int(drawn.sum()),
@@ -292,21 +290,27 @@ def status_of(progress: Progress, gold: Codes, *, n_items: int, n_classes: int, 
         agreement=Rate.of(sum(pairs), len(pairs), level),
         steadiness=Rate.of(sum(repeats), len(repeats), level),
         errors=errors,
-        experts=tuple(_of_expert(progress, who, judged, level) for who in names),
+        experts=tuple(_of_expert(progress, who, rate) for who, rate in rates_of_experts(progress, gold, level).items()),
     )
 
 
-def _of_expert(
-    progress: Progress, who: str | None, judged: list[tuple[str | None, bool]], level: float
-) -> ExpertStanding:
+def rates_of_experts(progress: Progress, gold: Codes, level: float = 0.95) -> dict[str | None, Rate]:
+    """Of each who gave outcomes, how many of their answers are wrong among those whose truth is known beside them."""
+    is_nameless = any(one.who is None for each in progress.opinions.values() for one in each)
+    wrong: dict[str | None, list[bool]] = {who: [] for who in (*progress.experts, *([None] if is_nameless else []))}
+    for who, is_wrong in _judged(progress, gold):
+        wrong[who].append(is_wrong)
+    return {who: Rate.of(sum(own), len(own), level) for who, own in wrong.items()}
+
+
+def _of_expert(progress: Progress, who: str | None, errors: Rate) -> ExpertStanding:
     mine = [one for each in progress.opinions.values() for one in each if one.who == who]
-    wrong = [is_wrong for name, is_wrong in judged if name == who]
     return ExpertStanding(
         who,
         outcomes=len(mine),
         cannot_tell=sum(one.code < 0 for one in mine),
         later=sum(name == who for each in progress.delays.values() for name, _ in each),
-        errors=Rate.of(sum(wrong), len(wrong), level),
+        errors=errors,
     )
 
 

@@ -190,7 +190,9 @@ class StoredLog:
                 "old ones, or name a new session"
             )
         others = {
-            name: value for name, value in settings.items() if name not in stopping and record.settings[name] != value
+            name: value
+            for name, value in settings.items()
+            if name not in stopping and record.settings.get(name, value) != value  # an old session lacks new settings
         }
         if record.options != options:
             others["options"] = options
