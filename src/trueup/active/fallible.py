@@ -90,7 +90,7 @@ def draw_truths_of_fallible(
     return np.concatenate(truths)
 
 
-def _answered(pool: Pool, progress: Progress) -> tuple[Positions, list[Sequence[Opinion]]]:
+def _answered(pool: Pool, progress: Progress) -> tuple[Positions, list[list[Opinion]]]:
     """The items whose class rests on answers, and these; one that is taken at its worst or best keeps its class."""
     items, opinions = [], []
     for at in np.flatnonzero(progress.vetted & (pool.labels.gold_codes < 0)).tolist():
@@ -103,7 +103,7 @@ def _answered(pool: Pool, progress: Progress) -> tuple[Positions, list[Sequence[
     return np.array(items, dtype=np.int64), opinions
 
 
-def _log_likelihoods(opinions: list[Sequence[Opinion]], rates: Mapping[str | None, float], n_classes: int) -> Floats:
+def _log_likelihoods(opinions: Sequence[Sequence[Opinion]], rates: Mapping[str | None, float], n_classes: int) -> Floats:
     """Log P(answers | class) of each item, shape (n_items, n_classes)."""
     table = np.zeros((len(opinions), n_classes))
     for row, of_item in zip(table, opinions, strict=True):
