@@ -103,7 +103,9 @@ def _answered(pool: Pool, progress: Progress) -> tuple[Positions, list[list[Opin
     return np.array(items, dtype=np.int64), opinions
 
 
-def _log_likelihoods(opinions: Sequence[Sequence[Opinion]], rates: Mapping[str | None, float], n_classes: int) -> Floats:
+def _log_likelihoods(
+    opinions: Sequence[Sequence[Opinion]], rates: Mapping[str | None, float], n_classes: int
+) -> Floats:
     """Log P(answers | class) of each item, shape (n_items, n_classes)."""
     table = np.zeros((len(opinions), n_classes))
     for row, of_item in zip(table, opinions, strict=True):
