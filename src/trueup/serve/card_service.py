@@ -26,8 +26,6 @@ from trueup.sessions.log import Event, Kind, Names
 from trueup.sessions.progress import MEASURING
 from trueup.storage import Card, Storage, Waiting
 
-# ------------------ What a card shows
-
 CardKind = Literal["text", "conversation", "records", "image", "tile", "answers"]
 KINDS: tuple[CardKind, ...] = get_args(CardKind)
 LONGEST_SHOWN = 20_000  # characters of one text that are shown at once
@@ -481,11 +479,6 @@ class CardService:
         """Items and classes by name and by place."""
         return Names(self.labels.items.tolist(), self.labels.classes.tolist())
 
-    @property
-    def is_blind(self) -> bool:
-        """Whether experts see no prediction."""
-        return self.suggestions is None
-
     def current(self, person: Person) -> AssignedCard | None:
         """The card that a person is to answer now, the same until it is answered; none once it is decided."""
         if self.is_over():
@@ -580,7 +573,7 @@ class CardService:
             truth,
             who=person.name,
             seconds=_seconds(reply.seconds),
-            blind=self.is_blind,
+            blind=self.suggestions is None,
             key=request_key(person, reply.key),
             text=check_comment(reply.comment) or None,
             shown=tuple(self.names.classes[code] for code in shown) or None,
@@ -602,17 +595,14 @@ class CardService:
         """An outcome in words."""
         return plain(event.truth) if event.truth is not None else event.kind
 
-    def open_card(self, item: Hashable) -> int | None:
-        """The last card of an item."""
-        self.journal.refresh()
-        asks = [entry.number for entry in self.journal.of_item(item) if entry.event.kind == "ask"]
-        return asks[-1] if asks else None
-
     def say(self, person: Person, item: Any, reply: Reply, *, saw_estimate: bool) -> None:
         """An answer for an item by its name; one that was never drawn is kept, too, and stands for itself only."""
         at = self.names.position(item)
         name = self.names.items[at]
-        self._keep(self.open_card(name), self._event(name, reply, person, shown=(), saw_estimate=saw_estimate))
+        self.journal.refresh()
+        asks = [entry.number for entry in self.journal.of_item(name) if entry.event.kind == "ask"]
+        event = self._event(name, reply, person, shown=(), saw_estimate=saw_estimate)
+        self._keep(asks[-1] if asks else None, event)
 
     def _keep(self, number: int | None, event: Event) -> None:
         if number is not None:

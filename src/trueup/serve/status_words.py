@@ -310,6 +310,7 @@ def chart(rows: Sequence[Row], bounds: tuple[float, float], words: str) -> dict[
     d = Drawing(_WIDTH, _HEIGHT, words)
     d.axis_left(up, _LEFT, right=_RIGHT)
     d.axis_below(across, _BOTTOM, most=6)
+    d.line("grid", _LEFT, _BOTTOM, _RIGHT, _BOTTOM)
     upper = [(across(row.n), up(row.high)) for row in rows]
     d.path("band", [*upper, *((across(row.n), up(row.low)) for row in reversed(rows))], closed=True)
     d.path("mean", [(across(row.n), up(row.mean)) for row in rows])
