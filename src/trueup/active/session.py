@@ -25,7 +25,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
-from typing import Any, Literal, Self, TypeVar, get_args
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 import scipy
@@ -181,8 +181,6 @@ def answer_notes(progress: Progress, counted: Counted, answers: Answers, *, by_c
 
 STOPPING = ("budget", "half_width", "prob_better")  # what may change while a session goes on
 _SUREST = 1 - 1e-9
-
-T = TypeVar("T")
 
 
 class ActiveTest(DrawnSession):

@@ -19,7 +19,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -41,8 +41,6 @@ from trueup.active.influence import (
     root_mean_square,
 )
 from trueup.exceptions import InvalidParameter
-
-S = TypeVar("S")
 
 _NEXT_TO_NOTHING = 1e-9
 

@@ -131,9 +131,6 @@ def _difference(first: tuple[Floats, Floats], second: tuple[Floats, Floats], met
     )
 
 
-# ------------------------------------------------------------------ metrics as quotients
-
-
 def parts_of(metric: Metric, n_classes: int) -> tuple[Floats, Floats]:
     """What an item adds above and below the line of a metric, by its true class (rows) and predicted one.
 

@@ -206,12 +206,8 @@ class Decision(DrawnSession):
     def _limits(self) -> Floats:
         """The logarithm of the wealth that proves each side: all conditions must be met, one missed is enough."""
         n = len(self.conditions)
-        return np.log(np.repeat([1.0, float(n)], n) / self._error_of_draws)
-
-    @property
-    def _error_of_draws(self) -> float:
-        """The error that is left to the draws of checks."""
-        return self.error * (1.0 if self._is_of_items else 1 - _OF_POPULATION)
+        of_draws = self.error * (1.0 if self._is_of_items else 1 - _OF_POPULATION)  # the error that is left to them
+        return np.log(np.repeat([1.0, float(n)], n) / of_draws)
 
     @property
     def _is_of_items(self) -> bool:
@@ -328,18 +324,13 @@ class Decision(DrawnSession):
     def _first_standing(self) -> Standing:
         """Before any draw."""
         view, n_sides = self._view(0), len(self._sides.terms)
-        sums = self._sums_before
+        truths = replace(self._core, n_draws=256).truth.truths  # drawn before any answer
+        items = np.arange(truths.shape[1])
+        sums = np.stack([self._sides.terms[:, items, row].sum(axis=1) for row in truths], axis=1)
         even = np.full((n_sides, len(STAKES)), -math.log(len(STAKES)))
         wealth = stake_weights(self._sides, view, self._open, sums) if self._open.any() else even
         standing = Standing(self._known_sums(self._core.known), self._open, wealth, np.zeros(n_sides))
         return advance(self._sides, standing, view.shift)
-
-    @cached_property
-    def _sums_before(self) -> Floats:
-        """The sum of each side in truths drawn before any answer, shape (n_sides, n_draws)."""
-        truths = replace(self._core, n_draws=256).truth.truths
-        items = np.arange(truths.shape[1])
-        return np.stack([self._sides.terms[:, items, row].sum(axis=1) for row in truths], axis=1)
 
     def _known_sums(self, codes: Codes) -> Floats:
         """The sum of each side over items whose class is known; those that matter to nothing are counted too."""

@@ -192,9 +192,6 @@ def learn(sides: Sides, standing: Standing, item: int, code: int, shift: Floats)
     return advance(sides, replace(standing, known=standing.known + value, is_open=is_open), shift)
 
 
-# ------------------------------------------------------------------ futures
-
-
 def draws_until(
     sides: Sides, standing: Standing, view: View, truths: Codes, limits: Floats, *, most: int, rng: np.random.Generator
 ) -> tuple[Codes, Codes]:

@@ -111,11 +111,7 @@ def make_deck(
     seed = check_integer(seed, name="seed", low=0)
     rng = np.random.default_rng([seed, 27])
     chosen = rng.choice(len(pool), n_candidates, replace=False)
-    cards = [
-        Card("candidate", pool.items[k], int(pool.image[k]), pool.boxes[k], pool.categories[pool.category[k]], int(k))
-        for k in chosen.tolist()
-    ]
-    cards += _empty_places(pool, n_planted, rng)
+    cards = [*(candidate_card(pool, k) for k in chosen.tolist()), *_empty_places(pool, n_planted, rng)]
     shown = [cards[k] for k in rng.permutation(len(cards))]
     sizes = np.array([image_size(pool, k) for k in range(pool.images.n)]).reshape(-1, 2)
     tiles = make_tiles(Images(pool.images.ids, sizes, pool.images.files), split)
@@ -127,6 +123,11 @@ def make_deck(
     shown += [searched[k] for k in rng.permutation(len(searched))]
     said = dict(zip(DRAWN, (n_candidates, n_tiles, n_planted, n_hidden, split, seed), strict=True))
     return Deck(pool, tuple(shown), {"pool": fingerprint(pool), **said}, len(tiles))
+
+
+def candidate_card(pool: Pool, k: int) -> Card:
+    """The question whether a candidate is an object."""
+    return Card("candidate", pool.items[k], int(pool.image[k]), pool.boxes[k], pool.categories[pool.category[k]], k)
 
 
 def _empty_places(pool: Pool, n: int, rng: np.random.Generator) -> list[Card]:

@@ -24,8 +24,6 @@ from trueup.detection.writing import candidate_crop
 from trueup.exceptions import InvalidParameter
 from trueup.report import build_report
 
-# ------------------ How an answer moves with the overlap from which on shapes are the same thing.
-
 CUTS = (0.4, 0.5, 0.6)
 
 
@@ -108,8 +106,6 @@ def _shapes(pool: Pool, chosen: Positions) -> Shapes:
     boxes, areas = pool.boxes[chosen], pool.areas[chosen]
     return candidate_shapes(pool, pool.image[chosen], pool.category[chosen], boxes, areas, masks)
 
-
-# ------------------ A report on detectors: what every report says, and crops of what decides the answer.
 
 _MOST_CROPS = 6  # in a group
 _MOST_SYSTEMS = 3  # that have groups of their own

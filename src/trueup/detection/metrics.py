@@ -18,8 +18,6 @@ from trueup.detection.shapes import Shapes, align, box_overlaps, group_by, mask_
 from trueup.exceptions import InvalidParameter, InvalidShapes
 from trueup.metrics import Metric
 
-# ------------------ Average precision and recall as COCO defines them
-
 MOST_DETECTIONS = 100  # of an image and class, the surest
 RECALL_POINTS = np.linspace(0.0, 1.0, 101)
 LIMITS = (1, 10, MOST_DETECTIONS)  # detections of an image and class, for recall
@@ -234,8 +232,6 @@ def overlaps_of(pairs: Pairs, found: Shapes, objects: Shapes) -> Floats:
     return values
 
 
-# ------------------ The free-response curve (FROC) of one system on many drawn truths at once
-
 WRONG_PER_IMAGE = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 """False detections of an image at which sensitivity is read, as is usual for nodules."""
 
@@ -259,8 +255,6 @@ def mean_sensitivities(
     kernel(draws, candidate.astype(np.int64), role.astype(np.int64), is_last, n_objects.astype(float), limits, values)
     return values
 
-
-# ------------------ Average precision of one system on many drawn truths at once.
 
 WORTH_COMPILING = 200_000  # detections times draws and thresholds from which compiled code repays loading numba
 
@@ -287,8 +281,6 @@ def mean_average_precisions(
     kernel(draws, starts, detections, n_levels, np.asarray(n_objects, dtype=float), RECALL_POINTS, sums, counts)
     return _ratio(sums, counts)
 
-
-# ------------------ Panoptic quality: how well segments that partition an image fit, for segments that do.
 
 LEAST_OVERLAP = 0.5  # above it, segments that partition an image match one to one
 _TOLERATED = 0.01  # of the area: edges of polygons

@@ -32,8 +32,6 @@ from trueup.detection.shapes import (
 )
 from trueup.exceptions import DataWarning, InvalidFile, InvalidParameter, InvalidShapes
 
-# ------------------ COCO's files: instances (annotators) and results (systems).
-
 File = str | PathLike[str]
 Files = File | Mapping[str, File]
 Unknown = Literal["error", "drop"]

@@ -21,8 +21,6 @@ from trueup.data.reading import read_named_rows
 from trueup.detection.shapes import Images, Shapes, images_of_sizes, join_shapes
 from trueup.exceptions import InvalidFile, InvalidShapes
 
-# ------------------ What is wrong with shapes of a file: collected, and told in one sentence with counts.
-
 _MOST_KINDS = 4
 
 
@@ -385,8 +383,6 @@ def _voc_folder(name: str, folder: Path, files: Sequence[Path]) -> Shapes:
         file=str(folder),
     )
 
-
-# ------------------ Made-up images with objects, annotators who miss and invent some, and detectors
 
 _SIDE = 640.0
 

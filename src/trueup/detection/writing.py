@@ -18,14 +18,12 @@ from trueup._base.cells import csv_text, safe_cell
 from trueup._base.types import Booleans, Floats
 from trueup._base.writing import write_text_safely
 from trueup.data.labels import Labels
-from trueup.detection.deck import FORMAT, Card, Deck
+from trueup.detection.deck import FORMAT, Card, Deck, candidate_card
 from trueup.detection.pool import NOTHING, REAL, Pool, image_size
 from trueup.detection.shapes import Images, Mask, bitmap
 from trueup.detection.tile_search import TilesToSearch
 from trueup.exceptions import InvalidParameter
 from trueup.report.figures import crop_figure
-
-# ------------------ Candidate objects as annotations in COCO's format, with how sure each is and who drew it.
 
 
 def write_coco(
@@ -97,8 +95,6 @@ def _image(name: Any, size: Floats, file: str) -> dict[str, Any]:
     return row
 
 
-# ------------------ Cards as one HTML file that works without a server.
-
 _CHOICES = (
     ("yes", "Yes", "y"),
     ("no", "No", "n"),
@@ -164,16 +160,19 @@ def save_cards(
 def _card(pool: Pool, card: Card, photos: Photos) -> dict[str, Any]:
     if card.is_tile:
         return {"is_tile": True, "picture": tile_figure(pool, card, photos), "thumbnail": "", "category": ""}
-    if card.candidate >= 0:
-        crop = candidate_crop(pool, card.candidate, photos)
-    else:
-        crop = shape_crop(pool, card.image, card.box, [{"role": "candidate", "box": card.box.tolist()}], photos)
     return {
         "is_tile": False,
-        "picture": crop_figure(crop, width=420, label="an outline in a part of an image"),
+        "picture": crop_figure(_crop_of(pool, card, photos), width=420, label="an outline in a part of an image"),
         "thumbnail": crop_figure(thumbnail(pool, card.image, card.box, photos), width=180, label="the whole image"),
         "category": "an object" if card.category == REAL else f"an object of the class {card.category}",
     }
+
+
+def _crop_of(pool: Pool, card: Card, photos: Photos | None = None) -> dict[str, Any]:
+    """What a card asks about with a margin around it: a candidate, or a place where nothing is."""
+    if card.candidate >= 0:
+        return candidate_crop(pool, card.candidate, photos)
+    return shape_crop(pool, card.image, card.box, [{"role": "candidate", "box": card.box.tolist()}], photos)
 
 
 def tile_figure(pool: Pool, card: Card, photos: Photos) -> str:
@@ -220,19 +219,14 @@ def save_for_app(deck: Deck, folder: str | PathLike[str], *, images: str | PathL
     rows = []
     files = {} if images is None else find_photos(images, pool.images, list(range(pool.images.n)))
     for k in order.tolist():
-        card = planted[k - len(pool)] if k >= len(pool) else None
-        image = int(pool.image[k]) if card is None else card.image
-        box = pool.boxes[k] if card is None else card.box
-        category = pool.categories[pool.category[k]] if card is None else card.category
+        card = planted[k - len(pool)] if k >= len(pool) else candidate_card(pool, k)
         if files:
-            file = files[image].relative_to(pictures.resolve()).as_posix()
-            rows.append([names[k], file, json.dumps(box.tolist()), category])
+            file = files[card.image].relative_to(pictures.resolve()).as_posix()
+            rows.append([names[k], file, json.dumps(card.box.tolist()), card.category])
         else:
-            file = f"{k + 1}.svg"
-            shapes = [{"role": "candidate", "box": box.tolist()}]
-            crop = candidate_crop(pool, k) if card is None else shape_crop(pool, image, box, shapes)
+            file, crop = f"{k + 1}.svg", _crop_of(pool, card)
             write_text_safely(pictures / file, _standing_alone(crop_figure(crop, width=480, label=names[k])))
-            rows.append([names[k], file, "", category])
+            rows.append([names[k], file, "", card.category])
     tables = {name: place / f"{name}.csv" for name in ("votes", "predictions", "items", "gold")}
     made = AppFiles(**tables, images=pictures, tiles=_write_tiles(deck, place, files))
     _write_table(made.items, ["item", "image", "outline", "class"], rows)

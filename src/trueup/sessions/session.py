@@ -67,18 +67,19 @@ class Batch(Sequence[Any]):
 
     def __init__(self, details: Iterable[Asked]) -> None:
         self.details = tuple(details)
+        self._items = [one.item for one in self.details]
 
     def __getitem__(self, index: Any) -> Any:
-        return [one.item for one in self.details][index]
+        return self._items[index]
 
     def __len__(self) -> int:
-        return len(self.details)
+        return len(self._items)
 
     def __iter__(self) -> Iterator[Any]:
-        return iter([one.item for one in self.details])
+        return iter(self._items)
 
     def __repr__(self) -> str:
-        return f"Batch({[one.item for one in self.details]!r})"
+        return f"Batch({self._items!r})"
 
 
 def draw_in_turn(chances: Floats, n: int, rng: np.random.Generator) -> tuple[list[int], list[float | None]]:

@@ -21,8 +21,6 @@ from trueup.sessions.log import Event, plain_name, read_name
 from trueup.sessions.session import Session
 from trueup.storage.base import SessionKind, Storage
 
-# ------------------ From a URL to a storage, and what keeps one: backups, copies and upgrades.
-
 
 def _database(purpose: str) -> Any:
     """The module of databases, or which extra is missing for it."""

@@ -76,11 +76,6 @@ class Journal:
     mode: str  # As the pragma names it; "delete" is the rollback journal
     why: str  # One line for people
 
-    @property
-    def synchronous(self) -> int:
-        """The pragma's number: FULL for the write-ahead log, EXTRA for the rollback journal."""
-        return _SYNCHRONOUS[self.mode]
-
 
 def has_wal_fix(version: tuple[int, ...]) -> bool:
     """Whether a version of SQLite can reset its write-ahead log without ever losing what was committed."""
