@@ -188,11 +188,11 @@ def test_the_form_works_without_a_script(vetting):
 def test_what_makes_no_sense_is_refused_and_not_stored(vetting, sent):
     ann = vetting.signed_in("ann")
     card = ann.get("/next").json()["card"]
-    n = len(vetting.storage.events("q3"))
     answer = ann.post("/reply", json={"card": card, "choice": "1", "key": "k", **sent})
     assert answer.status_code in (404, 422)
     assert answer.json()["error"]
-    assert len(vetting.storage.events("q3")) == n
+    # Cards may be drawn meanwhile, since one was handed out.
+    assert not [event for event in vetting.storage.events("q3") if event.kind != "ask"]
 
 
 def test_the_order_of_two_answers_is_logged(make_vetting):
