@@ -192,6 +192,7 @@ ROWS = {
         "metric": Row({"metric": "f1"}),
         "strategy": Row({"strategy": "uncertainty"}),
         "estimator": Row({"estimator": "bayes"}),
+        "experts": Row({"experts": "fallible"}),
         "noise": Row({"noise": "one-coin"}),
         "categories": Row({"categories": (np.arange(N_ITEMS) < 40).tolist()}, {"metric": "f1"}),
         "budget": Row({"budget": 12}),

@@ -273,7 +273,9 @@ class SessionOptions:
     target: str | None = opt(None, "sample (the default) or population.", "WHAT")
     level: float | None = opt(None, "Probability of the intervals; 0.95 by default.", "P")
     option: list[str] | None = opt(None, "An option of the strategy, e.g. floor=0.5.", "NAME=VALUE")
-    fallible_experts: bool = opt(False, "Answers may be wrong: experts='fallible' of ActiveTest.")
+    fallible_experts: bool | None = opt(
+        None, "Answers may be wrong: each counts by what is known of who gave it.", None, "--fallible-experts"
+    )
     seed: int | None = opt(None, "Seed of all chance; 0 by default.", "N")
     budget: int | None = opt(None, "Answers that can be paid for.", "N")
     half_width: float | None = opt(None, "Stop once the interval is ± this.", "W")
