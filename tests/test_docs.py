@@ -184,7 +184,7 @@ def topics() -> dict[str, str]:
 
 def test_the_documentation_stays_short():
     assert len(topics()) <= 25, "a topic has one page; put it where the topic is"
-    assert sum(len(text.split()) for text in topics().values()) <= 31_900
+    assert sum(len(text.split()) for text in topics().values()) <= 32_200
 
 
 @pytest.mark.parametrize(("name", "text"), sorted(topics().items()), ids=sorted(topics()))
