@@ -31,10 +31,12 @@ from trueup.reliability.tables import (
     VoteRows,
     agreement_weights,
     class_values,
+    distances,
     effective_number,
     intervals_of,
     jackknife,
-    squared_differences,
+    ordinal_differences,
+    sums_by,
     vote_rows,
 )
 
@@ -64,7 +66,9 @@ _RATINGS = {"icc1", "icc_a1", "icc_c1", "icc1k", "icc_ak", "icc_ck"}
 _AC2 = {"ordinal": "ordinal", "interval": "quadratic", "ratio": "ratio"}
 _FEW = 5  # with fewer labelers intervals were measured to hold a little less often
 _DOMINANT = 0.8  # share of one class from which chance alone gives much agreement
+_PAIR_COLUMNS = ("a", "b", "n_items", "percent", "kappa", "low", "high")
 _NO_PAIR = "no item has votes of two labelers, so there is no agreement"
+_CROWD = "votes of an anonymous crowd do not say which are of one labeler"
 
 
 @dataclass(frozen=True)
@@ -113,22 +117,22 @@ class PairAgreement(Mapping[tuple[Any, Any], Estimate]):
             raise InvalidParameter(
                 f"`pairs` must be asked for two labelers, got {pair!r}; write pairs[one, other]", parameter="pair"
             )
-        places = []
         for name in pair:
             if name not in self.labelers:
                 raise InvalidParameter(
                     f"there is no labeler {name!r}{did_you_mean(name, self.labelers)}", parameter="pair"
                 )
-            places.append(self.labelers.index(name))
-        a, b = places
+        a, b = map(self.labelers.index, pair)
         if a == b or not np.isfinite(self.kappa[a, b]):
             raise InvalidParameter(
                 f"{pair[0]!r} and {pair[1]!r} have no kappa: they are one, share {self.n_items[a, b]:g} items, or say "
                 "one class alone; take another pair",
                 parameter="pair",
             )
-        std, df = self._spread
-        return _estimate(self.kappa[a, b], std[a, b], df[a, b], name=f"kappa of {pair[0]} and {pair[1]}")
+        std, df = (float(of_pairs[a, b]) for of_pairs in self._spread)
+        kappa = float(self.kappa[a, b])
+        bounds = (-1.0 if kappa > -1 else kappa - 0.5, 1.0)
+        return CoefficientEstimate(kappa, std, df, bounds=bounds, name=f"kappa of {pair[0]} and {pair[1]}")
 
     @cached_property
     def _spread(self) -> tuple[Floats, Floats]:
@@ -145,22 +149,21 @@ class PairAgreement(Mapping[tuple[Any, Any], Estimate]):
 
     def rows(self) -> list[dict[str, Any]]:
         """One row for each two that share an item, those that agree most first."""
-        rows = []
         at = np.nonzero(np.triu(self.n_items, 1))
         kappa, std, df = self.kappa[at], *(values[at] for values in self._spread)
         low, high = intervals_of(kappa, std, df, np.where(kappa > -1, -1.0, kappa - 0.5), self.level)
-        for a, b, value, *ends in zip(*at, kappa.tolist(), low.tolist(), high.tolist(), strict=True):
-            one, other = self.labelers[a], self.labelers[b]
-            row = {"a": one, "b": other, "n_items": int(self.n_items[a, b]), "percent": float(self.percent[a, b])}
-            found = (value, *ends) if np.isfinite(value) else (None, None, None)
-            rows.append(row | dict(zip(("kappa", "low", "high"), found, strict=True)))
+        rows = []
+        for a, b, *found in zip(*at, kappa.tolist(), low.tolist(), high.tolist(), strict=True):
+            pair = self.labelers[a], self.labelers[b], int(self.n_items[a, b]), float(self.percent[a, b])
+            rows.append(
+                dict(zip(_PAIR_COLUMNS, (*pair, *(found if np.isfinite(found[0]) else (None,) * 3)), strict=True))
+            )
         return sorted(rows, key=lambda row: (row["kappa"] is None, -(row["kappa"] or 0.0)))
 
     def to_frame(self, *, backend: str | None = None) -> Any:
         """One row for each two that share an item: a, b, n_items, percent, kappa, low, high."""
         rows = self.rows()
-        names = ("a", "b", "n_items", "percent", "kappa", "low", "high")
-        return make_frame({name: [row[name] for row in rows] for name in names}, backend=backend)
+        return make_frame({name: [row[name] for row in rows] for name in _PAIR_COLUMNS}, backend=backend)
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,27 +242,32 @@ class Agreement(Mapping[str, Estimate]):
     def disputed(self, n: int = 10) -> list[DisputedItem]:
         """The items that labelers disagree on most, the most disputed first; none that they all agree on."""
         check_integer(n, name="n", low=1)
-        added = np.zeros(self._rows.n_items)
-        first = 0
-        classes = self.labels.n_classes
-        for part in self._rows.parts(classes):
-            share, m = part.shares.toarray(), part.votes_per_item
-            counts = np.zeros((part.n_items, classes))
-            np.add.at(counts, part.item, share)
-            gaps = squared_differences(self.scale, classes, self._values, self._said)
-            own = np.bincount(part.item, ((share @ gaps) * share).sum(axis=1), part.n_items)
-            every: Floats = ((counts @ gaps) * counts).sum(axis=1) - own
-            added[first : first + part.n_items] = np.where(m > 1, every / np.maximum(m - 1, 1), 0.0)
-            first += part.n_items
-        order = np.argsort(-added, kind="stable")[:n]
-        names = self.labels.classes.tolist()
+        added = []
+        for part in self._rows.parts(self.labels.n_classes):
+            share, m, gaps = part.shares.toarray(), part.votes_per_item, self._gaps
+            counts = sums_by(part.item, share, part.n_items)
+            with_self = np.bincount(part.item, ((share @ gaps) * share).sum(axis=1), part.n_items)
+            every = ((counts @ gaps) * counts).sum(axis=1) - with_self
+            added.append(np.where(m > 1, every / np.maximum(m - 1, 1), 0.0)[m > 0])
+        by_item, names = np.zeros(self._rows.n_items), self.labels.classes.tolist()
+        by_item[np.unique(self._rows.item)] = np.concatenate(added)
+        order = np.argsort(-by_item, kind="stable")[:n]
         found = []
-        for at in order[added[order] > 1e-12].tolist():
+        for at in order[by_item[order] > 1e-12].tolist():
             rows = slice(*np.searchsorted(self._rows.item, [at, at + 1]))
             said = np.asarray(self._rows.shares[rows].sum(axis=0)).ravel()
             votes = {names[k]: float(said[k]) for k in np.flatnonzero(said).tolist()}
-            found.append(DisputedItem(self.labels.items[[at]].tolist()[0], float(added[at]), votes))
+            found.append(DisputedItem(self.labels.items[[at]].tolist()[0], float(by_item[at]), votes))
         return found
+
+    @property
+    def _gaps(self) -> Floats:
+        """How far apart two classes are, as alpha has it."""
+        if self._values is None:
+            return 1 - np.eye(self.labels.n_classes)
+        if self.scale == "ordinal":
+            return ordinal_differences(self._values, self._said)
+        return distances(self.scale, self._values)
 
     @cached_property
     def _said(self) -> Floats:
@@ -446,11 +454,12 @@ def agreement(
     if by is None:
         return whole
     slicing = slices_of(labels, by)
-    enough = {
-        name for name in slicing.names.tolist() if (rows.on_items(slicing.members(name)).votes_per_item > 1).any()
-    }
-    parts = {name: part for name in slicing.names.tolist() if name in enough for part in [on(slicing.members(name))]}
-    lacking = [name for name in slicing.names.tolist() if name not in enough]
+    parts, lacking = {}, []
+    for name in slicing.names.tolist():
+        if (rows.votes_per_item[slicing.members(name)] > 1).any():
+            parts[name] = on(slicing.members(name))
+        else:
+            lacking.append(name)
     notes = list(slicing.notes())
     if lacking:
         notes.append(f"No item of {', '.join(map(repr, lacking))} has two votes; these slices are left out.")
@@ -467,7 +476,7 @@ def _agreement(
     experts: tuple[Any, ...],
     level: float,
 ) -> Agreement:
-    """The agreement on some items."""
+    """The agreement on some items; `values` are those of classes on a scale that is not nominal."""
     votes = rows.votes_per_item
     if not (votes > 1).any():
         what = "one labeler voted" if labels.n_labelers == 1 and rows.is_named else _NO_PAIR
@@ -477,87 +486,67 @@ def _agreement(
             parameter="labels",
         )
     rows = replace(rows, weights=rows.weights / rows.weights[votes > 1].mean())  # 1 is that of items with two votes
-    paired = votes[rows.item] > 1
-    n_labelers = len(np.unique(rows.labeler[paired]))
+    n_labelers = len(np.unique(rows.labeler[votes[rows.item] > 1]))
     random = labelers == "random" and rows.is_named and n_labelers > 2
     notes = _notes_about(labels, rows, n_labelers, asked=labelers)
-    ordered = scale != "nominal" and values is not None
-    ac2 = agreement_weights(_AC2[scale], values) if ordered and values is not None else None
-    sums = AgreementSums(rows, scale, values if ordered else None, ac2)
+    same_class = np.eye(labels.n_classes)
+    ac2 = None if values is None else agreement_weights(_AC2[scale], values)
+    pair_weights = same_class if values is None else agreement_weights(weighting, values)
+    sums = AgreementSums(rows, scale, values, ac2)
     spread = jackknife(sums, with_labelers=random)
-    n_items = rows.effective(2)
     found: dict[str, Estimate] = {}
     left_out: dict[str, str] = {}
-    same = np.asarray(rows.shares.sum(axis=0)).ravel()
-    room, even = 1 - float(((same / same.sum()) ** 2).sum()), 1 - 1 / max(labels.n_classes, 2)
+    said = np.asarray(rows.shares.sum(axis=0)).ravel()
+    share = said / said.sum()
+    room, even = max(1 - float((share**2).sum()), 1e-9), 1 - 1 / max(labels.n_classes, 2)
 
-    def put(name: str, value: float, variance: float, df: float, bias: float = 0.0) -> None:
-        if not np.isfinite(value):
+    def put(name: str, one: Spread) -> None:
+        if not np.isfinite(one.value):
             left_out[name] = "all votes are for one class, so chance alone gives full agreement"
             return
-        left = {"percent": 1.0, "ac1": even, "brennan_prediger": even}.get(name, max(room, 1e-9))  # by chance
-        least = 0.5 / n_items / left
-        found[name] = _spread_estimate(name, value, variance, df, bias, least)
+        left = {"percent": 1.0, "ac1": even, "brennan_prediger": even}.get(name, room)  # by chance
+        found[name] = _estimate(name, one, least=0.5 / rows.effective(2) / left)
 
     n_named = len(sums.names)
     for k, name in enumerate(sums.names):
-        put(name, spread.value[k], spread.variance[k], spread.df[k])
+        put(name, spread.at(k))
     by_class = {
-        name: _class_estimate(rows, k, *_of(spread, n_named + k)).named(f"agreement on {name}")
+        name: _class_estimate(rows, k, spread.at(n_named + k)).named(f"agreement on {name}")
         for k, name in enumerate(labels.classes.tolist())
         if np.isfinite(spread.value[n_named + k])
     }
-    pair_weights = agreement_weights(weighting, values) if ordered and values is not None else np.eye(labels.n_classes)
     tables = None
-    reason = None
     if not rows.is_named:
-        reason = "votes of an anonymous crowd do not say which are of one labeler"
-        left_out["conger"] = reason
+        reason = left_out["conger"] = _CROWD
     elif labels.n_labelers * labels.n_classes > MOST_COLUMNS:
         reason = f"there are too many labelers and classes for all pairs; select at most {MOST_COLUMNS} columns"
     else:
-        tables = PairTables.of(rows)
+        tables = PairTables(rows)
     for name, pooled in (("cohen", False), ("cohen_weighted", False), ("scott", True)):
-        if name == "cohen_weighted" and not ordered:
+        if name == "cohen_weighted" and values is None:
             continue
         if tables is None:
-            left_out[name] = str(reason)
-            continue
-        of_classes = pair_weights if name == "cohen_weighted" else np.eye(labels.n_classes)
-        mean = tables.mean(of_classes, pooled=pooled, with_labelers=random)
-        put(name, *_of(mean, 0), float(np.atleast_1d(mean.bias)[0]))
-    if ordered and values is not None:
-        if scale in ("interval", "ratio"):
+            left_out[name] = reason
+        else:
+            of_classes = pair_weights if name == "cohen_weighted" else same_class
+            put(name, tables.mean(of_classes, pooled=pooled, with_labelers=random).at(0))
+    if values is not None:
+        if scale != "ordinal":
             _put_ratings(rows, values, found, left_out, random=random)
         _put_kendall(rows, values, found, left_out, random=random)
     if "alpha" in found and "ac1" in found:
-        share = same.max() / same.sum()
-        if share > _DOMINANT and found["ac1"].mean - found["alpha"].mean > 0.2:
-            top = labels.classes.tolist()[int(same.argmax())]
+        alpha, ac1 = found["alpha"].mean, found["ac1"].mean
+        if share.max() > _DOMINANT and ac1 - alpha > 0.2:
             notes.append(
-                f"{percent(share)} of the votes are for {top!r}, so chance alone gives much agreement: alpha "
-                f"({number(found['alpha'].mean, 2)}) says how well labelers find the other classes, AC1 "
-                f"({number(found['ac1'].mean, 2)}) and percent agreement hardly do."
+                f"{percent(share.max())} of the votes are for {labels.classes.tolist()[int(said.argmax())]!r}, so "
+                f"chance alone gives much agreement: alpha ({number(alpha, 2)}) says how well labelers find the other "
+                f"classes, AC1 ({number(ac1, 2)}) and percent agreement hardly do."
             )
-    for name in left_out:
-        if name in COEFFICIENTS:
-            notes.append(f"{name} is left out: {left_out[name]}.")
-    return Agreement(
-        labels,
-        scale,
-        "random" if random else "fixed",
-        level,
-        {name: found[name] for name in COEFFICIENTS if name in found},
-        by_class,
-        left_out,
-        tuple(dict.fromkeys(notes)),
-        {},
-        experts,
-        rows,
-        tables,
-        values if ordered else None,
-        pair_weights,
-    )
+    notes += [f"{name} is left out: {reason}." for name, reason in left_out.items()]
+    in_order = {name: found[name] for name in COEFFICIENTS if name in found}
+    about = in_order, by_class, left_out, tuple(dict.fromkeys(notes)), {}, experts
+    how: LabelersAre = "random" if random else "fixed"
+    return Agreement(labels, scale, how, level, *about, rows, tables, values, pair_weights)
 
 
 def _put_ratings(
@@ -568,10 +557,12 @@ def _put_ratings(
     k = float(1 / np.mean(1 / votes[votes > 1]))  # the harmonic mean, since errors of a mean shrink with 1 / votes
     sums = RatingSums(rows, values)
     spread = jackknife(sums, with_labelers=random)
+    least = 1e-3 / max(len(votes), 1)
     for place, (name, of_mean) in enumerate(zip(sums.names, ("icc1k", "icc_ak", "icc_ck"), strict=True)):
-        value, variance, df = _of(spread, place)
+        one = spread.at(place)
+        value = float(one.value)
         if not rows.is_named and name != "icc1":
-            left_out[name] = left_out[of_mean] = "votes of an anonymous crowd do not say which are of one labeler"
+            left_out[name] = left_out[of_mean] = _CROWD
         elif not np.isfinite(value):
             left_out[name] = left_out[of_mean] = (
                 "ratings do not vary, their variances add up to nothing, or no labeler rated items that others did, too"
@@ -581,68 +572,54 @@ def _put_ratings(
                 "a variance of labelers or of the rest comes out below zero, so the votes are too few for it"
             )
         else:
-            least = 1e-3 / max(len(votes), 1)
-            found[name] = _spread_estimate(name, value, variance, df, 0.0, least)
+            found[name] = _estimate(name, one, least=least)
             below = 1 + (k - 1) * value
             if below <= 0 or k * value < -below:
                 left_out[of_mean] = f"the correlation of single votes is too low ({value:.2f}) for one of their mean"
-                continue
-            mean = k * value / below
-            found[of_mean] = _spread_estimate(of_mean, mean, variance * (k / below**2) ** 2, df, 0.0, least)
+            else:
+                mean = Spread(k * one.value / below, one.variance * (k / below**2) ** 2, one.df)
+                found[of_mean] = _estimate(of_mean, mean, least=least)
 
 
 def _put_kendall(
     rows: VoteRows, values: Floats, found: dict[str, Estimate], left_out: dict[str, str], *, random: bool
 ) -> None:
     """Kendall's W, of the items that all labelers rated."""
-    present = np.unique(rows.labeler)
-    spread = None
-    if rows.is_named and len(present) > 1:
-        labeler = np.searchsorted(present, rows.labeler)
-        dense = replace(rows, labeler=labeler, n_labelers=len(present), is_named=True)
-        spread = kendall(dense, values, with_labelers=random)
-    if spread is None or not np.isfinite(spread.value[0]):
+    present, labeler = np.unique(rows.labeler, return_inverse=True)
+    m = len(present)
+    one = None
+    if rows.is_named and m > 1:
+        one = kendall(replace(rows, labeler=labeler, n_labelers=m), values, with_labelers=random).at(0)
+    if one is None or not np.isfinite(one.value):
         left_out["kendall_w"] = "it needs three items that all labelers voted on, with more than one class"
         return
-    m = len(present)
-    value, variance, df = _of(spread, 0)
-    w = (1 + (m - 1) * value) / m
-    part = (m - 1) / m
-    found["kendall_w"] = _spread_estimate("kendall_w", w, variance * part**2, df, 0.0, 1e-3 / rows.n_items, low=0.0)
+    w = Spread((1 + (m - 1) * one.value) / m, one.variance * ((m - 1) / m) ** 2, one.df)
+    found["kendall_w"] = _estimate("kendall_w", w, least=1e-3 / rows.n_items)
 
 
-def _of(spread: Spread, place: int) -> tuple[float, float, float]:
-    return float(spread.value[place]), float(spread.variance[place]), float(spread.df[place])
+def _estimate(name: str, one: Spread, *, least: float) -> Estimate:
+    """An estimate; where nothing varies, as if half an item did: its standard error is then `least`."""
+    value, df = float(one.value), float(one.df)
+    low = 0.0 if name in ("percent", "kendall_w") else -1.0
+    if one.variance > 1e-16:
+        std = float(np.sqrt(one.variance))
+        low = low if value > low or low == 0.0 else value - 0.5  # no coefficient but alpha and an ICC is ever below −1
+        bias, df = float(np.clip(one.bias, -std / 2, std / 2)), max(df, 1.0)
+    else:
+        at_end = value > 1 - 1e-9 or value < low + 1e-9
+        std, df = least, max(df, 30.0)
+        bias = 0.0 if not at_end else least if value > (1 + low) / 2 else -least
+    return CoefficientEstimate(value, std, df, bias=bias, bounds=(low, 1.0), name=name)
 
 
-def _estimate(value: float, std: float, df: float, *, name: str, bias: float = 0.0, low: float = -1.0) -> Estimate:
-    low = low if value > low or low == 0.0 else value - 0.5  # no coefficient but alpha and an ICC is ever below −1
-    bias = float(np.clip(bias, -std / 2, std / 2))
-    return CoefficientEstimate(value, std, max(df, 1.0), bias=bias, bounds=(low, 1.0), name=name)
-
-
-def _spread_estimate(
-    name: str, value: float, variance: float, df: float, bias: float, least: float, *, low: float = -1.0
-) -> Estimate:
-    """An estimate; where nothing varies, as if half an item did."""
-    low = 0.0 if name == "percent" else low
-    if variance > 1e-16:
-        return _estimate(value, float(np.sqrt(variance)), df, name=name, low=low, bias=bias)
-    inwards = least if value > (1 + low) / 2 else -least
-    at_end = value > 1 - 1e-9 or value < low + 1e-9
-    return CoefficientEstimate(
-        value, least, max(df, 30.0), bias=inwards if at_end else 0.0, bounds=(low, 1.0), name=name
-    )
-
-
-def _class_estimate(rows: VoteRows, place: int, value: float, variance: float, df: float) -> Estimate:
+def _class_estimate(rows: VoteRows, place: int, one: Spread) -> Estimate:
     """How often another says this class, too: as sure as the items that it was said of allow."""
     said = rows.shares[:, [place]].toarray().ravel()
-    of_items = np.bincount(rows.item, said, rows.n_items) > 0
-    kept = of_items & (rows.votes_per_item > 1)
+    votes = rows.votes_per_item
+    kept = (np.bincount(rows.item, said, rows.n_items) > 0) & (votes > 1)
     n = effective_number(rows.weights[kept])
-    others = float(rows.votes_per_item[kept].mean()) - 1
-    return RateEstimate.of(value, variance, n, most=n * others, df=min(df, max(n - 1, 1.0)))
+    most, df = n * (float(votes[kept].mean()) - 1), min(float(one.df), max(n - 1, 1.0))
+    return RateEstimate.of(float(one.value), float(one.variance), n, most=most, df=df)
 
 
 def _notes_about(labels: Labels, rows: VoteRows, n_labelers: int, *, asked: LabelersAre) -> list[str]:

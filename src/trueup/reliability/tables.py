@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 import scipy
 from scipy import sparse
+from scipy.special import expit, logit, ndtri, stdtr, stdtrit
 
 from trueup._base.types import Booleans, Codes, Floats
 from trueup._base.validation import numbers_of, preview
@@ -105,16 +107,9 @@ def _about_one(weights: Floats) -> Floats:
 def class_values(labels: Labels, scale: Scale, values: Mapping[Hashable, float] | None) -> Floats | None:
     """The number of each class on this scale, ranks on an ordinal one; None on a nominal one."""
     names = labels.classes.tolist()
-    if values is not None and not isinstance(values, Mapping):
-        raise InvalidParameter(
-            f"`values` must be a mapping from class to number, got {type(values).__name__}; pass a dict",
-        )
-    if values is not None and set(names) - set(values):
-        lacking = [name for name in names if name not in values]
-        raise InvalidParameter(f"`values` must have a number for each class, got none for {preview(lacking)}; add them")
     numbers = numbers_of(names) if values is None else _numbers_named(names, values)
     if scale == "nominal":
-        return None if numbers is None else np.array(numbers)
+        return None
     if scale == "ordinal":
         if numbers is not None:
             return np.unique(numbers, return_inverse=True)[1].astype(float)  # equal numbers are of one rank
@@ -140,6 +135,13 @@ def class_values(labels: Labels, scale: Scale, values: Mapping[Hashable, float] 
 
 def _numbers_named(names: list[Any], values: Mapping[Hashable, float]) -> tuple[float, ...]:
     """The number named for each class."""
+    if not isinstance(values, Mapping):
+        raise InvalidParameter(
+            f"`values` must be a mapping from class to number, got {type(values).__name__}; pass a dict",
+        )
+    lacking = [name for name in names if name not in values]
+    if lacking:
+        raise InvalidParameter(f"`values` must have a number for each class, got none for {preview(lacking)}; add them")
     try:
         numbers = tuple(float(values[name]) for name in names)
     except (TypeError, ValueError) as error:
@@ -150,42 +152,37 @@ def _numbers_named(names: list[Any], values: Mapping[Hashable, float]) -> tuple[
         raise InvalidParameter(f"`values` must be finite, got {preview(numbers)}; name one a class")
     if len(numbers) > 1 and min(numbers) == max(numbers):
         raise InvalidParameter(
-            f"`values` must differ, got {numbers[0]:g} for every class; name numbers that tell classes apart",
+            f"`values` must differ, got {numbers[0]:g} for every class; name a number of its own for each class",
         )
     return numbers
 
 
-def agreement_weights(kind: str, values: Floats) -> Floats:
-    """How far two classes agree, from 1 down to 0, by Gwet's names; "ordinal" counts pairs of ranks."""
+def distances(kind: str, values: Floats) -> Floats:
+    """How far apart classes are: squares by default; "ordinal" counts pairs of ranks."""
     gap = np.abs(values[:, None] - values)
     if kind == "ordinal":
         ranks = np.unique(values, return_inverse=True)[1]
         gap = np.abs(ranks[:, None] - ranks)
-        distance = gap * (gap + 1) / 2
-    elif kind == "ratio":
+        return np.asarray(gap * (gap + 1) / 2)
+    if kind == "ratio":
         total = values[:, None] + values
-        distance = np.divide(gap, total, out=np.zeros_like(gap), where=total > 0) ** 2
-    else:
-        distance = gap if kind == "linear" else gap**2
+        return np.divide(gap, total, out=np.zeros_like(gap), where=total > 0) ** 2
+    return np.asarray(gap if kind == "linear" else gap**2)
+
+
+def agreement_weights(kind: str, values: Floats) -> Floats:
+    """How far two classes agree, from 1 down to 0, by Gwet's names."""
+    distance = distances(kind, values)
     most = distance.max()
-    return 1 - distance / most if most > 0 else np.ones_like(gap)
+    return 1 - distance / most if most > 0 else np.ones_like(distance, dtype=float)
 
 
-def squared_differences(scale: Scale, n_classes: int, values: Floats | None, totals: Floats | None = None) -> Floats:
-    """Krippendorff's δ² between classes; of an ordinal scale it depends on how often each was said."""
-    if scale == "nominal" or values is None:
-        return 1 - np.eye(n_classes)
-    if scale == "ordinal":
-        assert totals is not None
-        rank = np.unique(values, return_inverse=True)[1]
-        of_rank = totals @ np.eye(rank.max() + 1)[rank]  # classes of one rank together
-        middle = (np.cumsum(of_rank, axis=-1) - of_rank / 2)[..., rank]  # the mean rank of each class
-        return np.asarray((middle[..., :, None] - middle[..., None, :]) ** 2)
-    gap = (values[:, None] - values) ** 2
-    if scale == "interval":
-        return np.asarray(gap)
-    total = (values[:, None] + values) ** 2
-    return np.divide(gap, total, out=np.zeros_like(gap), where=total > 0)
+def ordinal_differences(values: Floats | None, totals: Floats) -> Floats:
+    """Krippendorff's δ² between classes of an ordinal scale, by how often each was said."""
+    rank = np.unique(values, return_inverse=True)[1]
+    of_rank = totals @ np.eye(rank.max() + 1)[rank]  # classes of one rank together
+    middle = (np.cumsum(of_rank, axis=-1) - of_rank / 2)[..., rank]  # the mean rank of each class
+    return np.asarray((middle[..., :, None] - middle[..., None, :]) ** 2)
 
 
 _KEPT = 4e7  # numbers of changes that are kept from one pass to the next: 320 MB
@@ -193,16 +190,49 @@ _AT_ONCE = 256  # sums that slopes are worked out along at once
 _STEP = 1e-5  # relative step of the slopes; central differences are then good to about ten digits
 
 
-class Sums(Protocol):
-    """What the jackknife needs: sums over items, what they are without an item, labeler or vote, and coefficients."""
+@dataclass(frozen=True)
+class Changes:
+    """What the sums of a part are made of."""
 
-    n_sums: int
+    items: Floats  # (n_items, n_sums): what each item adds
+    rows: Floats  # (n_rows, n_sums): by how much the sums change when a row goes
+
+
+class Sums(ABC):
+    """Sums over items, and after them sums over labelers, that coefficients are functions of."""
+
     rows: VoteRows
+    n_sums: int
+    of_labelers: Floats  # (n_labelers, n_last): what each labeler adds to the last sums
 
-    def parts(self) -> Any: ...
-    def total(self, items: Floats) -> Floats: ...
-    def without_labeler(self, total: Floats, row_changes: Floats) -> Floats: ...
-    def coefficients(self, sums: Floats) -> Floats: ...
+    @abstractmethod
+    def changes(self, part: VoteRows) -> Changes:
+        """What items add, and by how much the sums change without each row."""
+
+    @abstractmethod
+    def coefficients(self, sums: Floats) -> Floats:
+        """The coefficients of sums (..., n_sums)."""
+
+    def parts(self) -> Iterator[tuple[VoteRows, Changes]]:
+        """The changes of the sums, part by part."""
+        for part in self.rows.parts(self.n_sums):
+            yield part, self.changes(part)
+
+    def with_labelers(self, part: VoteRows, items: Floats, rows: Floats, last: Floats) -> Changes:
+        """The changes of the sums over items, and by how much those over labelers change without each row."""
+        by_item = -sums_by(part.item, last, part.n_items)
+        return Changes(np.concatenate([items, by_item], axis=1), np.concatenate([rows, last], axis=1))
+
+    def total(self, items: Floats) -> Floats:
+        """The sums of all, from what all items add; those over labelers are no sums over items."""
+        return np.concatenate([items[: self.n_sums - self.of_labelers.shape[1]], self.of_labelers.sum(axis=0)])
+
+    def without_labeler(self, total: Floats, row_changes: Floats) -> Floats:
+        """The sums without each labeler, given the sums of the changes by its rows; shape (n_labelers, n_sums)."""
+        left = total + row_changes
+        n_first = self.n_sums - self.of_labelers.shape[1]
+        left[:, n_first:] = total[n_first:] - self.of_labelers
+        return left
 
 
 @dataclass(frozen=True)
@@ -213,6 +243,11 @@ class Spread:
     variance: Floats
     df: Floats  # the degrees of freedom of the variance
     bias: Floats | float = 0.0  # by how much each is too high on average, as the intervals have it
+
+    def at(self, place: int) -> Spread:
+        """That of one coefficient."""
+        bias = np.broadcast_to(self.bias, np.shape(self.value))
+        return Spread(self.value[place], self.variance[place], self.df[place], bias[place])
 
 
 def jackknife(sums: Sums, *, with_labelers: bool) -> Spread:
@@ -256,11 +291,11 @@ def two_way(value: Floats, of_items: Floats, n_items: float, gaps: Floats, noise
     gaps = np.where(np.isfinite(gaps), gaps, 0.0)
     of_labelers = (n_labelers - 1) / n_labelers * ((gaps - gaps.mean(axis=0)) ** 2).sum(axis=0)
     variance = of_items + np.maximum(of_labelers - noise, 0.0)
-    wide, wider = (scipy.stats.t.ppf(0.975, max(n - 1, 1)) ** 2 for n in (n_items, n_labelers))
+    wide, wider = (stdtrit(max(n - 1, 1), 0.975) ** 2 for n in (n_items, n_labelers))
     reach = np.maximum(wide * of_items + wider * of_labelers - wide * noise, wide * of_items)
     quantile = np.sqrt(np.divide(reach, variance, out=np.full(len(value), wide), where=variance > 0))
     grid = np.geomspace(1e6, 1.0, 2000)
-    return Spread(value, variance, np.interp(quantile, scipy.stats.t.ppf(0.975, grid), grid))
+    return Spread(value, variance, np.interp(quantile, stdtrit(grid, 0.975), grid))
 
 
 def noise_of_items(item: Codes, labeler: Codes, effect: Floats) -> Floats:
@@ -297,11 +332,9 @@ def sums_by(code: Codes, values: Floats, n: int) -> Floats:
 
 def intervals_of(value: Floats, std: Floats, df: Floats, low: Floats, level: float) -> tuple[Floats, Floats]:
     """The intervals of many of `CoefficientEstimate` without bias, with bounds from `low` to 1."""
-    edge = 1e-9 * (1 - low)
-    inside = np.clip(value, low + edge, 1 - edge)
-    centre = np.log((inside - low) / (1 - inside))
-    reach = scipy.stats.t.ppf((1 + level) / 2, df) * std * (1 - low) / ((inside - low) * (1 - inside))
-    below, above = (low + (1 - low) * scipy.special.expit(centre + side * reach) for side in (-1, 1))
+    inside = np.clip((value - low) / (1 - low), 1e-9, 1 - 1e-9)
+    reach = stdtrit(df, (1 + level) / 2) * std / (1 - low) / (inside * (1 - inside))
+    below, above = (low + (1 - low) * expit(logit(inside) + side * reach) for side in (-1, 1))
     return np.minimum(below, value), np.maximum(above, value)
 
 
@@ -335,15 +368,7 @@ class RateEstimate(AroundValue, ContinuousEstimate):
         self._set(_value=float(value))
 
     @staticmethod
-    def of(
-        value: float,
-        variance: float,
-        n: float,
-        *,
-        most: float | None = None,
-        df: float = np.inf,
-        name: str | None = None,
-    ) -> RateEstimate:
+    def of(value: float, variance: float, n: float, *, most: float, df: float, name: str | None = None) -> RateEstimate:
         """The rate with the number of independent items that vary as much.
 
         It is n where all are alike, so that the variance says nothing, and `most` at most; of few degrees of freedom
@@ -351,8 +376,8 @@ class RateEstimate(AroundValue, ContinuousEstimate):
         """
         varied = value * (1 - value)
         if variance > 1e-16 and varied > 1e-9:
-            less = 1.0 if np.isinf(df) else float((scipy.stats.norm.ppf(0.975) / scipy.stats.t.ppf(0.975, df)) ** 2)
-            n = min(varied / variance * less, n if most is None else most)
+            less = 1.0 if np.isinf(df) else float((ndtri(0.975) / stdtrit(df, 0.975)) ** 2)
+            n = min(varied / variance * less, most)
         return RateEstimate(value, max(n, 0.0), name=name)
 
 
@@ -380,11 +405,11 @@ class CoefficientEstimate(AroundValue):
     ) -> None:
         super().__init__(bounds=bounds, name=name)
         low, high = self.bounds
-        edge = 1e-9 * (high - low)
-        inside = min(max(value - bias, low + edge), high - edge)
-        centre = np.log((inside - low) / (high - inside))
-        width = std * (high - low) / ((inside - low) * (high - inside))
-        self._set(_value=float(value), _std=float(std), _df=float(df), _centre=float(centre), _width=float(width))
+        inside = np.clip((value - bias - low) / (high - low), 1e-9, 1 - 1e-9)
+        width = max(std / (high - low) / (inside * (1 - inside)), 1e-300)
+        self._set(
+            _value=float(value), _std=float(std), _df=float(df), _centre=float(logit(inside)), _width=float(width)
+        )
 
     _std: float
     _df: float
@@ -401,25 +426,20 @@ class CoefficientEstimate(AroundValue):
         """Degrees of freedom of the standard error."""
         return self._df
 
-    def _scaled(self, x: Floats) -> Floats:
-        low, high = self.bounds
-        with np.errstate(divide="ignore"):
-            odds = np.log(np.clip(x - low, 0, None)) - np.log(np.clip(high - x, 0, None))
-        return np.asarray((odds - self._centre) / max(self._width, 1e-300))
+    def _shares(self, x: Floats) -> Floats:
+        """Where values lie between the bounds, from 0 to 1."""
+        return np.clip((x - self.bounds[0]) / (self.bounds[1] - self.bounds[0]), 0.0, 1.0)
 
     def _pdf(self, x: Floats) -> Floats:
-        low, high = self.bounds
-        inside = (x > low) & (x < high)
-        slope = np.divide(high - low, (x - low) * (high - x), out=np.zeros(np.shape(x)), where=inside)
-        return np.asarray(scipy.stats.t.pdf(self._scaled(x), self._df) * slope / max(self._width, 1e-300))
+        share = self._shares(x)
+        odds = share * (1 - share)
+        slope = np.divide(1 / (self.bounds[1] - self.bounds[0]), odds, out=np.zeros(np.shape(x)), where=odds > 0)
+        density = scipy.stats.t.pdf((logit(share) - self._centre) / self._width, self._df)
+        return np.asarray(density * slope / self._width)
 
     def _cdf(self, x: Floats) -> Floats:
-        if self._width == 0:
-            return np.asarray(np.asarray(x) >= self._value, dtype=float)
-        return np.asarray(scipy.stats.t.cdf(self._scaled(x), self._df))
+        return np.asarray(stdtr(self._df, (logit(self._shares(x)) - self._centre) / self._width))
 
     def _ppf(self, q: Floats) -> Floats:
-        if self._width == 0:
-            return np.full(np.shape(q), self._value)
-        odds = self._centre + self._width * scipy.stats.t.ppf(q, self._df)
-        return np.asarray(self.bounds[0] + (self.bounds[1] - self.bounds[0]) * scipy.special.expit(odds))
+        odds = self._centre + self._width * stdtrit(self._df, q)
+        return np.asarray(self.bounds[0] + (self.bounds[1] - self.bounds[0]) * expit(odds))
