@@ -8,7 +8,7 @@ Spreads are by a jackknife over items. Items of the same votes change the same, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, product
 from typing import Any
@@ -31,6 +31,7 @@ _MOST_FITS = 40  # of the model without an item; of more kinds of items, groups 
 _IDENTIFIED = 30  # items with the judge and two experts from which experts' errors can be told
 _MOST_MODELS = 40  # judges whose experts' errors are modelled: two seconds
 
+_AGREEMENTS = ("percent", "kappa", "ac1")
 Measure = Callable[[Floats], Floats]  # of tables (..., experts, class of the expert or truth, class of the judge)
 
 
@@ -100,16 +101,15 @@ class Judges(Mapping[Any, JudgeAgreement]):
         """The best judge beside the ceiling."""
         best = self.rows[0]
         against = "an expert" if self.experts else "gold"
-        words = f"{best.judge} agrees with {against} most, {percent(best.percent.mean)} of the time"
-        if not self.ceiling:
-            return words + "."
-        return words + f"; an expert agrees with another {percent(self.ceiling['percent'].mean)} of the time."
+        beside = ""
+        if self.ceiling:
+            beside = f"; an expert agrees with another {percent(self.ceiling['percent'].mean)} of the time"
+        return f"{best.judge} agrees with {against} most, {percent(best.percent.mean)} of the time{beside}."
 
     def to_frame(self, *, backend: str | None = None) -> Any:
         """One row a judge, measure and class: judge, measure, class, n_items, mean, low, high."""
-        rows = self._table()
-        names = ("judge", "measure", "class", "n_items", "mean", "low", "high")
-        return make_frame({name: [row[name] for row in rows] for name in names}, backend=backend)
+        rows = self._rows()
+        return make_frame({name: [row[name] for row in rows] for name in rows[0]}, backend=backend)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, JSON-able."""
@@ -118,13 +118,14 @@ class Judges(Mapping[Any, JudgeAgreement]):
             "ceiling": {name: estimate.to_dict(self.level) for name, estimate in self.ceiling.items()},
             "judges": [
                 row | {"judge": str(row["judge"]), "class": None if row["class"] is None else str(row["class"])}
-                for row in self._table()
+                for row in self._rows()
             ],
             "sentence": self.sentence,
             "notes": list(self.notes),
         }
 
-    def _table(self) -> list[dict[str, Any]]:
+    def _rows(self) -> list[dict[str, Any]]:
+        """Each estimate of each judge with its interval."""
         rows = []
         for row in self.rows:
             for measure, of_class, estimate in row.estimates():
@@ -148,19 +149,18 @@ def judges_of(labels: Labels, experts: tuple[Any, ...], *, level: float, weighte
             "judges are held against experts or gold, got neither; name `experts`, or add gold with `labels.with_gold`",
             parameter="experts",
         )
-    rows = vote_rows(labels)
-    n, n_classes = labels.n_items, labels.n_classes
-    dense = {
-        name: _dense(rows.item, rows.labeler, rows.shares, at, n) for at, name in enumerate(labels.labelers.tolist())
-    }
+    rows, names = vote_rows(labels), labels.labelers.tolist()
+    votes = np.zeros((labels.n_labelers, labels.n_items, labels.n_classes))
+    np.add.at(votes, (rows.labeler, rows.item), rows.shares.toarray())
+    votes /= np.maximum(votes.sum(axis=2, keepdims=True), 1.0)  # several of a crowd
     if experts:
-        said = np.stack([dense[name] for name in experts])
+        said = votes[[names.index(name) for name in experts]]
     else:
-        said = np.where(labels.gold_codes[:, None] >= 0, np.eye(n_classes)[labels.gold_codes], 0.0)[None]
+        said = np.where(labels.gold_codes[:, None] >= 0, np.eye(labels.n_classes)[labels.gold_codes], 0.0)[None]
     notes: list[str] = []
     if weighted:
         notes.append("Judges are held against others on all items alike: the weights of items are not used.")
-    judges = [name for name in dense if name not in experts]
+    judges = [(name, own) for name, own in zip(names, votes, strict=True) if name not in experts]
     with_model = len(experts) > 1 and len(judges) <= _MOST_MODELS
     if experts and not with_model:
         notes.append(
@@ -168,37 +168,27 @@ def judges_of(labels: Labels, experts: tuple[Any, ...], *, level: float, weighte
             if len(experts) == 1
             else f"The errors of experts are modelled for {_MOST_MODELS} judges at most; select some labelers."
         )
+    n_answers = (said.sum(axis=2) > 0).sum(axis=0)
     found = []
-    for name in judges:
-        shared = (said.sum(axis=(0, 2)) > 0) & (dense[name].sum(axis=1) > 0)
-        if shared.sum() < 2:
+    for name, own in judges:
+        at = np.flatnonzero((n_answers > 0) & (own.sum(axis=1) > 0))
+        if len(at) < 2:
             notes.append(f"{name!r} shares no two items with {'an expert' if experts else 'gold'}.")
             continue
-        at = np.flatnonzero(shared)
-        of_two = int(((said[:, at].sum(axis=2) > 0).sum(axis=0) > 1).sum())
-        if with_model and of_two < _IDENTIFIED:
+        of_two = int((n_answers[at] > 1).sum())
+        is_modelled = with_model and of_two >= _IDENTIFIED
+        if with_model and not is_modelled:
             notes.append(
                 f"{name!r} shares {some(of_two, 'item')} with two experts, and {_IDENTIFIED} are needed to say how "
                 "often experts err, so it is held against their answers as they are."
             )
-        modelled = with_model and of_two >= _IDENTIFIED
-        found.append(_judge(labels, name, said[:, at], dense[name][at], at, experts, modelled))
+        found.append(_judge(labels, name, said[:, at], own[at], at, experts, is_modelled))
     if not found:
         raise InvalidLabels(
             "no labeler voted on two items that experts or gold have, too; add votes on these items", parameter="labels"
         )
     ceiling = _ceiling(said) if len(experts) > 1 else {}
-    found.sort(key=lambda row: -row.percent.mean)
-    return Judges(tuple(found), experts, ceiling, level, tuple(notes))
-
-
-def _dense(item: Codes, labeler: Codes, shares: Any, at: int, n_items: int) -> Floats:
-    """The shares of one labeler by item; zeros where it did not vote."""
-    rows = np.flatnonzero(labeler == at)
-    table = np.zeros((n_items, shares.shape[1]))
-    np.add.at(table, item[rows], shares[rows].toarray())
-    total = table.sum(axis=1, keepdims=True)
-    return np.asarray(table / np.where(total > 0, total, 1.0))
+    return Judges(tuple(sorted(found, key=lambda row: -row.percent.mean)), experts, ceiling, level, tuple(notes))
 
 
 def _judge(
@@ -208,22 +198,20 @@ def _judge(
     classes = labels.classes.tolist()
     left = LeftOut.of(said, own)
     tables = _tables(said, own, left)
-    measures = _estimates(tables, _agreements, ("percent", "kappa", "ac1"), left)
-    truth_tables, corrected = tables.sum(axis=-3, keepdims=True), None
+    agreed = _estimates(tables, _agreements, _AGREEMENTS, left)
+    tables, corrected = tables.sum(axis=-3, keepdims=True), None
     if with_model:
         part = labels.select(items=labels.items[at], labelers=[*experts, name])
         left = LeftOut.of(said, own, most=_MOST_FITS)
-        kept = np.ones((len(left.times), len(at)), dtype=bool)
-        for row, gone in zip(kept, left.items, strict=True):
-            row[gone] = False
-        fitted = [_fit(part.select(items=labels.items[at[row]]), name) for row in kept]
-        truth_tables = np.stack([_fit(part, name), *fitted])[:, None]
-        corrected = _estimates(truth_tables, _agreements, ("percent", "kappa", "ac1"), left).get("kappa")
+        without = [_fit(part.select(items=labels.items[np.delete(at, gone)]), name) for gone in left.items]
+        tables = np.stack([_fit(part, name), *without])[:, None]
+        corrected = _estimates(tables, _agreements, _AGREEMENTS, left).get("kappa")
     kinds = ("sensitivity", "specificity")
-    rates = _estimates(truth_tables, _rates, list(product(kinds, range(len(classes)))), left)
+    rates = _estimates(tables, _rates, list(product(kinds, range(len(classes)))), left)
     finds, excludes = ({classes[k]: rate for (kind, k), rate in rates.items() if kind == what} for what in kinds)
-    agreed = (measures["percent"], measures.get("kappa"), measures["ac1"])
-    return JudgeAgreement(name, len(at), *agreed, finds, excludes, corrected)
+    return JudgeAgreement(
+        name, len(at), agreed["percent"], agreed.get("kappa"), agreed["ac1"], finds, excludes, corrected
+    )
 
 
 def _fit(part: Labels, judge: Any) -> Floats:
@@ -243,7 +231,7 @@ def _ceiling(said: Floats) -> dict[str, Estimate]:
     said = said[:, shared]
     left = LeftOut.of(said, said[0], most=_MOST_TABLES // (len(said) * said.shape[2]) ** 2)
     pairs = [_tables(said[[a]], said[b], left) for a, b in combinations(range(len(said)), 2)]
-    return _estimates(np.concatenate(pairs, axis=1), _agreements, ("percent", "kappa", "ac1"), left)
+    return _estimates(np.concatenate(pairs, axis=1), _agreements, _AGREEMENTS, left)
 
 
 @dataclass(frozen=True)
@@ -296,13 +284,14 @@ def _rates(tables: Floats) -> Floats:
     return np.concatenate([ratio(right, truth), ratio(total - truth - answered + right, total - truth)], axis=-1)
 
 
-def _estimates(tables: Floats, measure: Measure, names: Any, left: LeftOut) -> dict[Any, Estimate]:
+def _estimates(tables: Floats, measure: Measure, names: Sequence[Any], left: LeftOut) -> dict[Any, Estimate]:
     """Each measure of all items that has a value, with its spread over the tables without some items each."""
     values = measure(tables)
-    behind, n_tables = _items_behind(tables[0], left.n_items), tables.shape[1]
+    table, n_tables = tables[0].sum(axis=0), tables.shape[1]
+    of_class = table.sum(axis=1) / table.sum() * left.n_items
     found: dict[Any, Estimate] = {}
     for k, name in enumerate(names):
-        value = float(values[0, k])
+        value, word = float(values[0, k]), name if isinstance(name, str) else name[0]
         if not np.isfinite(value):
             continue
         has = np.isfinite(values[1:, k])
@@ -311,27 +300,15 @@ def _estimates(tables: Floats, measure: Measure, names: Any, left: LeftOut) -> d
         variance = 0.0
         if len(without):
             variance = (n - 1) / n * float(times @ (without - np.average(without, weights=times)) ** 2)
-        if name not in ("kappa", "ac1"):
-            items = behind[name]
-            df = max(items - 1, 1.0) if n_tables > 1 else np.inf  # answers of one expert are independent
-            found[name] = RateEstimate.of(value, variance, items, most=items * n_tables, df=df, name=_words(name))
+        if name in ("kappa", "ac1"):
+            least = 0.5 / left.n_items
+            std, bias = max(variance**0.5, least), least if value > 1 - 1e-9 else 0.0
+            bounds = (min(-1.0, value), 1.0)
+            found[name] = CoefficientEstimate(value, std, n - 1, bias=bias, bounds=bounds, name=word)
             continue
-        std = max(variance**0.5, 0.5 / left.n_items)
-        bias = 0.5 / left.n_items if value > 1 - 1e-9 else 0.0
-        bounds = (min(-1.0, value), 1.0)
-        found[name] = CoefficientEstimate(value, std, n - 1, bias=bias, bounds=bounds, name=_words(name))
+        items = float(left.n_items)  # behind the rate; one of several experts counts once
+        if word != "percent":
+            items = float(of_class[name[1]]) if word == "sensitivity" else items - float(of_class[name[1]])
+        df = max(items - 1, 1.0) if n_tables > 1 else np.inf  # answers of one expert are independent
+        found[name] = RateEstimate.of(value, variance, items, most=items * n_tables, df=df, name=word)
     return found
-
-
-def _items_behind(tables: Floats, n_items: int) -> dict[Any, float]:
-    """How many items are behind each rate; one of several experts counts once."""
-    table = tables.sum(axis=0)
-    of_class = table.sum(axis=1) / table.sum() * n_items
-    behind: dict[Any, float] = {"percent": float(n_items)}
-    for k, n in enumerate(of_class.tolist()):
-        behind |= {("sensitivity", k): n, ("specificity", k): n_items - n}
-    return behind
-
-
-def _words(name: Any) -> str:
-    return name if isinstance(name, str) else name[0]
