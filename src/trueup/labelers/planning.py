@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-import scipy
+from scipy.special import ndtri
 
 from trueup._base.types import Floats, Positions
 from trueup._base.validation import (
@@ -49,6 +49,7 @@ from trueup.posteriors.estimate import new_axes
 
 DesignKind = Literal["votes", "vetted", "both"]
 KINDS: tuple[DesignKind, ...] = ("votes", "vetted", "both")
+_COLUMNS = ("kind", "n_items", "votes_per_item", "n_vettings", "half_width", "cost")
 _LEAST_VETTED = 30  # below that neither the regression on the votes nor a normal interval can be relied on
 _MOST_COUNTS = 20_000  # outcomes of the votes on an item that are worth looking through
 _LEAST_ERRORS = 5.0  # of the model among the vetted items, for a normal interval to be more than rough
@@ -76,19 +77,24 @@ class Frontier:
 
     def to_frame(self, *, backend: str | None = None) -> Any:
         """One row a budget and kind: budget, kind, n_items, votes_per_item, n_vettings, half_width, cost, best."""
-        least: dict[float, float] = {}
-        for budget, design in zip(self.budgets, self.designs, strict=True):
-            least[budget] = min(least.get(budget, np.inf), design.half_width)
-        best = [d.half_width == least[b] for b, d in zip(self.budgets, self.designs, strict=True)]
+        least = {design.half_width for design in self._narrowest().values()}
+        best = [design.half_width in least for design in self.designs]
         return make_frame({"budget": list(self.budgets), **_columns(self.designs), "best": best}, backend=backend)
 
     def best(self) -> tuple[Design, ...]:
         """The best design at each budget, from the least budget to the largest."""
+        return tuple(design for _, design in sorted(self._narrowest().items()))
+
+    def _narrowest(self) -> dict[float, Design]:
+        """The first of the narrowest designs at each budget."""
         narrowest: dict[float, Design] = {}
         for budget, design in zip(self.budgets, self.designs, strict=True):
-            if budget not in narrowest or design.half_width < narrowest[budget].half_width:
+            if design.half_width < narrowest.get(budget, _NOTHING).half_width:
                 narrowest[budget] = design
-        return tuple(narrowest[budget] for budget in sorted(narrowest))
+        return narrowest
+
+
+_NOTHING = Design("votes", 0, 0, 0, np.inf, 0.0)
 
 
 @dataclass(frozen=True, repr=False)
@@ -113,12 +119,9 @@ class Plan(Design):
     def plot(self, ax: Any = None) -> Any:
         """Half-width against budget, a line for each kind of design; returns the Axes."""
         ax = new_axes(ax, purpose="Plan.plot()")
+        pairs = list(zip(self.frontier.budgets, self.frontier.designs, strict=True))
         for kind in KINDS:
-            points = [
-                (budget, design.half_width)
-                for budget, design in zip(self.frontier.budgets, self.frontier.designs, strict=True)
-                if design.kind == kind
-            ]
+            points = [(budget, design.half_width) for budget, design in pairs if design.kind == kind]
             if points:
                 ax.loglog(*zip(*points, strict=True), color=_COLOURS[kind], label=kind)
         ax.plot(self.budget, self.half_width, "o", color="black", label="recommended")
@@ -129,10 +132,10 @@ class Plan(Design):
         return ax
 
     def __repr__(self) -> str:
-        d = self.design
-        crowd = f"{d.n_items:,} items × {d.votes_per_item} votes" if d.votes_per_item else f"{d.n_items:,} items"
-        expert = f", {d.n_vettings:,} checked" if d.n_vettings else ""
-        lines = [f"Plan({crowd}{expert}; accuracy ± {d.half_width:.4f} at {self.level:.0%}, cost {d.cost:,.6g})"]
+        crowd = f" × {self.votes_per_item} votes" if self.votes_per_item else ""
+        expert = f", {self.n_vettings:,} checked" if self.n_vettings else ""
+        worth = f"accuracy ± {self.half_width:.4f} at {self.level:.0%}, cost {self.cost:,.6g}"
+        lines = [f"Plan({self.n_items:,} items{crowd}{expert}; {worth})"]
         return "\n".join(lines + [f"  ! {note}" for note in self.notes])
 
 
@@ -159,18 +162,10 @@ def plan(
 
     - *votes*: n items, k votes on each, nobody vets. The half-width is z √(v_k/n), v_k the inverse Fisher information
       of an item about e. It rests on errors of labelers and model that are independent given the class. Unless the
-      noise is known, the labelers' error and the prior are learned from the same votes, and v_k counts that in; then at
-      least two votes are needed, the model being the third rater.
-    - *vetted*: an expert looks at m items, who is always right. The half-width is z √(e(1 − e)/m). It rests on nothing.
-    - *both*: k votes on n items, m of them vetted at random, and the mean of what votes say corrected by the vetted
-      (PPI++, the two-phase regression estimator). With ρ² the share of variance of the model's errors that the votes
-      explain,
-
-      .. math::
-
-          \text{half-width} = z \sqrt{e (1 - e) \left(\frac{1 - \rho_k^2}{m} + \frac{\rho_k^2}{n}\right)}.
-
-      It is right whether or not errors are independent; if they are not, ρ² is smaller than thought (`correlation`).
+      noise is known, the labelers' error and the prior are learned from the same votes, which takes two votes an item.
+    - *vetted*: an expert looks at m items, who is always right. The half-width is z √(e(1 − e)/m).
+    - *both*: k votes on n items, m of them vetted at random. With ρ² the share of variance of the model's errors that
+      the votes explain, the half-width is z √(e(1 − e)((1 − ρ²)/m + ρ²/n)), whether or not errors are independent.
 
     Lam and Stork (2003), "Evaluating classifiers by means of test data with noisy labels", IJCAI (the value of a noisy
     label); Angelopoulos, Duchi and Zrnic (2023), "PPI++: Efficient prediction-powered inference".
@@ -191,9 +186,13 @@ def plan(
     designs : sequence of {"votes", "vetted", "both"}, optional. The kinds to choose from; all by default.
     level : float. Of the interval.
     """
+    vote, expert = (
+        None if price is None else check_number(price, name=name, low=0.0, strict=True)
+        for name, price in (("vote_price", vote_price), ("expert_price", expert_price))
+    )
     setting = _Setting(
-        vote_price=_price(vote_price, "vote_price"),
-        expert_price=_price(expert_price, "expert_price"),
+        vote_price=vote,
+        expert_price=expert,
         item_price=check_number(item_price, name="item_price", low=0.0),
         labeler_error=_labeler_error(labeler_accuracy, n_classes),
         error=check_model_error(error, check_integer(n_classes, name="n_classes", low=2)),
@@ -201,62 +200,46 @@ def plan(
         correlation=check_number(correlation, name="correlation", low=0.0, high=1.0),
         noise_known=bool(noise_known),
         max_items=np.inf if max_items is None else check_integer(max_items, name="max_items", low=1),
-        z=float(scipy.stats.norm.ppf((1 + check_level(level)) / 2)),
+        z=float(ndtri((1 + check_level(level)) / 2)),
     )
     if correlation == 1:
         raise InvalidParameter("correlation must be below 1, got 1; labelers who always agree are one labeler")
     money = check_number(budget, name="budget", low=0.0, strict=True)
-    kinds = _kinds(designs, setting)
-    candidates = _candidates_of(kinds, setting, check_integer(max_votes, name="max_votes", low=1))
-    affordable = _affordable(candidates, money, setting)
+    asked = KINDS if designs is None else tuple(check_choice(kind, KINDS, name="designs") for kind in designs)
+    kinds = [kind for kind in KINDS if kind in asked and setting.can_buy(kind)]
+    if not kinds:
+        raise InvalidParameter(
+            f"none of the designs {list(asked)} can be bought with `vote_price={vote}`, `expert_price={expert}`"
+            f" and correlation {correlation:g}; give the prices it needs"
+        )
+    candidates = setting.candidates(kinds, check_integer(max_votes, name="max_votes", low=1))
+    affordable = setting.affordable(candidates, money)
     if not affordable:
         raise InvalidParameter(
             f"budget must pay for at least {_LEAST_VETTED} items of one design, got {money:g} at these prices; raise it"
         )
-    budgets: list[float] = []
-    designs_at: list[Design] = []
-    for other in money * np.geomspace(0.1, 10, 41):
-        for kind in kinds:
-            best = _affordable([c for c in candidates if c.kind == kind], float(other), setting)[:1]
-            budgets += [float(other)] * len(best)
-            designs_at += best
+    frontier = [
+        (float(other), best)
+        for other in money * np.geomspace(0.1, 10, 41)
+        for kind in kinds
+        for best in setting.affordable([c for c in candidates if c[0] == kind], float(other))[:1]
+    ]
     return Plan(
         **asdict(affordable[0]),
         budget=money,
         level=level,
         alternatives=tuple(affordable),
-        frontier=Frontier(tuple(budgets), tuple(designs_at)),
-        notes=_notes(affordable[0], money, setting),
+        frontier=Frontier(*map(tuple, zip(*frontier, strict=True))),  # type: ignore[arg-type]
+        notes=setting.notes(affordable[0], money),
     )
 
 
 def _columns(designs: Sequence[Design]) -> dict[str, list[Any]]:
-    names = ("kind", "n_items", "votes_per_item", "n_vettings", "half_width", "cost")
-    return {name: [getattr(design, name) for design in designs] for name in names}
-
-
-def _notes(design: Design, budget: float, s: _Setting) -> tuple[str, ...]:
-    notes = []
-    if design.kind == "votes":
-        notes.append(
-            "Votes alone: the interval holds only if labelers and model err independently given the class; "
-            'check some items (`designs=["both"]`) where that is in doubt.'
-        )
-    elif design.n_vettings * s.error < _LEAST_ERRORS:
-        notes.append(
-            f"Only about {design.n_vettings * s.error:.1f} errors of the model will be seen among the checked items, "
-            "so the true interval will be lopsided and its width rough."
-        )
-    if design.n_items >= s.max_items and design.cost < 0.99 * budget:
-        notes.append("All items there are have been used; what is left of the budget buys nothing more.")
-    return tuple(notes)
-
-
-def _price(price: float | None, name: str) -> float | None:
-    return None if price is None else check_number(price, name=name, low=0.0, strict=True)
+    return {name: [getattr(design, name) for design in designs] for name in _COLUMNS}
 
 
 def _labeler_error(accuracy: float | Sequence[float], n_classes: int) -> float:
+    """The mean error of labelers, below that of guesses."""
     each = [accuracy] if isinstance(accuracy, int | float | np.number) else list(accuracy)
     if not each:
         raise InvalidParameter("labeler_accuracy must be one number or several, got none")
@@ -266,27 +249,13 @@ def _labeler_error(accuracy: float | Sequence[float], n_classes: int) -> float:
     return 1 - mean
 
 
-def _kinds(designs: Sequence[DesignKind] | None, s: _Setting) -> tuple[DesignKind, ...]:
-    """The kinds that were asked for and can be bought."""
-    asked = KINDS if designs is None else tuple(check_choice(kind, KINDS, name="designs") for kind in designs)
-    needs = {
-        "votes": s.vote_price is not None and s.correlation == 0,
-        "vetted": s.expert_price is not None,
-        "both": s.vote_price is not None and s.expert_price is not None,
-    }
-    kinds = tuple(kind for kind in KINDS if kind in asked and needs[kind])
-    if not kinds:
-        raise InvalidParameter(
-            f"none of the designs {list(asked)} can be bought with `vote_price={s.vote_price}`, "
-            f"`expert_price={s.expert_price}`"
-            f" and correlation {s.correlation:g}; give the prices it needs"
-        )
-    return kinds
+# A kind of design, a number of votes, and v_k for votes or ρ² for both; see `plan`.
+_Candidate = tuple[DesignKind, int, float]
 
 
 @dataclass(frozen=True, eq=False)
 class _Setting:
-    """What was told, checked."""
+    """The checked parameters of a plan, and what they let be bought."""
 
     vote_price: float | None
     expert_price: float | None
@@ -299,66 +268,77 @@ class _Setting:
     max_items: float
     z: float
 
+    def can_buy(self, kind: DesignKind) -> bool:
+        """Whether a kind of design has its prices, and labelers who err independently if votes alone count."""
+        has_votes, has_expert = self.vote_price is not None, self.expert_price is not None
+        return {"votes": has_votes and self.correlation == 0, "vetted": has_expert, "both": has_votes and has_expert}[
+            kind
+        ]
 
-@dataclass(frozen=True)
-class _Candidate:
-    """A kind of design and a number of votes; `factor` is v_k for votes and ρ² for both; see `trueup.plan`."""
+    def candidates(self, kinds: Sequence[DesignKind], max_votes: int) -> list[_Candidate]:
+        """All kinds with all numbers of votes up to `max_votes`."""
+        candidates: list[_Candidate] = [("vetted", 0, 1.0)] if "vetted" in kinds else []
+        for k in range(1, max_votes + 1) if {"votes", "both"} & set(kinds) else ():
+            if comb(k + len(self.prior) - 1, k) > _MOST_COUNTS:
+                break
+            outcomes = list_outcomes(votes_channel(k, self.labeler_error, self.prior, self.correlation))
+            if "votes" in kinds:
+                # A rate of 0 lies at the edge, where there is no Fisher information; a tiny one is as good.
+                rate = max(self.labeler_error, 1e-6)
+                variance = (
+                    item_variance(outcomes, self.error)
+                    if self.noise_known
+                    else learned_variance(n_votes=k, labeler_error=rate, error=self.error, prior=self.prior)
+                )
+                candidates += [("votes", k, variance)] if np.isfinite(variance) else []
+            if "both" in kinds:
+                candidates.append(("both", k, explained_share(outcomes, self.error)))
+        return candidates
 
-    kind: DesignKind
-    n_votes: int
-    factor: float
+    def affordable(self, candidates: list[_Candidate], budget: float) -> list[Design]:
+        """The narrowest designs of candidates that the budget pays for, the narrowest first, the cheaper of equals."""
+        designs = [design for candidate in candidates if (design := self._design(*candidate, budget))]
+        return sorted(designs, key=lambda design: (design.half_width, design.cost))
 
-    def design(self, budget: float, s: _Setting) -> Design | None:
+    def _design(self, kind: DesignKind, n_votes: int, factor: float, budget: float) -> Design | None:
         """The narrowest such design that the budget pays for, or None."""
-        each = s.item_price + self.n_votes * (s.vote_price or 0.0)
-        vetting = s.expert_price or 0.0
-        spread = s.error * (1 - s.error)
-        if self.kind == "votes":
-            n = min(np.floor(budget / each + 1e-9), s.max_items)
-            return self._made(n, 0, s.z * np.sqrt(self.factor / n), n * each) if n >= _LEAST_VETTED else None
-        if self.kind == "vetted":
-            m = min(np.floor(budget / (each + vetting) + 1e-9), s.max_items)
-            cost = m * (each + vetting)
-            return self._made(m, m, s.z * np.sqrt(spread / m), cost) if m >= _LEAST_VETTED else None
-        most = int(min(budget / (each + vetting) + 1e-9, s.max_items))  # then all items are vetted
+        each = self.item_price + n_votes * (self.vote_price or 0.0)
+        vetting = 0.0 if kind == "votes" else self.expert_price or 0.0
+        spread = self.error * (1 - self.error)
+        most = min(np.floor(budget / (each + vetting) + 1e-9), self.max_items)  # with all of them vetted
         if most < _LEAST_VETTED:
             return None
-        m = np.unique(np.linspace(_LEAST_VETTED, most, 4001).astype(np.int64))
-        n = np.minimum(np.floor((budget - m * vetting) / each + 1e-9), s.max_items)
-        variance = spread * ((1 - self.factor) / m + self.factor / n)
+        n: Any = np.array([most])
+        m: Any = np.array([0 if kind == "votes" else most])
+        if kind == "both":
+            m = np.unique(np.linspace(_LEAST_VETTED, int(most), 4001).astype(np.int64))
+            n = np.minimum(np.floor((budget - m * vetting) / each + 1e-9), self.max_items)
+            variance = spread * ((1 - factor) / m + factor / n)
+        else:
+            variance = factor / n if kind == "votes" else spread / m
         k = int(np.argmin(variance))
-        return self._made(n[k], m[k], s.z * np.sqrt(variance[k]), n[k] * each + m[k] * vetting)
+        half_width, cost = self.z * np.sqrt(variance[k]), n[k] * each + m[k] * vetting
+        return Design(kind, int(n[k]), n_votes, int(m[k]), float(half_width), float(cost))
 
-    def _made(self, n: float, m: float, half_width: float, cost: float) -> Design:
-        return Design(self.kind, int(n), self.n_votes, int(m), float(half_width), float(cost))
-
-
-def _candidates_of(kinds: Sequence[DesignKind], s: _Setting, max_votes: int) -> list[_Candidate]:
-    """All kinds with all numbers of votes up to `max_votes`."""
-    candidates = [_Candidate("vetted", 0, 1.0)] if "vetted" in kinds else []
-    for k in range(1, max_votes + 1) if {"votes", "both"} & set(kinds) else ():
-        if comb(k + len(s.prior) - 1, k) > _MOST_COUNTS:
-            break
-        outcomes = list_outcomes(votes_channel(k, s.labeler_error, s.prior, s.correlation))
-        if "votes" in kinds:
-            # A rate of 0 lies at the edge, where there is no Fisher information; a tiny one tells what is meant.
-            rates: Any = {"labeler_error": max(s.labeler_error, 1e-6), "error": s.error, "prior": s.prior}
-            variance = item_variance(outcomes, s.error) if s.noise_known else learned_variance(n_votes=k, **rates)
-            if np.isfinite(variance):
-                candidates.append(_Candidate("votes", k, variance))
-        if "both" in kinds:
-            candidates.append(_Candidate("both", k, explained_share(outcomes, s.error)))
-    return candidates
+    def notes(self, design: Design, budget: float) -> tuple[str, ...]:
+        """What the numbers of a design rest on."""
+        notes = []
+        n_errors = design.n_vettings * self.error
+        if design.kind == "votes":
+            notes.append(
+                "Votes alone: the interval holds only if labelers and model err independently given the class; "
+                'check some items (`designs=["both"]`) where that is in doubt.'
+            )
+        elif n_errors < _LEAST_ERRORS:
+            notes.append(
+                f"Only about {n_errors:.1f} errors of the model will be seen among the checked items, so the true "
+                "interval will be lopsided and its width rough."
+            )
+        if design.n_items >= self.max_items and design.cost < 0.99 * budget:
+            notes.append("All items there are have been used; what is left of the budget buys nothing more.")
+        return tuple(notes)
 
 
-def _affordable(candidates: list[_Candidate], budget: float, s: _Setting) -> list[Design]:
-    """The designs that the budget pays for, the narrowest first, the cheaper one of equals."""
-    designs = [design for candidate in candidates if (design := candidate.design(budget, s))]
-    return sorted(designs, key=lambda design: (design.half_width, design.cost))
-
-
-Counts = tuple[int, ...]  # how many of each kind are hired
-Measure = Callable[[Counts], float]
 _MOST_SETS = 2**14  # looked through exactly
 _TIE = 1e-9
 
@@ -415,11 +395,6 @@ def cheapest_set(
 ) -> LabelerSet:
     r"""The cheapest labelers whose votes on every item reach a target.
 
-    .. math::
-
-        \min_{S} \sum_{t \in S} \text{price}_t \quad \text{such that} \quad I(Z_S; Y) \ge \text{information}
-        \quad \text{or} \quad \text{width}(S) \le \text{width}
-
     Labelers of the same matrix and price are exchangeable, so sets are counts of kinds. Up to 16384 of them are all
     looked through, the dear ones first: what a set does not reach, no part of it does. Beyond that labelers are added
     by gain per price, and then dropped and exchanged while that is cheaper.
@@ -440,32 +415,33 @@ def cheapest_set(
     random_state : int, Generator or None. Where the information must be drawn.
     """
     channel = channel_of(noise, prior=prior)
-    price = _price_of_each(prices, channel)
-    target = _target(channel, information, width, n_items, model_error, level)
-    kinds = _Kinds.of(channel, price, check_integer(copies, name="copies", low=1))
-    measure = _measure(channel, kinds, target.reward, random_state)
-    if not target.met(measure(kinds.available)):
+    price = _price_of_each(prices, channel.names)
+    least, reward, words = _target(information, width, n_items, model_error, level, channel.state_class.shape[1])
+    search = _Search(channel, price, check_integer(copies, name="copies", low=1), least, reward, random_state)
+    most = search.measure(search.available)
+    if not search.is_met(search.available):
         raise InvalidParameter(
-            f"the target cannot be reached: all labelers together give {target.words(measure(kinds.available))}, "
-            f"asked was {target.words(target.least)}; ask for less, or find more labelers"
+            f"the target cannot be reached: all labelers together give {words(most)}, asked was {words(least)}; ask "
+            "for less, or find more labelers"
         )
-    counts = _improved(_greedy(kinds, measure, target.met), kinds, measure, target.met)
-    exact = kinds.n_sets <= _MOST_SETS
+    counts = search.improved(search.greedy())
+    exact = prod(n + 1 for n in search.available) <= _MOST_SETS
     if exact:
-        counts = _searched(counts, kinds, measure, target.met)
-    hired = channel.at(kinds.positions(counts))
+        counts = search.cheapest(counts)
+    positions = search.positions(counts)
+    hired = channel.at(positions)
     outcomes = list_outcomes(hired, random_state=random_state)
     return LabelerSet(
         hired.names,
-        tuple(float(price[k]) for k in kinds.positions(counts)),
+        tuple(float(price[k]) for k in positions),
         information_of(hired, outcomes),
-        None if information is not None else _width(measure(counts)),
+        None if information is not None else _width(search.measure(counts)),
         exact and outcomes.method != "monte-carlo",
     )
 
 
-def _price_of_each(prices: npt.ArrayLike | Mapping[Any, float], channel: Channel) -> Floats:
-    names = channel.names
+def _price_of_each(prices: npt.ArrayLike | Mapping[Any, float], names: Sequence[Hashable]) -> Floats:
+    """The price of a vote of each labeler."""
     if isinstance(prices, Mapping):
         missing = [name for name in names if name not in prices]
         if missing:
@@ -483,137 +459,115 @@ def _price_of_each(prices: npt.ArrayLike | Mapping[Any, float], channel: Channel
     return each
 
 
-@dataclass(frozen=True)
-class _Target:
-    """What must be reached, as a reward that grows with every vote: bits, or 1/width²."""
-
-    least: float
-    reward: Callable[[Channel, Outcomes], float]
-    unit: str
-
-    def met(self, reward: float) -> bool:
-        return reward >= self.least * (1 - _TIE)
-
-    def words(self, reward: float) -> str:
-        return f"{reward:.4g} bits" if self.unit == "bits" else f"a width of {_width(reward):.4g}"
-
-
 def _width(reward: float) -> float:
     return float(1 / np.sqrt(reward)) if reward > 0 else float("inf")
 
 
+Reward = Callable[[Channel, Outcomes], float]  # what votes give: bits, or 1/width², which grow with every vote
+
+
 def _target(
-    channel: Channel,
     information: float | None,
     width: float | None,
     n_items: int | None,
     model_error: float | None,
     level: float,
-) -> _Target:
+    n_classes: int,
+) -> tuple[float, Reward, Callable[[float], str]]:
+    """The least reward that is wanted, the reward of a set, and a reward in words."""
     if (information is None) == (width is None):
         got = "both" if width is not None else "neither"
         raise InvalidParameter(f"information or width must be given, got {got}; pass e.g. `information=0.8`")
     if information is not None:
         bits = check_number(float(information), name="information", low=0.0, strict=True)
-        return _Target(bits, lambda panel, outcomes: information_of(panel, outcomes).bits, "bits")
-    if n_items is None or model_error is None:
+        return bits, lambda panel, outcomes: information_of(panel, outcomes).bits, lambda reward: f"{reward:.4g} bits"
+    if n_items is None or model_error is None or width is None:
         raise InvalidParameter("a width needs n_items and model_error, got not both; pass the model's rough error")
-    assert width is not None
     most = check_number(width, name="width", low=0.0, strict=True)
-    n = check_integer(n_items, name="n_items", low=1)
-    rate = check_model_error(model_error, channel.state_class.shape[1])
-    return _Target(most**-2, lambda _, outcomes: width_of(item_variance(outcomes, rate), n, level) ** -2, "width")
+    n, rate = check_integer(n_items, name="n_items", low=1), check_model_error(model_error, n_classes)
+    return (
+        most**-2,
+        lambda _, outcomes: width_of(item_variance(outcomes, rate), n, level) ** -2,
+        lambda reward: f"a width of {_width(reward):.4g}",
+    )
 
 
-@dataclass(frozen=True)
-class _Kinds:
-    """Labelers of the same matrix and price, who need not be told apart."""
+Counts = tuple[int, ...]  # how many labelers of each kind are hired
 
-    members: tuple[tuple[int, ...], ...]  # positions of the labelers of each kind, repeated by `copies`
-    prices: Floats
 
-    @classmethod
-    def of(cls, channel: Channel, price: Floats, copies: int) -> _Kinds:
+class _Search:
+    """A search among counts of kinds of labelers: those of the same matrix and price."""
+
+    def __init__(
+        self, channel: Channel, price: Floats, copies: int, least: float, reward: Reward, random_state: RandomState
+    ) -> None:
         key = np.column_stack([channel.matrices.reshape(len(price), -1), price])
         _, first, kind = np.unique(key, axis=0, return_index=True, return_inverse=True)
-        members = tuple(
-            tuple(int(t) for _ in range(copies) for t in np.flatnonzero(kind.ravel() == k)) for k in range(len(first))
-        )
-        return cls(members, price[first])
+        self._members = [np.tile(np.flatnonzero(kind.ravel() == k), copies).tolist() for k in range(len(first))]
+        self._prices, self._least = price[first], least
+        self.available: Counts = tuple(map(len, self._members))
 
-    @property
-    def available(self) -> Counts:
-        return tuple(len(m) for m in self.members)
+        @cache
+        def measure(counts: Counts) -> float:
+            """The reward of a set, remembered."""
+            if not any(counts):
+                return 0.0
+            panel = channel.at(self.positions(counts))
+            return reward(panel, list_outcomes(panel, random_state=random_state))
 
-    @property
-    def n_sets(self) -> int:
-        return prod(n + 1 for n in self.available)
+        self.measure = measure
 
     def positions(self, counts: Counts) -> list[int]:
-        return sorted(t for m, n in zip(self.members, counts, strict=True) for t in m[:n])
+        """The labelers of a set."""
+        return sorted(t for members, n in zip(self._members, counts, strict=True) for t in members[:n])
 
-    def price(self, counts: Counts) -> float:
-        return float(np.dot(self.prices, counts))
+    def is_met(self, counts: Counts) -> bool:
+        """Whether a set reaches the target."""
+        return self.measure(counts) >= self._least * (1 - _TIE)
 
+    def _price(self, counts: Counts) -> float:
+        return float(np.dot(self._prices, counts))
 
-def _measure(
-    channel: Channel, kinds: _Kinds, reward: Callable[[Channel, Outcomes], float], random_state: RandomState
-) -> Measure:
-    """The reward of a set, remembered."""
+    def _with_one_more(self, counts: Counts) -> list[Counts]:
+        """The sets with one more labeler of some kind."""
+        kinds = [k for k, n in enumerate(counts) if n < self.available[k]]
+        return [(*counts[:k], counts[k] + 1, *counts[k + 1 :]) for k in kinds]
 
-    @cache
-    def measure(counts: Counts) -> float:
-        if not any(counts):
-            return 0.0
-        panel = channel.at(kinds.positions(counts))
-        return reward(panel, list_outcomes(panel, random_state=random_state))
+    def greedy(self) -> Counts:
+        """Add the labeler with the most gain per price until the target is met."""
+        counts: Counts = (0,) * len(self.available)
+        while not self.is_met(counts):
+            now, paid = self.measure(counts), self._price(counts)
+            more = self._with_one_more(counts)
+            counts = max(((self.measure(c) - now) / (self._price(c) - paid), c) for c in more)[1]
+        return counts
 
-    return measure
+    def improved(self, counts: Counts) -> Counts:
+        """Drop a labeler, or exchange one for a cheaper one, while the target stays met."""
+        while True:
+            less = [(*counts[:k], n - 1, *counts[k + 1 :]) for k, n in enumerate(counts) if n]
+            others = {*less, *(other for c in less for other in self._with_one_more(c))}
+            cheaper = sorted((self._price(c), c) for c in others if self._price(c) < self._price(counts) - _TIE)
+            better = next((c for _, c in cheaper if self.is_met(c)), None)
+            if better is None:
+                return counts
+            counts = better
 
-
-def _changed(counts: Counts, kind: int, by: int) -> Counts:
-    return (*counts[:kind], counts[kind] + by, *counts[kind + 1 :])
-
-
-def _greedy(kinds: _Kinds, measure: Measure, met: Callable[[float], bool]) -> Counts:
-    """Add the labeler with the most gain per price until the target is met."""
-    counts: Counts = (0,) * len(kinds.members)
-    while not met(measure(counts)):
-        now, paid = measure(counts), kinds.price(counts)
-        more = [_changed(counts, k, 1) for k in range(len(counts)) if counts[k] < kinds.available[k]]
-        counts = max(((measure(m) - now) / (kinds.price(m) - paid), m) for m in more)[1]
-    return counts
-
-
-def _improved(counts: Counts, kinds: _Kinds, measure: Measure, met: Callable[[float], bool]) -> Counts:
-    """Drop a labeler, or exchange one for a cheaper one, while the target stays met."""
-    while True:
-        less = [_changed(counts, k, -1) for k in range(len(counts)) if counts[k]]
-        other = [_changed(c, k, 1) for c in less for k in range(len(counts)) if c[k] < kinds.available[k]]
-        cheaper = sorted((kinds.price(c), c) for c in {*less, *other} if kinds.price(c) < kinds.price(counts) - _TIE)
-        better = next((c for _, c in cheaper if met(measure(c))), None)
-        if better is None:
-            return counts
-        counts = better
-
-
-def _searched(best: Counts, kinds: _Kinds, measure: Measure, met: Callable[[float], bool]) -> Counts:
-    """The cheapest of all sets, the most telling one of those that cost the same."""
-    shape = tuple(n + 1 for n in kinds.available)
-    sets = np.indices(shape).reshape(len(shape), -1).T
-    price = sets @ kinds.prices
-    ruled_out = np.zeros(shape, dtype=bool)
-    for k in np.argsort(-price, kind="stable"):
-        if price[k] > kinds.price(best) + _TIE:
-            continue
-        counts = tuple(int(c) for c in sets[k])
-        if ruled_out[counts] or not any(counts):
-            continue
-        if not met(measure(counts)):
-            ruled_out[tuple(slice(0, c + 1) for c in counts)] = True
-        elif price[k] < kinds.price(best) - _TIE or measure(counts) > measure(best):
-            best = counts
-    return best
+    def cheapest(self, best: Counts) -> Counts:
+        """The cheapest of all sets, and of those that cost the same the one with the most reward."""
+        shape = tuple(n + 1 for n in self.available)
+        sets = np.indices(shape).reshape(len(shape), -1).T
+        price = sets @ self._prices
+        ruled_out = np.zeros(shape, dtype=bool)
+        for k in np.argsort(-price, kind="stable"):
+            counts = tuple(sets[k].tolist())
+            if price[k] > self._price(best) + _TIE or ruled_out[counts] or not any(counts):
+                continue
+            if not self.is_met(counts):
+                ruled_out[tuple(slice(0, c + 1) for c in counts)] = True
+            elif price[k] < self._price(best) - _TIE or self.measure(counts) > self.measure(best):
+                best = counts
+        return best
 
 
 # ------------------ Which items to check so that they stand for all: a random sample, with the chance of each item
@@ -629,7 +583,7 @@ class Sample:
     Attributes
     ----------
     chances : float array. The chance of each to be drawn: its inclusion probability.
-    strata : list or None. What the items of a stratified sample were told apart by.
+    strata : list or None. The stratum of each item of a stratified sample.
     known : dict. The truths of those of the items that are gold already.
     """
 
@@ -692,8 +646,7 @@ def draw_sample(
     if n > labels.n_items:
         raise InvalidParameter(f"`n` must be at most the {labels.n_items} items there are, got {n}")
     values = [None] * labels.n_items if by is None else _strata(labels, by)
-    names = list(dict.fromkeys(values))
-    code_of = {name: code for code, name in enumerate(names)}
+    code_of = {name: code for code, name in enumerate(dict.fromkeys(values))}
     codes = np.array([code_of[value] for value in values], dtype=np.int64)
     sizes = np.bincount(codes)
     rng = as_generator(random_state)
@@ -713,8 +666,7 @@ def draw_sample(
 def draw_contests(pairs: Pairs, n: int, *, random_state: RandomState = 0) -> list[Contest]:
     """Draw contests for people to judge, so that what they find holds for all contests.
 
-    Returns a list of (item, first, second), which system is shown first is by chance, so that nobody's liking for a
-    place favours one of them.
+    Returns a list of (item, first, second); which system is shown first is by chance.
 
     Parameters
     ----------
