@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
-from math import comb
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import comb, prod
 from typing import Any, Literal
 
 import numpy as np
@@ -54,21 +54,11 @@ class Channel:
         """P(class)."""
         return np.asarray(self.weights @ self.state_class)
 
-    @property
-    def n_labelers(self) -> int:
-        """Number of labelers."""
-        return len(self.matrices)
-
-    def at(self, positions: Sequence[int] | npt.NDArray[np.int64]) -> Channel:
+    def at(self, positions: Sequence[int]) -> Channel:
         """Some of the labelers; a position may occur more than once."""
-        where = np.asarray(positions, dtype=np.int64)
-        return Channel(
-            self.weights, self.state_class, self.matrices[where], self.average, tuple(self.names[k] for k in where)
+        return replace(
+            self, matrices=self.matrices[list(positions)], names=tuple(self.names[int(k)] for k in positions)
         )
-
-    def named(self, names: Sequence[Hashable]) -> Channel:
-        """The labelers of these names."""
-        return self.at([self.position(name) for name in names])
 
     def position(self, name: Hashable) -> int:
         """Where a labeler stands in `names`."""
@@ -81,7 +71,7 @@ class Channel:
     def averages(self, n: int) -> Channel:
         """`n` average labelers, independent given the state."""
         matrices = np.broadcast_to(self.average, (n, *self.average.shape))
-        return Channel(self.weights, self.state_class, matrices, self.average, tuple(range(n)))
+        return replace(self, matrices=matrices, names=tuple(range(n)))
 
 
 def symmetric_matrix(error: float | npt.ArrayLike, n_classes: int) -> Floats:
@@ -110,25 +100,27 @@ def channel_of(
             raise InvalidParameter(f"a noise model brings its own prior, got prior={prior!r:.40} too; leave it out")
         channel = _of_model(noise)
     else:
-        channel = _of_matrices(_of_errors(error, prior) if noise is None else noise, prior)
+        matrices = _symmetric(error, prior) if noise is None else _checked(noise)
+        channel = _of_classes(matrices, check_prior(prior, n_classes=matrices.shape[1]), range(len(matrices)))
     if labelers is not None and n_labelers is not None:
         raise InvalidParameter("labelers or n_labelers may be given, got both; name labelers, or ask for average ones")
     if labelers is not None:
         if not len(labelers):
             raise InvalidParameter("labelers must name at least one labeler, got none")
-        return channel.named(list(labelers))
+        return channel.at([channel.position(name) for name in labelers])
     if n_labelers is None:
         return channel
     n = check_integer(n_labelers, name="n_labelers", low=1)
-    if isinstance(noise, NoiseModel) or channel.n_labelers == 1:
+    if isinstance(noise, NoiseModel) or len(channel.names) == 1:
         return channel.averages(n)
-    if channel.n_labelers != n:
+    if len(channel.names) != n:
         what = "errors" if noise is None else "matrices"
-        raise InvalidParameter(f"n_labelers must be {channel.n_labelers}, the number of {what}, got {n}; leave it out")
+        raise InvalidParameter(f"n_labelers must be {len(channel.names)}, the number of {what}, got {n}; leave it out")
     return channel
 
 
-def _of_errors(error: float | npt.ArrayLike | None, prior: npt.ArrayLike | None) -> Floats:
+def _symmetric(error: float | npt.ArrayLike | None, prior: npt.ArrayLike | None) -> Floats:
+    """The matrices of labelers who err with these probabilities."""
     try:
         rates = np.atleast_1d(np.asarray(error, dtype=float))
     except (TypeError, ValueError):
@@ -138,7 +130,8 @@ def _of_errors(error: float | npt.ArrayLike | None, prior: npt.ArrayLike | None)
     return symmetric_matrix(rates, len(check_prior(prior)))
 
 
-def _of_matrices(matrices: npt.ArrayLike, prior: npt.ArrayLike | None) -> Channel:
+def _checked(matrices: npt.ArrayLike) -> Floats:
+    """Confusion matrices (n_labelers, n_classes, n_answers)."""
     try:
         array = np.asarray(matrices, dtype=float)
     except (TypeError, ValueError):
@@ -148,19 +141,17 @@ def _of_matrices(matrices: npt.ArrayLike, prior: npt.ArrayLike | None) -> Channe
             "noise must be a fitted noise model or matrices (n_labelers, n_classes, n_answers), got "
             f"{type(matrices).__name__} of shape {np.shape(array)}; rows are the truth"
         )
-    array = check_distribution(array if array.ndim == 3 else array[None], name="each row of the confusion matrices")
-    return _with_classes(array, check_prior(prior, n_classes=array.shape[1]), range(len(array)))
+    return check_distribution(array if array.ndim == 3 else array[None], name="each row of the confusion matrices")
 
 
-def _with_classes(
-    matrices: Floats, prior: Floats, names: Sequence[Hashable] | range, average: Floats | None = None
-) -> Channel:
+def _of_classes(matrices: Floats, prior: Floats, names: Iterable[Hashable], average: Floats | None = None) -> Channel:
     """States are the classes."""
     mean = np.asarray(matrices.mean(axis=0)) if average is None else average
     return Channel(prior, np.eye(len(prior)), matrices, mean, tuple(names))
 
 
 def _of_model(noise: NoiseModel) -> Channel:
+    """The channel of a noise model that is fitted or known."""
     if not hasattr(noise, "prior_"):
         raise NotFitted(f"{type(noise).__name__} is not fitted; call fit(labels) first")
     names = tuple(noise.labelers_.tolist()) if hasattr(noise, "labelers_") else None
@@ -169,10 +160,9 @@ def _of_model(noise: NoiseModel) -> Channel:
         if names is None or len(names) != len(matrices):  # known matrices that have seen no labels
             matrices_of = noise.parameters().get("matrices")
             names = tuple(matrices_of) if isinstance(matrices_of, Mapping) else tuple(range(len(matrices)))
-        return _with_classes(matrices, noise.prior_, names, noise.pooled_)
+        return _of_classes(matrices, noise.prior_, names, noise.pooled_)
     if isinstance(noise, GLAD):
-        levels = _quantiles(noise.easiness_)
-        return channel_of_levels(expit(np.outer(noise.ability_, levels)), noise.prior_, names)
+        return channel_of_levels(expit(np.outer(noise.ability_, _quantiles(noise.easiness_))), noise.prior_, names)
     if isinstance(noise, Difficulty):
         known = noise.difficulty is not None
         difficulty = _values(noise.difficulty if known else noise.difficulty_)
@@ -197,7 +187,7 @@ def _quantiles(values: Floats) -> Floats:
 
 
 def channel_of_levels(right: Floats, prior: Floats, names: Sequence[Hashable] | None = None) -> Channel:
-    """States are pairs of a class and one of several equally likely levels of difficulty, which nobody is told."""
+    """States are pairs of a class and one of several equally likely levels of difficulty."""
     n_labelers, n_levels = right.shape
     n_classes = len(prior)
     by_class = symmetric_matrix(1 - right, n_classes)  # labelers × levels × classes × answers
@@ -227,10 +217,8 @@ class Outcomes:
 
     def mean(self, values: Floats) -> tuple[float, float]:
         """Mean of a function of the outcome, and its Monte Carlo standard error (0 where nothing is drawn)."""
-        average = float(self.weights @ values)
-        if self.method != "monte-carlo":
-            return average, 0.0
-        return average, float(values.std(ddof=1) / np.sqrt(len(values)))
+        error = float(values.std(ddof=1) / np.sqrt(len(values))) if self.method == "monte-carlo" else 0.0
+        return float(self.weights @ values), error
 
 
 def entropy(probabilities: Floats) -> Floats:
@@ -242,35 +230,26 @@ def list_outcomes(
     channel: Channel, *, max_outcomes: int = MAX_OUTCOMES, n_draws: int = 50_000, random_state: RandomState = 0
 ) -> Outcomes:
     """All outcomes of the votes of a panel, or a sample of them."""
-    kinds, copies = _kinds(channel.matrices)
     n_states, n_answers = channel.matrices.shape[1:]
-    total = 1
-    for n in copies:
-        total *= comb(int(n) + n_answers - 1, n_answers - 1)
-    if total <= max_outcomes and total * n_states <= _MAX_CELLS:
-        table = np.ones((1, n_states))
-        for matrix, n in zip(kinds, copies, strict=True):
-            both = (table[:, None, :] * _count_probabilities(matrix, int(n))[None]).reshape(-1, n_states)
-            table = both[both.any(axis=1)]  # outcomes that cannot happen are left out
-        joint = (table * channel.weights) @ channel.state_class
-        joint = joint[joint.sum(axis=1) > 0]
-        weights = joint.sum(axis=1)
-        return Outcomes(weights, joint / weights[:, None], "enumeration")
-    return _drawn(channel, n_draws, as_generator(random_state))
+    flat, copies = np.unique(channel.matrices.reshape(len(channel.matrices), -1), axis=0, return_counts=True)
+    total = prod(comb(int(n) + n_answers - 1, n_answers - 1) for n in copies)
+    if total > max_outcomes or total * n_states > _MAX_CELLS:
+        return _drawn(channel, n_draws, as_generator(random_state))
+    table = np.ones((1, n_states))
+    for matrix, n in zip(flat.reshape(-1, n_states, n_answers), copies.tolist(), strict=True):
+        counts = compositions(n, n_answers)  # how many of the n labelers with this matrix give each answer
+        log_each = np.stack([xlogy(counts, row).sum(axis=1) for row in matrix], axis=1)
+        both = (table[:, None, :] * np.exp(_log_ways(counts)[:, None] + log_each)[None]).reshape(-1, n_states)
+        table = both[both.any(axis=1)]  # outcomes that cannot happen are left out
+    joint = (table * channel.weights) @ channel.state_class
+    joint = joint[joint.sum(axis=1) > 0]
+    weights = joint.sum(axis=1)
+    return Outcomes(weights, joint / weights[:, None], "enumeration")
 
 
-def _kinds(matrices: Floats) -> tuple[Floats, npt.NDArray[np.int64]]:
-    """The different matrices, and how many labelers have each."""
-    flat, copies = np.unique(matrices.reshape(len(matrices), -1), axis=0, return_counts=True)
-    return flat.reshape(-1, *matrices.shape[1:]), copies
-
-
-def _count_probabilities(matrix: Floats, n: int) -> Floats:
-    """P(how many of n labelers with this matrix give each answer | state), shape (outcomes, states)."""
-    counts = compositions(n, matrix.shape[1])
-    log_ways = gammaln(n + 1) - gammaln(counts + 1).sum(axis=1)
-    log_each = np.stack([xlogy(counts, row).sum(axis=1) for row in matrix], axis=1)
-    return np.asarray(np.exp(log_ways[:, None] + log_each))
+def _log_ways(counts: npt.NDArray[np.int64]) -> Floats:
+    """Log of in how many ways labelers can give answers so often."""
+    return np.asarray(gammaln(counts.sum(axis=1) + 1) - gammaln(counts + 1).sum(axis=1))
 
 
 def _drawn(channel: Channel, n_draws: int, rng: np.random.Generator) -> Outcomes:
@@ -285,13 +264,10 @@ def _drawn(channel: Channel, n_draws: int, rng: np.random.Generator) -> Outcomes
         log_joint = np.tile(log_weights, (n, 1))
         for log_matrix, chances in zip(log_matrices, cumulative, strict=True):
             # The last answer takes what rounding leaves of the sum.
-            answer = (chances[:, :-1][state] < rng.random(n)[:, None]).sum(axis=1)
-            log_joint += log_matrix.T[answer]
-        log_joint -= log_joint.max(axis=1, keepdims=True)
-        states = np.exp(log_joint)
+            log_joint += log_matrix.T[(chances[:, :-1][state] < rng.random(n)[:, None]).sum(axis=1)]
+        states = np.exp(log_joint - log_joint.max(axis=1, keepdims=True))
         blocks.append(states / states.sum(axis=1, keepdims=True) @ channel.state_class)
-    posterior = np.concatenate(blocks)
-    return Outcomes(np.full(n_draws, 1 / n_draws), posterior, "monte-carlo")
+    return Outcomes(np.full(n_draws, 1 / n_draws), np.concatenate(blocks), "monte-carlo")
 
 
 @dataclass(frozen=True)
@@ -350,12 +326,9 @@ def mutual_information(
 
     Every labeler of the set votes on the item. Labelers are independent given the class or, with `GLAD` and
     `Difficulty`, given the class and the difficulty of the item, so that they err together. An abstention
-    kept as an answer is one more symbol. With two classes and one error rate this is the binary symmetric broadcast
-    channel of [1]_.
+    kept as an answer is one more symbol. ``float(…)`` of it is the number of bits.
 
-    ``float(…)`` of it is the number of bits.
-
-    .. [1] Su (2024), "On Truthing Issues in Supervised Classification", JMLR 25, Section 4.
+    Su (2024), "On Truthing Issues in Supervised Classification", JMLR 25, Section 4.
 
     Parameters
     ----------
@@ -384,7 +357,7 @@ def information_of(channel: Channel, outcomes: Outcomes) -> Information:
     most = float(entropy(channel.prior))
     left, error = outcomes.mean(entropy(outcomes.posterior))
     bits = float(np.clip(most - left, 0.0, most))
-    return Information(bits, error, outcomes.method, channel.prior, channel.n_labelers)
+    return Information(bits, error, outcomes.method, channel.prior, len(channel.names))
 
 
 _LEVELS = 41  # of difficulty, where errors correlate
@@ -400,17 +373,10 @@ def check_model_error(error: float, n_classes: int) -> float:
 
 
 def item_variance(outcomes: Outcomes, error: float) -> float:
-    r"""Variance of the best estimate of the model's error, times the number of items; the noise is known.
+    """Variance of the best estimate of the model's error, times the number of items; the noise is known.
 
-    The inverse Fisher information of one item,
-
-    .. math::
-
-        J = \sum_z p(z) \sum_{\hat y} \frac{d_{\hat y}^2}{p(\hat y \mid z)}, \qquad
-        d_{\hat y} = \frac{1 - q_{\hat y}}{C - 1} - q_{\hat y}.
-
-    Perfect labels give e(1 − e). One labeler of error ε and two even classes give A(1 − A)/(1 − 2ε)² with the apparent
-    error A = e + ε − 2eε, which is the formula of Lam and Stork (2003).
+    It is the inverse Fisher information of one item. Perfect labels give e(1 − e). One labeler of error ε and two even
+    classes give A(1 − A)/(1 − 2ε)² with the apparent error A = e + ε − 2eε: the formula of Lam and Stork (2003).
     """
     wrong = (1 - outcomes.posterior) / (outcomes.posterior.shape[1] - 1)
     slope = wrong - outcomes.posterior
@@ -422,17 +388,11 @@ def item_variance(outcomes: Outcomes, error: float) -> float:
 
 
 def explained_share(outcomes: Outcomes, error: float) -> float:
-    r"""ρ², the part of the variance of "the model is wrong here" that the votes explain.
+    """ρ², the part of the variance of "the model is wrong here" that the votes explain.
 
-    w is 1 where the model is wrong, and f = 1 − q_ŷ is what the votes say of it. ρ is their correlation. Vet m of n
-    items at random, and correct the mean of f by the regression of w on f: the variance of the estimate is
-
-    .. math::
-
-        e(1 - e) \left(\frac{1 - \rho^2}{m} + \frac{\rho^2}{n}\right),
-
-    the two-phase regression estimator (Cochran 1977, 12.6), which is PPI++ with its best weight (Angelopoulos, Duchi
-    and Zrnic 2023). It holds whether or not votes err independently; only its width depends on how good f is.
+    It is the square of the correlation of w, 1 where the model is wrong, and f = 1 − q_ŷ, what the votes say of it. The
+    regression of w on f in the vetted items is the two-phase estimator (Cochran 1977, 12.6), and PPI++ with its best
+    weight (Angelopoulos, Duchi and Zrnic 2023).
     """
     doubt = 1 - outcomes.posterior
     wrong = error * doubt / (doubt.shape[1] - 1)
@@ -446,16 +406,15 @@ def explained_share(outcomes: Outcomes, error: float) -> float:
 def learned_variance(*, n_votes: int, labeler_error: float, error: float, prior: Floats) -> float:
     """Variance of the best estimate of the model's error, times the number of items; the noise is learned too.
 
-    The labelers' error ε and the prior are estimated from the same votes and predictions, so the entry of e in the
-    inverse of the Fisher matrix of (e, ε, π) counts. Labelers share one ε here. To first order labelers with rates of
-    their own cost the same: each rate is learned from fewer votes, and each matters less by the same factor. A single
-    vote on an item leaves two raters, the labeler and the model, from whom rates cannot be known: infinite.
+    The labelers' error ε, which all share, and the prior are estimated from the same votes and predictions, so the
+    entry of e in the inverse of the Fisher matrix of (e, ε, π) counts. With a single vote on an item there are two
+    raters, the labeler and the model, from whom rates cannot be known: infinite.
     """
     if n_votes < 2:
         return np.inf
     n_classes = len(prior)
     counts = compositions(n_votes, n_classes)
-    ways = np.exp(gammaln(n_votes + 1) - gammaln(counts + 1).sum(axis=1))
+    ways = np.exp(_log_ways(counts))
 
     def chances(theta: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """P(votes, prediction) at (e, ε, the prior but for its last class)."""
@@ -471,9 +430,7 @@ def learned_variance(*, n_votes: int, labeler_error: float, error: float, prior:
     steps = point + 1j * _STEP * np.eye(len(point))
     slopes = np.stack([chances(step).imag / _STEP for step in steps])
     fisher = (slopes / at) @ slopes.T
-    if np.linalg.cond(fisher) > 1e10:
-        return np.inf
-    return float(np.linalg.inv(fisher)[0, 0])
+    return np.inf if np.linalg.cond(fisher) > 1e10 else float(np.linalg.inv(fisher)[0, 0])
 
 
 def expected_width(
@@ -577,17 +534,11 @@ def marginal_value(
     max_votes: int = 10,
     random_state: RandomState = 0,
 ) -> MarginalValue:
-    r"""What one more vote tells: on a fresh item, and on each item given the votes it has.
+    """What one more vote tells: on a fresh item, and on each item given the votes it has.
 
     The (k+1)-th vote adds I(Z₁ … Z_{k+1}; Y) − I(Z₁ … Z_k; Y) bits. On an item whose votes so far leave the posterior
-    p(y), one more vote takes away in expectation
-
-    .. math::
-
-        H(p) - \sum_a p(a)\, H(Y \mid a), \qquad p(y, a) = p(y)\, \theta[y, a]
-
-    bits. The gains of a fresh item are in terms of its difficulty where the model has one (`GLAD`, `Difficulty`): then
-    a vote tells less and less, since those before have already told how hard the item is.
+    p(y), one more vote takes away H(p) − Σ_a p(a) H(Y | a) bits in expectation. With difficulty in the model (`GLAD`,
+    `Difficulty`) a vote tells less and less, since those before have already told how hard the item is.
 
     Parameters
     ----------
@@ -602,8 +553,7 @@ def marginal_value(
     n = check_integer(max_votes, name="max_votes", low=1)
     channel = channel_of(noise, error=error, prior=prior)
     matrix = channel.average if labeler is None else channel.matrices[channel.position(labeler)]
-    alike = Channel(channel.weights, channel.state_class, matrix[None], matrix, (labeler,))
-    panels = [alike.averages(k) for k in range(1, n + 1)]
+    panels = [replace(channel, average=matrix).averages(k) for k in range(1, n + 1)]
     totals = [information_of(panel, list_outcomes(panel, random_state=random_state)).bits for panel in panels]
     gains = np.diff(totals, prepend=0.0)
     if labels is None:
@@ -628,10 +578,7 @@ def marginal_value(
 def equivalent_error(
     information: Information | float, prior: npt.ArrayLike | None = None, *, n_labelers: int = 1
 ) -> float:
-    r"""The error of the single labeler who would tell as much: ε′ with I(Z; Y | ε′) = `information`.
-
-    A panel is hard to picture, one labeler of a known error is not. What a symmetric labeler tells falls as the error
-    grows from 0 to (C − 1)/C, so there is one such error.
+    """The error of the single labeler who would tell as much: ε′ with I(Z; Y | ε′) = `information`.
 
     Su (2024), "On Truthing Issues in Supervised Classification", JMLR 25, Sections 4.2 and 4.3 (Figures 7 and 8).
 
@@ -665,8 +612,7 @@ def equivalent_labelers(
 ) -> int:
     """How many mediocre labelers tell at least as much as one expert: the least T with I(T, ε) ≥ I(1, ε′).
 
-    Labelers are symmetric and independent given the class. Information only grows with their number, so the number is
-    found by doubling and halving, as in the paper.
+    Labelers are symmetric and independent given the class.
 
     Su (2024), "On Truthing Issues in Supervised Classification", JMLR 25, Section 4.3 (Figure 8).
 

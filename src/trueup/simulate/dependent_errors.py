@@ -71,11 +71,8 @@ def dependent(
     - *Subtypes*: the items of a class come in kinds, easy ones and hard ones, and all labelers find the same kinds
       hard. One subtype turns it off.
     - *Families*: judges built on one model share a verdict on each item and repeat it with probability ρ.
-    - *Shared difficulty*: the classifier, right with probability :math:`a_c` in class *c*, is right with probability
-      :math:`a_c + \lambda\kappa_c(\bar A_{cs} - \bar A_c)` in subtype *s*, where :math:`\bar A_{cs}` is the pooled
-      accuracy of the labelers there, :math:`\bar A_c` its mean over the class, and :math:`\kappa_c \le 1` is 1 unless
-      a probability would leave [0, 1]. So its confusion matrix given the class stays as asked whatever λ is; at λ = 0
-      it is independent of the votes given the class, at λ = 1 its accuracy varies as the labelers' does.
+    - *Shared difficulty*: with λ = 0 the classifier is independent of the votes given the class, with λ = 1 its
+      accuracy varies over subtypes as the labelers' does. Its confusion matrix given the class is the same for all λ.
 
     Its parameters: ``prior``, ``subtype`` (of each item, counted within its class), ``subtype_weights`` (n_classes,
     n_subtypes), ``pooled_confusion`` (n_classes, n_subtypes, n_classes), ``subtype_confusion`` (n_labelers,
@@ -86,21 +83,17 @@ def dependent(
     Parameters
     ----------
     votes_per_item : int, optional. Distinct labelers drawn at random for each item; by default all vote.
-    prior : array-like of shape (n_classes,)
-    subtype_weights : array-like of shape (n_subtypes,) or (n_classes, n_subtypes)
-        Shares of the subtypes within a class.
+    subtype_weights : array-like of shape (n_subtypes,) or (n_classes, n_subtypes). Shares of the subtypes in a class.
     subtype_accuracy : array-like of shape (n_subtypes,) or (n_classes, n_subtypes)
         Pooled accuracy of the labelers on each subtype, errors going to all other classes alike. Below one half, or
         1 / n_classes, most labelers are wrong together.
     subtype_confusion : array-like of shape (n_classes, n_subtypes, n_classes), optional
         Pooled answer probabilities on each subtype, in place of the accuracy.
     strength : float. α, at least 1: how closely each labeler follows the pooled rows; ``float("inf")`` for exactly.
-    families : sequence of sequences of labelers
-        Groups of labelers, numbered from 0, that share a verdict, e.g. ``[[0, 1, 2]]``.
+    families : sequence of sequences of labelers. Numbered from 0, e.g. ``[[0, 1, 2]]``, that share a verdict.
     copying : float or one for each family. ρ, the chance that a member repeats the verdict of the family.
     shared_difficulty : float in [0, 1]. λ of the classifier.
-    classifier_accuracy : float or None
-        In every class, errors going to all other classes alike. None, and no matrix: no predictions.
+    classifier_accuracy : float or None. In every class, errors going to all other classes alike. None: no predictions.
     classifier_confusion : array-like of shape (n_classes, n_classes), optional
         The classifier's matrix given the class, in place of its accuracy.
 
@@ -317,14 +310,10 @@ def pairs(
 def _matrices(right: Floats, bias: Floats, ties: float) -> Floats:
     """P(verdict | truth) of each judge; without ties nobody calls one."""
     n_classes = 3 if ties else 2
-    called = np.array([0.1, 0.1, 0.5]) * (ties > 0)
-    matrices = np.zeros((len(right), n_classes, n_classes))
-    said_first = np.stack([right + bias, 1 - right + bias, 0.5 + bias], axis=1)
-    for truth in range(n_classes):
-        matrices[:, truth, 0] = (1 - called[truth]) * said_first[:, truth]
-        matrices[:, truth, 1] = (1 - called[truth]) * (1 - said_first[:, truth])
-        matrices[:, truth, 2:] = called[truth]
-    return matrices
+    called = np.array([0.1, 0.1, 0.5])[:n_classes, None] * (ties > 0)
+    first = np.stack([right + bias, 1 - right + bias, 0.5 + bias], axis=1)[:, :n_classes]
+    named = (1 - called) * np.stack([first, 1 - first], axis=2)
+    return np.concatenate([named, np.broadcast_to(called, (len(right), n_classes, 1))], axis=2)[..., :n_classes]
 
 
 # Points and weights of a mean over the standard normal distribution.
@@ -364,10 +353,9 @@ def shared_difficulty(
     Parameters
     ----------
     votes_per_item : int, optional. Distinct labelers drawn at random for each item; by default all vote.
-    prior : array-like of shape (n_classes,)
     accuracy : number, (low, high) tuple or array
-        How often a labeler is right outside the blind spot, over all difficulties, between 0 and 1: the same for all,
-        uniform on a range, or one each. It decides :math:`b_t`.
+        How often a labeler is right outside the blind spot, over all difficulties: the same for all, uniform on a
+        range, or one each. It decides :math:`b_t`.
     slope : float or one for each labeler. :math:`g_t`, at least 0. At 0 difficulty plays no part.
     blind_spot : float in [0, 1]. β, the share of the items that look like another class.
     classifier_accuracy : float or None. As `accuracy`. None: no predictions.

@@ -57,30 +57,24 @@ def urkullu(
     .. math::
 
         p_i &\sim \mathrm{Beta}(1, 1), \qquad y_i \sim \mathrm{Bernoulli}(p_i) \\
-        \mathrm{TPR}_j &\sim \tfrac12 + \tfrac12 \mathrm{Beta}\Bigl(2, \tfrac{4\mu_T - 4}{1 - 2\mu_T}\Bigr), \qquad
-        \mathrm{FPR}_j \sim \tfrac12 \mathrm{Beta}\Bigl(\tfrac{4\mu_F}{1 - 2\mu_F}, 2\Bigr) \\
         z_{ij} &\sim \mathrm{Bernoulli}\bigl(p_i \mathrm{TPR}_j + (1 - p_i) \mathrm{FPR}_j\bigr)
             \text{ with probability } t, \text{ otherwise no vote}
 
-    With *m* items, :math:`t` = labels per labeler / *m*, and there are *m* · labels per item / labels per labeler
-    labelers. The scores are those of `urkullu_scores`.
+    The rates are shifted Beta variables. With *m* items, :math:`t` = labels per labeler / *m*, and there are *m* ·
+    labels per item / labels per labeler labelers. The scores are those of `urkullu_scores`.
 
-    The truth of this model is :math:`p_i`. The class :math:`y_i` is one draw from it, which the paper's supervised
-    reference evaluates with; **the votes do not see that draw**, each is made as if from a draw of its own. So given
-    :math:`p_i` votes and truth are independent, and no noise model with one true class per item is exact.
+    The truth of this model is :math:`p_i`; the class :math:`y_i` is one draw from it, and **the votes do not see that
+    draw**. So given :math:`p_i` votes and truth are independent, and no noise model with one true class per item is
+    exact.
 
     With scores of shape (n_classifiers, n_items), best classifier first, and no predictions. Parameters:
     ``probability`` (the p of each item), ``prior``, ``tpr``, ``fpr``, ``confusion``, ``participation`` (t) and
     ``disturbance`` (of each classifier).
 
-    Urkullu et al. (2019), on the evaluation and selection of models with crowdsourced labels, Section 4.
-
     Parameters
     ----------
     n_items, n_classifiers : int. *m* and *k*; 1000 and 100 in the paper.
-    labels_per_item, labels_per_labeler : float
-        Expected numbers of votes; the paper takes 3, 5, 9, 15, 27 and 45 for both. Items and labelers without a vote
-        occur, and stay.
+    labels_per_item, labels_per_labeler : float. Expected numbers of votes; items and labelers without a vote stay.
     case : str or (mean_tpr, mean_fpr)
         One of "extreme", "bad", "average", "good", "outstanding" (see `URKULLU_CASES`), or the means of the
         labelers' true and false positive rates, in (0.5, 1) and (0, 0.5).
@@ -95,9 +89,7 @@ def urkullu(
         )
     mean_tpr, mean_fpr = _rates(case)
     rng = as_generator(random_state)
-    n_labelers = max(1, round(n * per_item / per_labeler))
-    chance = per_labeler / n
-
+    n_labelers, chance = max(1, round(n * per_item / per_labeler)), per_labeler / n
     probability = rng.beta(1.0, 1.0, n)
     truth = (rng.random(n) < probability).astype(np.int64)
     tpr = 0.5 + 0.5 * rng.beta(2.0, (4 * mean_tpr - 4) / (1 - 2 * mean_tpr), n_labelers)
@@ -115,7 +107,7 @@ def urkullu(
             "prior": np.array([0.5, 0.5]),
             "tpr": tpr,
             "fpr": fpr,
-            "confusion": np.stack([np.stack([1 - fpr, fpr], axis=1), np.stack([1 - tpr, tpr], axis=1)], axis=1),
+            "confusion": np.moveaxis(np.array([[1 - fpr, fpr], [1 - tpr, tpr]]), 2, 0),
             "participation": chance,
             "disturbance": _disturbance(n_classifiers, max_disturbance),
         },
@@ -203,8 +195,8 @@ def tars(
         z_{it} \mid y_i \sim \mathrm{Cat}\bigl(q^{(t)}_{y_i}\bigr)
 
     The votes depend on the class alone, not on the features. The classifier that comes with the data is the best
-    one possible: the class with the highest :math:`P(y \mid x)` under the true parameters. With the means and
-    variances that the paper prints (the defaults) its population accuracy is :math:`\Phi(1/2) = 0.69`.
+    one possible: the class with the highest :math:`P(y \mid x)`; with the defaults, those of the paper, its population
+    accuracy is :math:`\Phi(1/2) = 0.69`.
 
     With features, predictions of the best classifier and, for two classes, its P(y = 1 | x) as scores of shape (1,
     n_items). Parameters: ``prior``, ``means``, ``scale``, ``confusion``, ``posterior`` (P(y | x), n_items ×
@@ -216,13 +208,11 @@ def tars(
     Parameters
     ----------
     votes_per_item : int, optional. Distinct labelers drawn at random for each item; by default all vote.
-    prior : array-like of shape (n_classes,)
     means : array-like of shape (n_classes, n_features)
     scale : number or array-like that fits `means`
         Standard deviations; an array of shape (n_classes, 1) gives each class its own.
     noise_rates : number or array-like of shape (n_classes,)
-        P(vote ≠ truth | truth) of every labeler, the other classes being equally likely. For two classes these are
-        the paper's :math:`(r_{-1,+1}, r_{+1,-1})`, with -1 and +1 as classes 0 and 1.
+        P(vote ≠ truth | truth) of every labeler, the other classes being equally likely.
     confusion : array-like of shape (n_labelers, n_classes, n_classes) or (n_classes, n_classes), optional
         The labelers' confusion matrices, rows are the truth; used in place of `noise_rates`.
     """
@@ -240,11 +230,13 @@ def tars(
     else:
         matrices = check_confusion(confusion, (n_labelers, n_classes, n_classes), name="confusion")
     rng = as_generator(random_state)
-
     truth = draw_classes(pi, n, rng)
     features = mu[truth] + sigma[truth] * rng.standard_normal((n, mu.shape[1]))
     labels = draw_votes(matrices, truth, votes_per_item, rng)
-    posterior = _posterior(features, pi, mu, sigma)
+    with np.errstate(divide="ignore"):
+        log_prior = np.log(pi)
+    distance = 0.5 * ((features[:, None] - mu) / sigma) ** 2 + np.log(sigma)
+    posterior = np.asarray(softmax(log_prior - distance.sum(axis=2), axis=1))
     return Simulation(
         labels=labels,
         truth=truth,
@@ -268,15 +260,6 @@ def _gaussians(means: npt.ArrayLike, scale: npt.ArrayLike, n_classes: int) -> tu
     if (sigma <= 0).any():
         raise InvalidParameter(f"scale must be positive, got {sigma.min():g}")
     return mu, sigma
-
-
-def _posterior(features: Floats, prior: Floats, means: Floats, scale: Floats) -> Floats:
-    with np.errstate(divide="ignore"):
-        log_joint = np.tile(np.log(prior), (len(features), 1))
-    for c in range(len(prior)):
-        deviation = (features - means[c]) / scale[c]
-        log_joint[:, c] -= (0.5 * deviation**2 + np.log(scale[c])).sum(axis=1)
-    return np.asarray(softmax(log_joint, axis=1))
 
 
 Difficulty = (
@@ -305,10 +288,8 @@ def su(
             \text{ otherwise one of the other classes, each as likely} \\
         \varepsilon(\delta, \varphi) &= (\delta - \delta\varphi + \varphi)\,(C - 1) / C
 
-    Labeler *t* votes on an item with probability :math:`\eta_t`, all independently, drawn again until the item has a
-    vote. So every item has one, and the share of items a labeler votes on is a little above :math:`\eta_t`. Given
-    the truth *and* the difficulty the votes are independent; the classifier is independent of both votes and
-    difficulty given the truth.
+    Labeler *t* votes on an item with probability :math:`\eta_t`, drawn again until the item has a vote. Given the truth
+    *and* the difficulty the votes are independent; the classifier is independent of both given the truth.
 
     With predictions. Parameters: ``prior``, ``classifier_confusion``, ``difficulty``, ``fallibility``,
     ``participation``.
@@ -317,7 +298,6 @@ def su(
 
     Parameters
     ----------
-    prior : array-like of shape (n_classes,). Class probabilities; their number is the number of classes.
     operating_point : (p_d, p_fa)
         The classifier's chance to predict 1 when the truth is 1 and when it is 0. Two classes only.
     classifier_confusion : array-like of shape (n_classes, n_classes), optional
@@ -325,10 +305,8 @@ def su(
     difficulty : "uniform", (a, b), number, array or callable
         δ of the items: uniform on (0, 1), Beta(a, b) for a tuple, the same for all, one each, or what
         ``difficulty(rng, n_items)`` returns.
-    fallibility : number, (low, high) tuple or array
-        φ of the labelers: the same for all, uniform on a range, or one each.
-    participation : number, (low, high) tuple or array
-        η of the labelers, in the same forms; 1.0 means that all vote on everything.
+    fallibility, participation : number, (low, high) tuple or array
+        φ and η of the labelers: the same for all, uniform on a range, or one each.
 
     Examples
     --------
