@@ -229,7 +229,7 @@ def plan(
         budget=money,
         level=level,
         alternatives=tuple(affordable),
-        frontier=Frontier(*map(tuple, zip(*frontier, strict=True))),  # type: ignore[arg-type]
+        frontier=Frontier(*map(tuple, zip(*frontier, strict=True))),
         notes=setting.notes(affordable[0], money),
     )
 

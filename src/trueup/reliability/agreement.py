@@ -544,9 +544,24 @@ def _agreement(
             )
     notes += [f"{name} is left out: {reason}." for name, reason in left_out.items()]
     in_order = {name: found[name] for name in COEFFICIENTS if name in found}
-    about = in_order, by_class, left_out, tuple(dict.fromkeys(notes)), {}, experts
     how: LabelersAre = "random" if random else "fixed"
-    return Agreement(labels, scale, how, level, *about, rows, tables, values, pair_weights)
+    unique_notes = tuple(dict.fromkeys(notes))
+    return Agreement(
+        labels,
+        scale,
+        how,
+        level,
+        in_order,
+        by_class,
+        left_out,
+        unique_notes,
+        {},
+        experts,
+        rows,
+        tables,
+        values,
+        pair_weights,
+    )
 
 
 def _put_ratings(

@@ -133,7 +133,7 @@ class AgreementSums(Sums):
     def _alpha(self, parts: dict[str, Floats], pairable: Floats, one: Floats) -> Floats:
         """Krippendorff's alpha; `one` is what a vote weighs, so that pairable / one is their effective number."""
         said = parts["said"]
-        if self.scale == "nominal":
+        if self.scale == "nominal" or self.values is None:
             observed, expected = pairable - parts["same"].sum(axis=-1), pairable**2 - (said**2).sum(axis=-1)
         elif self.gaps is not None:
             observed, expected = parts["apart"][..., 0], ((said @ self.gaps) * said).sum(axis=-1)

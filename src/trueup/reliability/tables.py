@@ -177,7 +177,7 @@ def agreement_weights(kind: str, values: Floats) -> Floats:
     return 1 - distance / most if most > 0 else np.ones_like(distance, dtype=float)
 
 
-def ordinal_differences(values: Floats | None, totals: Floats) -> Floats:
+def ordinal_differences(values: Floats, totals: Floats) -> Floats:
     """Krippendorff's δ² between classes of an ordinal scale, by how often each was said."""
     rank = np.unique(values, return_inverse=True)[1]
     of_rank = totals @ np.eye(rank.max() + 1)[rank]  # classes of one rank together
