@@ -33,7 +33,7 @@ help:
 	@echo "make test-slow  the long statistical tests as well"
 	@echo "make test-workshop  the tests of wheels, documentation site, locked versions, release and figures"
 	@echo "make test-integrations  the tests of Inspect, MLflow, MCP and promptfoo with these programs"
-	@echo "make bench      speed, aggregation and coverage tables"
+	@echo "make bench      speed and coverage tables"
 	@echo "make docs       the documentation site, in site/"
 	@echo "make figures    measure all figures anew and make docs/figures/ from them (hours; resumable)"
 	@echo "make lock       renew the versions that the tests install"
@@ -117,7 +117,6 @@ test-integrations: $(RUNNERS)/.installed $(RUNNERS)/.promptfoo
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks.core
-	$(BIN)/python -m benchmarks.aggregation
 	$(BIN)/python -m benchmarks.coverage
 	$(BIN)/python -m benchmarks.rates
 	$(BIN)/python -m benchmarks.unbiased

@@ -14,18 +14,6 @@ from benchmarks._runs import Row
 from benchmarks._vetting_rivals import Sample, ppi_of_pool, ppi_plus_plus
 from trueup.posteriors import Estimate, wilson
 
-__all__ = [
-    "coverage_table",
-    "draw_gold",
-    "interval_row",
-    "row_of",
-    "rows_of_rivals",
-    "select",
-    "tally_of",
-    "width_over",
-    "with_checks",
-]
-
 Codes = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 

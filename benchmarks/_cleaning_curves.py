@@ -28,8 +28,6 @@ from experiments.dolatshah2018.cleaning_runs import (
 )
 from experiments.dolatshah2018.cleaning_sets import FIVE
 
-__all__ = ["curves", "curves_of", "level_on", "replay"]
-
 # On the five sets a repetition of EMI, the baselines and what needs no oracle takes about 100 s, one of the variants 3
 # minutes.
 REPETITIONS, VARIANT_REPETITIONS = 30, 10

@@ -13,8 +13,6 @@ import numpy as np
 
 from trueup.posteriors import Estimate
 
-__all__ = ["LEVEL", "Section", "Tally", "as_text", "say", "share", "tracked", "wald"]
-
 LEVEL = 0.95
 _SLACK = 1e-9  # a true metric is a quotient of whole numbers and may be an end of the interval itself
 Thing = TypeVar("Thing")

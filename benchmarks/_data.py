@@ -17,18 +17,6 @@ import numpy.typing as npt
 import trueup as tu
 from trueup.exceptions import DataWarning
 
-__all__ = [
-    "CROWD_SETS",
-    "JUDGE_SETS",
-    "LATER_CROWD_SETS",
-    "PUBLISHED",
-    "PUBLISHED_MODELS",
-    "data_folder",
-    "graded_labelers",
-    "load_crowd",
-    "one_against_others",
-]
-
 CROWD_SETS = (
     "crowd-snow-rte",
     "crowd-snow-temp",
@@ -53,17 +41,6 @@ LATER_CROWD_SETS = (
     "crowd-zencrowd-in",
 )
 JUDGE_SETS = ("judge-llmbar",)
-# Accuracies from the literature, where the sets may differ a little from those here and ties may be broken otherwise.
-PUBLISHED_MODELS = ("majority", "OneCoin", "DawidSkene", "MACE", "EBCC")
-PUBLISHED = {
-    "crowd-bluebird": (0.759, 0.583, 0.889, 0.769, 0.861),
-    "crowd-dog": (0.812, 0.830, 0.843, 0.836, 0.840),
-    "crowd-snow-rte": (0.875, 0.925, 0.928, 0.925, 0.931),
-    "crowd-d-sentiment": (0.932, 0.949, 0.960, 0.955, 0.961),
-    "crowd-product-er": (0.897, 0.908, 0.940, 0.727, 0.935),
-    "crowd-weather-cf-amt": (0.847, 0.860, 0.840, 0.867, 0.857),
-    "crowd-sentiment-text": (0.882, 0.917, 0.915, 0.915, 0.915),
-}
 
 
 def data_folder() -> Path:

@@ -17,17 +17,6 @@ from benchmarks._data import data_folder
 from trueup.detection import Images, Shapes, boxes_from_arrays, read_coco, read_results
 from trueup.exceptions import DataWarning
 
-__all__ = [
-    "COCO_SETS",
-    "YOLACT_SYSTEMS",
-    "Experts",
-    "all_coco_boxes",
-    "coco_set",
-    "expert_tasks",
-    "lvis_teams",
-    "yolact_boxes",
-]
-
 COCO_SETS = {
     "coco-val2014-100, masks": ("coco-val2014-100", "dt_segm", "segm"),
     "coco-val2014-100, boxes": ("coco-val2014-100", "dt_bbox", "bbox"),

@@ -16,19 +16,6 @@ from pathlib import Path
 
 from benchmarks._results import Result
 
-__all__ = [
-    "ASKED",
-    "Headline",
-    "Row",
-    "asked_rows",
-    "filled",
-    "headlines",
-    "misses",
-    "picture",
-    "table_of",
-    "without_marks",
-]
-
 ASKED = Path(__file__).parent / "asked.toml"
 NOT_RUN = "not run with this version"
 CHANGED = re.compile(r" Since then \d+ of \d+ modules have changed: .*\.(?=\n|$)")

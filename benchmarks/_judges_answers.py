@@ -10,8 +10,6 @@ from trueup.answers.prepare import solution_on
 from trueup.answers.share import Shares
 from trueup.estimators.system_values import Population
 
-__all__ = ["for_population"]
-
 
 def for_population(shares: Shares) -> Shares:
     """The same draws of the truth for a population of which items are drawn one by one."""

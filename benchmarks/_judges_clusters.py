@@ -14,8 +14,6 @@ from benchmarks._judges_answers import for_population
 from benchmarks._runs import Case, Figure, Row
 from trueup.answers.build_answers import evaluate_again
 
-__all__ = ["CLUSTERS_FIGURE"]
-
 N_PROMPTS = 100
 OUTPUTS = 10  # of each prompt, half of them of either system
 CORRELATION = 0.3  # of two outputs of one prompt

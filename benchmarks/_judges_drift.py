@@ -18,8 +18,6 @@ from trueup.monitor.alarms import find_alarms
 from trueup.monitor.batch import Batch, counts, histories, panel_of
 from trueup.monitor.change import strata_of
 
-__all__ = ["DRIFT_FIGURE", "RESTS_ON", "WORLDS", "World", "draw_batch", "run_world", "summarise"]
-
 RESTS_ON = ("monitor",)
 N_CHECKED, BASELINE, STEADY = 10, 2, 50
 FALSE_ALARMS = 0.05

@@ -13,8 +13,6 @@ from benchmarks._coverage_tally import Section, as_text, share
 from benchmarks._runs import Case, Figure, Row
 from trueup.labelers.panels import ErrorMoments, size_sums
 
-__all__ = ["BIAS_FIGURE", "PANEL_FIGURE", "run_bias", "run_panel", "summarise_bias", "summarise_panel"]
-
 # Items, checked items (0: none, from votes), families, correlation within, error rate, share of votes missing.
 PANELS: dict[str, tuple[int, int, Sequence[Sequence[int]], float, float, float]] = {
     "two families of three": (100, 100, [[0, 1, 2], [3, 4, 5]], 0.5, 0.2, 0.0),

@@ -19,8 +19,6 @@ from benchmarks._runs import Case, Figure, Row
 from trueup._base.types import Floats
 from trueup.simulate import PairSimulation
 
-__all__ = ["PREFERENCES_FIGURE", "run_preferences", "summarise_preferences"]
-
 WORLDS = {
     "two systems": (2, "random"),
     "eight systems": (8, "random"),

@@ -15,8 +15,6 @@ from benchmarks._vetting_rivals import Sample, ppi_plus_plus
 from trueup.answers.build_answers import evaluate_again
 from trueup.answers.gates import Gate
 
-__all__ = ["RATE_FIGURE", "gate_errors"]
-
 Codes = npt.NDArray[np.int64]
 
 N_ITEMS = 5000

@@ -16,8 +16,6 @@ from trueup.metrics import confusion_counts, get_metric
 from trueup.noise import DawidSkene, NoiseModel, Ordinal
 from trueup.noise.registry import split_votes
 
-__all__ = ["RATINGS_FIGURE", "run_ratings", "summarise_ratings"]
-
 MODEL = "from the model"
 EVENER = "class shares evener"
 SHARES = {MODEL: 1.0, EVENER: 2.0}  # of the Dirichlet law of the class shares; the model expects 1

@@ -18,8 +18,6 @@ from benchmarks._coverage_tally import Section, as_text, error_over_runs, share_
 from benchmarks._judges_answers import for_population
 from benchmarks._runs import Case, Figure, Row
 
-__all__ = ["SLICES_FIGURE"]
-
 Codes = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 

@@ -8,32 +8,53 @@ without any truth; the answers are written as ``<number>.npy``. Prints one line 
 from __future__ import annotations
 
 import importlib.metadata
-import importlib.util
 import json
 import sys
 import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
-
-__all__ = ["INTERVAL_TASKS", "LABEL_TASKS", "PACKAGES"]
 
 LEVEL = 0.95
 Sample = dict[str, np.ndarray]
 
 
-def beside(name: str) -> ModuleType:
-    """A module of this folder; the folder itself must not shadow what a library imports (coverage.py, coverage)."""
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    if spec is None or spec.loader is None:
-        raise FileNotFoundError(f"{name}.py must lie beside {__file__}, got nothing there")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+class Votes:
+    """The votes in the forms that other libraries take."""
+
+    def __init__(self, arrays: Sample) -> None:
+        self.item, self.labeler, self.label = (arrays[name] for name in ("item", "labeler", "label"))
+        self.n_items, self.n_labelers, self.n_classes = arrays["shape"].tolist()
+
+    def frame(self) -> Any:
+        """One row a vote, for crowd-kit."""
+        import pandas as pd
+
+        return pd.DataFrame({"task": self.item, "worker": self.labeler, "label": self.label})
+
+    def matrix(self) -> np.ndarray:
+        """Items × labelers, for cleanlab and others; of repeated votes of a labeler on an item the last stays."""
+        matrix = np.full((self.n_items, self.n_labelers), np.nan)
+        matrix[self.item, self.labeler] = self.label
+        return matrix[:, ~np.isnan(matrix).all(axis=0)]
+
+
+def peak_bytes() -> int:
+    """The most memory this process has had.
+
+    On Linux `getrusage` also counts the process that started this one; the kernel's own figure does not.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        return int(line.split()[1]) * 1024
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
 
 
 # ------------------------------------------------------------------------------ votes -> the share of each class
@@ -52,14 +73,34 @@ def _trueup(model: str) -> Callable[[Any], np.ndarray]:
     return answer
 
 
-def _named(peer: str) -> Callable[[Any], np.ndarray]:
-    """A peer of `benchmarks.aggregation`."""
+def _crowdkit(name: str, **settings: Any) -> Callable[[Votes], np.ndarray]:
+    def answer(votes: Votes) -> np.ndarray:
+        from crowdkit import aggregation  # type: ignore[import-not-found]
 
-    def answer(votes: Any) -> np.ndarray:
-        np.random.seed(0)  # noqa: NPY002  (cleanlab breaks the last ties with the global generator)
-        return beside("_aggregation_peers").PEERS[peer][0](votes, 0)
+        probabilities = getattr(aggregation, name)(**settings).fit(votes.frame()).probas_
+        return probabilities.reindex(
+            index=range(votes.n_items), columns=range(votes.n_classes), fill_value=0.0
+        ).to_numpy()
 
     return answer
+
+
+def _cleanlab(votes: Votes) -> np.ndarray:
+    """CROWDLAB, cleanlab's consensus.
+
+    It wants class probabilities of a classifier, but here are no features: these are smoothed shares of the votes on
+    the same item without one of them, averaged over the one left out.
+    """
+    from cleanlab.multiannotator import get_label_quality_multiannotator  # type: ignore[import-not-found]
+
+    np.random.seed(0)  # noqa: NPY002  (cleanlab breaks the last ties with the global generator)
+    counts = np.zeros((votes.n_items, votes.n_classes))
+    np.add.at(counts, (votes.item, votes.label), 1)
+    n = np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    left = counts * (n - 1) / n + 0.5
+    quiet = {"return_detailed_quality": False, "return_annotator_stats": False, "verbose": False}
+    found = get_label_quality_multiannotator(votes.matrix(), left / left.sum(axis=1, keepdims=True), **quiet)
+    return np.eye(votes.n_classes)[found["label_quality"]["consensus_label"].to_numpy().astype(int)]
 
 
 def _snorkel(votes: Any) -> np.ndarray:
@@ -84,14 +125,16 @@ LABEL_TASKS: dict[str, tuple[str, Callable[[Any], np.ndarray]]] = {
     "trueup auto": ("trueup", _trueup("auto")),
     "trueup Dawid–Skene": ("trueup", _trueup("dawid-skene")),
     "trueup majority": ("trueup", _trueup("majority")),
-    "crowd-kit DawidSkene": ("crowd-kit", _named("crowd-kit DawidSkene")),
-    "crowd-kit GLAD": ("crowd-kit", _named("crowd-kit GLAD")),
-    "crowd-kit MACE": ("crowd-kit", _named("crowd-kit MACE")),
-    "crowd-kit MajorityVote": ("crowd-kit", _named("crowd-kit MajorityVote")),
-    "cleanlab consensus": ("cleanlab", _named("cleanlab consensus (other votes)")),
+    "crowd-kit DawidSkene": ("crowd-kit", _crowdkit("DawidSkene")),
+    "crowd-kit GLAD": ("crowd-kit", _crowdkit("GLAD")),
+    "crowd-kit MACE": ("crowd-kit", _crowdkit("MACE", random_state=0)),
+    "crowd-kit MajorityVote": ("crowd-kit", _crowdkit("MajorityVote")),
+    "cleanlab consensus": ("cleanlab", _cleanlab),
     "snorkel LabelModel": ("snorkel", _snorkel),
     "scikit-activeml vote": ("scikit-activeml", _activeml),
 }
+TWENTY = "crowd-kit DawidSkene, 20 iterations"  # without an early stop, for times
+TIMED_TASKS = {TWENTY: ("crowd-kit", _crowdkit("DawidSkene", n_iter=20, tol=-np.inf))}
 
 
 # ------------------------------------------------- a judge on all items and truths of some -> an interval of the rate
@@ -140,36 +183,29 @@ INTERVAL_TASKS: dict[str, tuple[str, Callable[[Sample], tuple[float, float]]]] =
     "truescore rogan-gladen": ("truescore", _truescore("rogan_gladen_estimate")),
     "Wilson, vetted items only": ("scipy", _wilson),
 }
-PACKAGES = tuple(dict.fromkeys(package for package, _ in (*LABEL_TASKS.values(), *INTERVAL_TASKS.values())))
 
 
 def main(task: str, folder: str) -> None:
     """Answer every file of the folder; the first once more before the clock runs, for lazy imports and compiling."""
     warnings.simplefilter("ignore")  # what they warn of says nothing about their answers
     files = sorted(Path(folder).glob("*.npz"), key=lambda path: int(path.stem))
-    package, answer = (LABEL_TASKS | INTERVAL_TASKS)[task]
+    package, answer = (LABEL_TASKS | INTERVAL_TASKS | TIMED_TASKS)[task]
     inputs = []
     for file in files:
         with np.load(file) as stored:
             arrays = dict(stored.items())
-        is_votes = task in LABEL_TASKS
-        inputs.append(beside("_aggregation_peers").Votes(**_votes(arrays)) if is_votes else arrays)
+        inputs.append(arrays if task in INTERVAL_TASKS else Votes(arrays))
     answer(inputs[0])
     started = time.perf_counter()
     for file, thing in zip(files, inputs, strict=True):
         np.save(file.with_suffix(".npy"), answer(thing))
     seconds = time.perf_counter() - started
-    peak = beside("_peers").peak_bytes()
-    print(json.dumps({"seconds": seconds, "peak": peak, "version": _version(package)}))
+    print(json.dumps({"seconds": seconds, "peak": peak_bytes(), "version": _version(package)}))
 
 
 def _version(package: str) -> str:
     """Of the sources for trueup, which an editable installation may be behind."""
     return str(sys.modules["trueup"].__version__) if package == "trueup" else importlib.metadata.version(package)
-
-
-def _votes(arrays: Sample) -> dict[str, Any]:
-    return {**{name: arrays[name] for name in ("item", "labeler", "label")}, "shape": tuple(arrays["shape"].tolist())}
 
 
 if __name__ == "__main__":

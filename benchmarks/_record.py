@@ -17,8 +17,6 @@ import numpy as np
 
 from benchmarks._results import ROOT, file_of, hashes_of, processor
 
-__all__ = ["main", "used_modules"]
-
 
 def used_modules() -> list[str]:
     """The modules of this project that are loaded, without those that only keep the record."""

@@ -21,19 +21,6 @@ from typing import Any
 
 import trueup
 
-__all__ = [
-    "ROOT",
-    "Result",
-    "Table",
-    "code_in",
-    "file_of",
-    "hashes_of",
-    "processor",
-    "repetitions_in",
-    "seeds_in",
-    "tables_in",
-]
-
 ROOT = Path(__file__).parents[1]
 SECTION = re.compile(r"^=== (.+?) ===$|^═{20,}$")
 RULE = re.compile(r"^[-─]{8,}$")

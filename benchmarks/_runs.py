@@ -23,8 +23,6 @@ from joblib import Parallel, delayed
 from benchmarks._coverage_tally import Section, say, tracked
 from trueup.exceptions import TrueupWarning
 
-__all__ = ["MOST_PROCESSES", "RUNS", "Case", "Figure", "Row", "fingerprint", "run_cases", "run_figures"]
-
 Row = dict[str, Any]
 MOST_PROCESSES = os.cpu_count() or 1
 RUNS = Path(__file__).parent / "runs"

@@ -13,8 +13,6 @@ from typing import Any
 from benchmarks._coverage_tally import Section, say
 from trueup.exceptions import TrueupWarning
 
-__all__ = ["run_sections"]
-
 
 def run_sections(
     prog: str,

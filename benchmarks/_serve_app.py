@@ -27,8 +27,6 @@ from trueup.serve.services import Services, make_services
 from trueup.storage import open_storage
 from trueup.storage.database.sqlite import has_wal_fix
 
-__all__ = ["fuzz", "load", "memory"]
-
 _PATIENCE = 600.0
 
 

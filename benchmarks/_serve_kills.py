@@ -38,8 +38,6 @@ from trueup.storage import Storage, open_session, open_storage
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))  # the server that the tests start
 
-__all__ = ["kills"]
-
 _NAME = "kills"
 _LEASE = 2.0  # seconds: a card whose expert was killed comes back soon
 _PROCESSES, _EXPERTS = 4, 3

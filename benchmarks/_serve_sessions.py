@@ -29,8 +29,6 @@ from trueup.posteriors import Estimate
 from trueup.sessions.progress import Counted, Progress, count_answers, no_progress
 from trueup.sessions.session import draw_in_turn
 
-__all__ = ["Experts", "Run", "Tallies", "World", "collect", "run_session", "section_of", "sessions"]
-
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
 

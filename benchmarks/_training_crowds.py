@@ -28,8 +28,6 @@ from benchmarks._coverage_tally import Section, as_text, say
 from benchmarks._data import data_folder, load_crowd
 from trueup.training import NoisyLabelClassifier, NoisyLogisticRegression
 
-__all__ = ["SETS", "STRATEGIES", "crowd"]
-
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
 PATH = [1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2]

@@ -34,8 +34,6 @@ from trueup.exceptions import TrueupWarning
 from trueup.noise.majority import majority_codes
 from trueup.training import NoisyLogisticRegression
 
-__all__ = ["choices", "ionosphere", "regrets", "selection"]
-
 Array = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
 N_LABELERS = PANELS[-1]

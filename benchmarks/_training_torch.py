@@ -21,8 +21,6 @@ from torch import nn
 
 from trueup.training.torch import CrowdLayer, MMSELoss, NoiseLayer, NoisyLikelihoodLoss, ProxyLoss, Votes
 
-__all__ = ["torch_cost"]
-
 N_CLASSES, BATCH, N_FEATURES = 8, 256, 512
 CROWDS = {"10 labelers, 5 votes": (10, 5.0), "59 labelers, 2.5 votes": (59, 2.5)}
 Step = Callable[[], None]

@@ -17,18 +17,6 @@ import numpy.typing as npt
 import trueup as tu
 from benchmarks._coverage_tally import say
 
-__all__ = [
-    "MEASURES",
-    "Sample",
-    "lure",
-    "oasis",
-    "ppi_of_pool",
-    "ppi_plus_plus",
-    "ppi_python",
-    "ppi_ratio_of_pool",
-    "value_of",
-]
-
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
 Ends = tuple[float, float]

@@ -11,8 +11,6 @@ import numpy.typing as npt
 import trueup as tu
 from trueup.simulate import Simulation
 
-__all__ = ["WORLDS", "World", "better_system", "equal_system", "make"]
-
 Codes = npt.NDArray[np.int64]
 
 N_LABELERS = 5

@@ -25,8 +25,6 @@ import trueup as tu
 from benchmarks._coverage_tally import Section, say
 from benchmarks._sections import run_sections
 
-__all__ = ["CASES", "coverage", "coverage_of", "draw_votes", "main", "peers", "random_tables", "speed", "true_values"]
-
 SCRIPT = Path(__file__).with_name("_agreement_peers.py")
 PRIOR = np.array([0.6, 0.3, 0.1])
 HARD = 0.3  # of the items, on which labelers are half as good

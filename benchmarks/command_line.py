@@ -20,8 +20,6 @@ from benchmarks._data import graded_labelers, load_crowd, one_against_others
 from benchmarks._sections import run_sections
 from trueup import write_labels
 
-__all__ = ["main"]
-
 _SET = "crowd-snow-rte"
 _MOST_HELP, _MOST_EVALUATE, _MOST_DEMO = 0.6, 15.0, 60.0
 

@@ -320,7 +320,7 @@ with open(sys.argv[1], "wb") as file:
 _MEASURE = """
 import pickle, sys, time, warnings
 import trueup as tu
-from benchmarks._peers import peak_bytes
+from benchmarks._peer_tasks import peak_bytes
 from trueup.answers.build_answers import evaluate_again
 warnings.simplefilter("ignore")
 with open(sys.argv[1], "rb") as file:

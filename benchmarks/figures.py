@@ -31,8 +31,6 @@ from benchmarks import _figure_pages as pages
 from benchmarks._data import data_folder
 from benchmarks._results import Result
 
-__all__ = ["FIGURES", "PAGES", "Figure", "clean", "header", "main", "outputs", "page_with", "stored", "write_pages"]
-
 ROOT = Path(__file__).parents[1]
 FIRST_PAGE = ROOT / "docs" / "figures.md"
 FOLDER = ROOT / "docs" / "figures"
@@ -93,7 +91,7 @@ def _module(
 
 _CALIBRATION, _REAL = "Calibration", "Real crowds and judges, no truth used"
 _COMPARING, _RATES = "Comparing systems", "Rates, unbiased estimates, labelers"
-_ACTIVE, _TRUTH = "Active testing", "Finding the truth"
+_ACTIVE = "Active testing"
 _CLEANING, _TRAINING = "Cleaning", "Training"
 _SPEED, _PAPERS, _STRUCTURE, _EXPORTS = "Speed and memory", "Papers", "Structure", "Exports of other tools"
 _SHARED, _JUDGES, _DETECTION, _SCALE = "Sessions that people share", "Judges", "Detection", "Scale"
@@ -105,7 +103,6 @@ PAGES = {
     _COMPARING: "comparing",
     _RATES: "rates",
     _ACTIVE: "active",
-    _TRUTH: "truth",
     _CLEANING: "cleaning",
     _TRAINING: "training",
     _SPEED: "speed",
@@ -151,7 +148,6 @@ FIGURES: dict[str, Figure] = {
         _module("vetting", "benchmarks.vetting", _ACTIVE, "crowd"),
         _module("vetting-rare", "benchmarks.vetting", _ACTIVE, "rare"),
         _module("experts", "benchmarks.experts", _ACTIVE),
-        _module("aggregation", "benchmarks.aggregation", _TRUTH),
         _module("cleaning", "benchmarks.cleaning", _CLEANING, "fast", "decisions", "memory", "replay"),
         _module("cleaning-rounds", "benchmarks.cleaning", _CLEANING, "rounds"),
         _module("cleaning-curves", "benchmarks.cleaning", _CLEANING, "curves", why_not=_HOURS),

@@ -23,8 +23,6 @@ from benchmarks._sections import run_sections
 from trueup.data.reading import write_labels
 from trueup.simulate import dawid_skene
 
-__all__ = ["main"]
-
 _PLUGIN = "trueup.integrations.pytest_plugin"
 
 

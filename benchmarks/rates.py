@@ -21,8 +21,6 @@ import numpy.typing as npt
 from benchmarks._coverage_tally import LEVEL, as_text, say
 from trueup import rates
 
-__all__ = ["Cell", "coverage", "matrix_coverage"]
-
 Array = npt.NDArray[np.float64]
 Ends = tuple[Any, Any]
 

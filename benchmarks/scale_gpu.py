@@ -28,8 +28,6 @@ from benchmarks._coverage_tally import Section, as_text
 from benchmarks._results import processor
 from trueup.exceptions import TrueupWarning
 
-__all__ = ["gpu_section"]
-
 N_LABELERS = 10_000
 EM_VOTES, GLAD_VOTES = 100_000_000, 10_000_000
 N_THREADS = 2

@@ -16,8 +16,6 @@ from benchmarks._serve_app import fuzz, load, memory
 from benchmarks._serve_kills import kills
 from benchmarks._serve_sessions import sessions
 
-__all__ = ["main"]
-
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the sections."""

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import trueup as tu
-from benchmarks._vetting_rare import make_pool
 from benchmarks._vetting_rivals import lure, oasis, value_of
+from benchmarks.vetting import make_pool
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,9 @@ import pytest
 
 from benchmarks import _runs as runs
 from benchmarks._coverage_tally import Section
-from benchmarks._vetting_crowd import run_crowd
 from benchmarks._vetting_rivals import Sample, ppi_of_pool, ppi_plus_plus, ppi_ratio_of_pool
 from benchmarks._worlds import WORLDS, make
+from benchmarks.vetting import run_crowd
 
 
 def rows_for(case: runs.Case) -> list[runs.Row]:
@@ -46,12 +46,12 @@ def test_runs_are_known_by_all_code_of_benchmarks_that_they_rest_on(monkeypatch)
     """What a run imports decides its numbers too: how often a case is repeated was in another file than the run."""
     known = runs.fingerprint(run_crowd)
     read = Path.read_bytes
-    for name in ("_vetting_crowd.py", "_vetting_pools.py", "_vetting_rivals.py", "_data.py"):
+    for name in ("vetting.py", "_vetting_rivals.py", "_data.py"):
         with monkeypatch.context() as patch:
             patch.setattr(Path, "read_bytes", lambda path, name=name: read(path) + b"#" * (path.name == name))
             assert runs.fingerprint(run_crowd) != known, name
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "read_bytes", lambda path: read(path) + b"#" * (path.name == "_aggregation_ebcc.py"))
+        patch.setattr(Path, "read_bytes", lambda path: read(path) + b"#" * (path.name == "_training_torch.py"))
         assert runs.fingerprint(run_crowd) == known
 
 

@@ -12,7 +12,7 @@ from benchmarks._peer_tasks import INTERVAL_TASKS, LABEL_TASKS
 
 def test_our_own_answers_come_back_from_a_process_of_their_own():
     sim = tu.simulate.dawid_skene(n_items=60, n_labelers=4, random_state=0)
-    answer = peers.ask("trueup Dawid–Skene", "trueup", [peers._votes_of(sim.labels)] * 2)
+    answer = peers.ask("trueup Dawid–Skene", "trueup", [peers.votes_of(sim.labels)] * 2)
     assert (answer.error, answer.version, len(answer.arrays)) == ("", tu.__version__, 2)
     assert np.allclose(answer.arrays[0], tu.noise.fit(sim.labels, "dawid-skene").posterior(sim.labels))
     assert answer.peak > 1e6
