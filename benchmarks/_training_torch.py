@@ -1,6 +1,6 @@
 """What the losses of `trueup.training.torch` add to a training step of a small network.
 
-Run ``python -m benchmarks._training_torch [--device cuda] [--quick]``. Every step with a loss of trueup is timed in
+Every step with a loss of trueup is timed in
 turn with a step of the same network with ``CrossEntropyLoss`` on hard labels; the ratio of the two is what counts, and
 the table has its median. On a GPU, where such a step is all waiting for kernels to be launched, also with bfloat16
 autocast and compiled (network and loss together, for both).
@@ -8,7 +8,6 @@ autocast and compiled (network and loss together, for both).
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import time
 import warnings
@@ -170,18 +169,3 @@ def torch_cost(device: str, quick: bool) -> str:
             for loss, seconds, ratio, kernels in rows:
                 lines.append(f"{loss:32} {1e3 * seconds:10.3f} {ratio:7.3f}{f' {kernels:7d}' if gpu else ''}")
     return "\n".join(lines)
-
-
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks._training_torch", description=__doc__.splitlines()[0])
-    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
-    parser.add_argument("--quick", action="store_true", help="few turns")
-    options = parser.parse_args()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of compilers
-        print(torch_cost(options.device, options.quick))
-
-
-if __name__ == "__main__":
-    main()

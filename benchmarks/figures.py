@@ -20,6 +20,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -39,33 +40,21 @@ PACKAGES = ("numpy", "scipy", "scikit-learn")
 SECONDS = re.compile(r" +\(\d+(?:\.\d+)? s\)(?= ===$|$)", re.MULTILINE)
 SKIPPED = re.compile(r"^(?:.* was )?skipped: (.*)$", re.MULTILINE)
 BLOCK = re.compile(r"(<!-- (begin|table): ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
-WHY_NOT = "It takes more than five minutes of one core."
-_HOURS = "It takes two to four hours of one core; what was measured is kept, so that it can be gone on with."
 
 
 @dataclass(frozen=True)
 class Figure:
     """A command whose output is figures.
 
-    Attributes
-    ----------
-    name : str
-        Of the stored output and of the block on the page.
-    command : tuple of str
-        What follows ``python``.
-    section : str
-        What it is about; `PAGES` has the page of each section.
-    quick : str or None
-        The option that makes it a matter of minutes at most; None if it has none, then a quick run leaves it out.
-    why_not : str
-        Why it may not have been run with this version.
+    `command` is what follows ``python``. `quick` is the option that makes it a matter of minutes, "" if it has none;
+    `why_not` says why it may not have been run with this version.
     """
 
     name: str
     command: tuple[str, ...]
-    section: str
-    quick: str | None = "--quick"
-    why_not: str = WHY_NOT
+    page: str
+    quick: str = "--quick"
+    why_not: str = "It takes more than five minutes of one core."
 
     @property
     def line(self) -> str:
@@ -83,146 +72,17 @@ class Figure:
         return RESULTS / f"{self.name}.json"
 
 
-def _module(
-    name: str, module: str, section: str, *arguments: str, quick: str | None = "--quick", why_not: str = WHY_NOT
-) -> Figure:
-    return Figure(name, ("-m", module, *arguments), section, quick, why_not)
+def _read_figures(path: Path) -> dict[str, Figure]:
+    tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    options = {"quick": tables.pop("_quick"), "why_not": tables.pop("_why_not")}
+    return {
+        name: Figure(name, tuple(command.split()), page, **{o: by[name] for o, by in options.items() if name in by})
+        for page, commands in tables.items()
+        for name, command in commands.items()
+    }
 
 
-_CALIBRATION, _REAL = "Calibration", "Real crowds and judges, no truth used"
-_COMPARING, _RATES = "Comparing systems", "Rates, unbiased estimates, labelers"
-_ACTIVE = "Active testing"
-_CLEANING, _TRAINING = "Cleaning", "Training"
-_SPEED, _PAPERS, _STRUCTURE, _EXPORTS = "Speed and memory", "Papers", "Structure", "Exports of other tools"
-_SHARED, _JUDGES, _DETECTION, _SCALE = "Sessions that people share", "Judges", "Detection", "Scale"
-_PEERS = "Beside other libraries"
-# The page of docs/figures/ on which the figures of a section stand.
-PAGES = {
-    _CALIBRATION: "calibration",
-    _REAL: "real-crowds",
-    _COMPARING: "comparing",
-    _RATES: "rates",
-    _ACTIVE: "active",
-    _CLEANING: "cleaning",
-    _TRAINING: "training",
-    _SPEED: "speed",
-    _SCALE: "scale",
-    _STRUCTURE: "structure",
-    _EXPORTS: "exports",
-    _SHARED: "sessions",
-    _JUDGES: "judges",
-    _DETECTION: "detection",
-    _PAPERS: "papers",
-    _PEERS: "peers",
-}
-
-FIGURES: dict[str, Figure] = {
-    figure.name: figure
-    for figure in (
-        _module(
-            "coverage-simulated",
-            "benchmarks.coverage",
-            _CALIBRATION,
-            "su",
-            "small",
-            "learned",
-            "baseline",
-            "multiclass",
-        ),
-        _module("core-checks", "benchmarks.core", _CALIBRATION, "checks"),
-        _module("core-smooth", "benchmarks.core", _CALIBRATION, "smooth"),
-        _module("core-advice", "benchmarks.core", _CALIBRATION, "advice"),
-        _module("core-sparse", "benchmarks.core", _CALIBRATION, "sparse"),
-        *(
-            _module(f"real-crowds-{part}", "experiments.real_crowds", _REAL, part, quick=None)
-            for part in ("fit", "systems", "pairs", "auc", "active")
-        ),
-        _module("core-pairs", "benchmarks.core", _COMPARING, "pairs"),
-        _module("decisions-error", "benchmarks.decisions", _COMPARING, "error"),
-        _module("decisions-checks", "benchmarks.decisions", _COMPARING, "checks"),
-        _module("decisions-intervals", "benchmarks.decisions", _COMPARING, "intervals"),
-        _module("decisions-look", "benchmarks.decisions", _SPEED, "look"),
-        _module("rates", "benchmarks.rates", _RATES),
-        _module("unbiased", "benchmarks.unbiased", _RATES),
-        Figure("labeler-ranking", ("tests/labelers/ranking_runs.py",), _RATES, None),
-        _module("vetting", "benchmarks.vetting", _ACTIVE, "crowd"),
-        _module("vetting-rare", "benchmarks.vetting", _ACTIVE, "rare"),
-        _module("experts", "benchmarks.experts", _ACTIVE),
-        _module("cleaning", "benchmarks.cleaning", _CLEANING, "fast", "decisions", "memory", "replay"),
-        _module("cleaning-rounds", "benchmarks.cleaning", _CLEANING, "rounds"),
-        _module("cleaning-curves", "benchmarks.cleaning", _CLEANING, "curves", why_not=_HOURS),
-        _module("training-sentiment", "benchmarks.training", _TRAINING, "sentiment-text"),
-        _module("training-labelme", "benchmarks.training", _TRAINING, "labelme"),
-        _module("training-leaves", "benchmarks.training", _TRAINING, "leaves"),
-        _module("training-uci", "benchmarks.training", _TRAINING, "ionosphere", "selection"),
-        _module("training-cost", "benchmarks.training", _TRAINING, "cost", "torch"),
-        _module("training-gpu", "benchmarks.training", _TRAINING, "gpu"),
-        Figure("training-network", ("examples/train_network.py",), _TRAINING, None),
-        _module("core-speed", "benchmarks.core", _SPEED, "speed"),
-        _module("memory", "benchmarks.memory", _SPEED, quick="500000"),
-        _module("scale-gpu", "benchmarks.scale_gpu", _SPEED),
-        _module("scale-crowdkit", "benchmarks.scale", _SCALE, "crowdkit"),
-        _module("scale-files", "benchmarks.scale", _SCALE, "files"),
-        _module("scale-cluster", "benchmarks.scale", _SCALE, "cluster"),
-        _module("scale-kills", "benchmarks.scale", _SCALE, "kills"),
-        _module("adapters", "benchmarks.adapters", _EXPORTS),
-        _module("serve-kills", "benchmarks.serve", _SHARED, "kills"),
-        _module("serve-sessions", "benchmarks.serve", _SHARED, "sessions"),
-        _module("serve-load", "benchmarks.serve", _SHARED, "load"),
-        _module("serve-memory", "benchmarks.serve", _SHARED, "memory"),
-        _module("serve-fuzz", "benchmarks.serve", _SHARED, "fuzz"),
-        _module("judges-rate", "benchmarks.judges", _JUDGES, "rate"),
-        _module("judges-slices", "benchmarks.judges", _JUDGES, "slices"),
-        _module("judges-clusters", "benchmarks.judges", _JUDGES, "clusters"),
-        _module("judges-drift", "benchmarks.judges", _JUDGES, "drift"),
-        _module("judges-ratings", "benchmarks.judges", _JUDGES, "ratings"),
-        _module("judges-preferences", "benchmarks.judges", _JUDGES, "preferences"),
-        _module("judges-panel", "benchmarks.judges", _JUDGES, "panel"),
-        _module("judges-bias", "benchmarks.judges", _JUDGES, "bias"),
-        _module("detection-hard", "benchmarks.detection", _DETECTION, "hard"),
-        _module("detection-experts", "benchmarks.detection", _DETECTION, "experts", "missed"),
-        _module("detection-vetted", "benchmarks.detection", _DETECTION, "vetted"),
-        _module("detection-speed", "benchmarks.detection", _DETECTION, "speed"),
-        _module("peers-labels", "benchmarks.peers", _PEERS, "labels"),
-        _module("peers-intervals", "benchmarks.peers", _PEERS, "intervals"),
-        _module("agreement-peers", "benchmarks.agreement", _PEERS, "peers"),
-        _module("agreement-coverage", "benchmarks.agreement", _CALIBRATION, "coverage"),
-        _module("agreement-speed", "benchmarks.agreement", _SPEED, "speed"),
-        _module("structure", "benchmarks.structure", _STRUCTURE, quick=None),
-        _module("command-line", "benchmarks.command_line", _SPEED),
-        _module("integrations-pytest", "benchmarks.integrations", _SPEED, "pytest"),
-        _module(
-            "integrations-mcp",
-            "benchmarks.integrations",
-            _SPEED,
-            "mcp",
-            why_not="It needs the package mcp: .venv-integrations/bin/python -m benchmarks.figures integrations-mcp.",
-        ),
-        _module("lamstork2003", "experiments.lamstork2003", _PAPERS),
-        _module("nguyen2018", "experiments.nguyen2018", _PAPERS, "figure5", "figure6"),
-        _module("nguyen2018-tags", "experiments.nguyen2018", _PAPERS, "figure8-tags"),
-        _module("nguyen2018-masks", "experiments.nguyen2018", _PAPERS, "figure7", "figure8"),
-        _module(
-            "dolatshah2018",
-            "experiments.dolatshah2018",
-            _PAPERS,
-            "figure4",
-            "figure7",
-            "figure8",
-            "figure9",
-            "figure10",
-        ),
-        _module(
-            "dolatshah2018-optimisations", "experiments.dolatshah2018", _PAPERS, "figure11", "figure12", why_not=_HOURS
-        ),
-        _module("dolatshah2018-strategies", "experiments.dolatshah2018", _PAPERS, "figure13", why_not=_HOURS),
-        _module("dolatshah2018-crowds", "experiments.dolatshah2018", _PAPERS, "crowds", why_not=_HOURS),
-        _module("calderon2025", "experiments.calderon2025", _PAPERS),
-        _module("urkullu2019", "experiments.urkullu2019", _PAPERS),
-        _module("su2024", "experiments.su2024", _PAPERS, "all"),
-        _module("su2024-information", "experiments.su2024", _PAPERS, "figure6", "figure7", "figure8"),
-    )
-}
+FIGURES = _read_figures(Path(__file__).with_suffix(".toml"))
 
 
 def header(figure: Figure) -> str:
@@ -260,7 +120,7 @@ def is_current(figure: Figure) -> bool:
 
 def outputs(page: str) -> str:
     """What stands between the markers of the outputs of a page."""
-    figures = [figure for figure in FIGURES.values() if PAGES[figure.section] == page]
+    figures = [figure for figure in FIGURES.values() if figure.page == page]
     lines = [pages.output_of(one.line, one.file.name, stored(one) and result_of(one), one.why_not) for one in figures]
     return "\n".join(lines) + "\n"
 
@@ -275,10 +135,12 @@ def table(name: str) -> str:
 
 def page_with(page: str) -> str:
     """The page with every block and every table as it should be; an unknown name is an error."""
-    known = {"begin": set(PAGES.values()), "table": pages.asked_rows().keys() | {"headlines"}}
+    known = {"begin": {figure.page for figure in FIGURES.values()}, "table": pages.asked_rows().keys() | {"headlines"}}
     unknown = sorted({name for _, kind, name, _ in BLOCK.findall(page) if name not in known[kind]})
     if unknown:
-        raise ValueError(f"the page has blocks of unknown names {', '.join(unknown)}; there are {', '.join(PAGES)}")
+        raise ValueError(
+            f"the page has blocks of unknown names {', '.join(unknown)}; there are {', '.join(sorted(known['begin']))}"
+        )
     return BLOCK.sub(lambda m: f"{m[1]}{_made(m[2], m[3])}{m[4]}", page)
 
 
@@ -291,11 +153,9 @@ def _made(kind: str, name: str) -> str:
 def _headline_lines() -> str:
     """The figures of the first page, each with its picture."""
     lines = []
-    for headline in _measured_headlines():
-        told, _, _ = _headline(headline)
-        result = result_of(FIGURES[headline.figure])
-        older = "" if result is None or result.is_of_this_version else f" (version {result.versions['trueup']})"
-        value, asked = f"{told}{headline.unit}", f"asked: {headline.asked}"
+    for headline, result, (text, _, _) in _headlines():
+        older = "" if result.is_of_this_version else f" (version {result.versions['trueup']})"
+        value, asked = f"{text}{headline.unit}", f"asked: {headline.asked}"
         lines += [
             f"**[{headline.what}](figures/{headline.page}.md)**: {value}{older}; {asked}.",
             "",
@@ -305,22 +165,20 @@ def _headline_lines() -> str:
     return "\n".join(lines)
 
 
-def _measured_headlines() -> list[pages.Headline]:
-    """Those with a stored result."""
-    return [headline for headline in pages.headlines() if stored(FIGURES[headline.figure]) is not None]
-
-
-def _headline(headline: pages.Headline) -> tuple[str, float, float]:
-    figure = FIGURES[headline.figure]
-    text, result = stored(figure), result_of(figure)
-    assert text is not None
-    assert result is not None
-    return pages.value_of(headline, text, result)
+def _headlines() -> list[tuple[pages.Headline, Result, tuple[str, float, float]]]:
+    """Headlines with a stored result: the result, and the value as text and as numbers."""
+    found = []
+    for headline in pages.headlines():
+        figure = FIGURES[headline.figure]
+        text, result = stored(figure), result_of(figure)
+        if text is not None and result is not None:
+            found.append((headline, result, pages.value_of(headline, text, result)))
+    return found
 
 
 def pictures() -> dict[str, str]:
     """The pictures of the first page by the name of their files."""
-    return {f"{line.name}.svg": pages.picture(line, *_headline(line)) for line in _measured_headlines()}
+    return {f"{line.name}.svg": pages.picture(line, *value) for line, _, value in _headlines()}
 
 
 def write_pages() -> None:
@@ -346,7 +204,7 @@ def _folders() -> list[tuple[str, str]]:
 
 def measure(figure: Figure, *, quick: bool = False) -> tuple[str, dict[str, Any]] | None:
     """Run the command; its output and what it used, or None with a sentence if it failed or lacked its data."""
-    more = [figure.quick] if quick and figure.quick is not None else []
+    more = [figure.quick] if quick and figure.quick else []
     with tempfile.TemporaryDirectory() as folder:
         record = Path(folder) / "record.json"
         done = subprocess.run(
@@ -411,7 +269,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     failed = False
     for figure in () if options.page else wanted:
-        if options.quick and figure.quick is None:
+        if options.quick and not figure.quick:
             _say(f"{figure.name}: has no quick run")
             continue
         if not (options.quick or options.again) and is_current(figure):

@@ -32,7 +32,7 @@ def test_every_page_lists_its_outputs_once():
         for _, kind, name, _ in figures.BLOCK.findall(text)
         if kind == "begin"
     ]
-    assert sorted(blocks) == sorted((page, page) for page in figures.PAGES.values())
+    assert sorted(blocks) == sorted((page, page) for page in {figure.page for figure in figures.FIGURES.values()})
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -156,8 +156,7 @@ def sandbox(tmp_path, monkeypatch):
     (tmp_path / "figures.md").write_text("first\n", encoding="utf-8")
     asked = tmp_path / "asked.toml"
     asked.write_text("headline = []\n", encoding="utf-8")
-    monkeypatch.setattr(figures, "FIGURES", {"small": figures.Figure("small", (str(script),), "Section")})
-    monkeypatch.setattr(figures, "PAGES", {"Section": "page"})
+    monkeypatch.setattr(figures, "FIGURES", {"small": figures.Figure("small", (str(script),), "page")})
     monkeypatch.setattr(figures, "FIRST_PAGE", tmp_path / "figures.md")
     monkeypatch.setattr(figures, "FOLDER", page.parent)
     monkeypatch.setattr(figures, "RESULTS", tmp_path / "results")
