@@ -6,7 +6,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 import trueup as tu
 from trueup.noise.majority import majority_codes, majority_shares
-from trueup.report.measures import majority_values
+from trueup.report.summary import majority_values
 from trueup.training import NoisyLabelClassifier
 
 METRICS = ("accuracy", "precision", "recall", "f1", "mcc")

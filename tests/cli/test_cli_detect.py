@@ -99,7 +99,7 @@ def test_compare(run_main, files):
         *("--report", files / "report.md"),
     )
     assert ran.code == 0, ran.err
-    assert "is the best of 2 by ap50" in ran.out
+    assert "Which of “sys1” and “sys2” is better is open: the difference in AP50" in ran.out
     assert "## Objects" in (files / "report.md").read_text()
 
 

@@ -13,19 +13,10 @@ def test_json_holds_the_numbers_of_the_library_and_nothing_else_is_printed(run_m
     assert ran.code == 0, ran.err
     got = json.loads(ran.out)
     labels = tu.read_labels(votes_csv)
-    expected = tu.evaluate(
-        tu.read_predictions(predictions_csv, labels=labels),
-        labels,
-        metrics=["accuracy"],
-        noise="dawid-skene",
-        n_draws=100,
-        n_warmup=50,
-        random_state=1,
-    ).to_dict()
-    assert got["metrics"] == expected["metrics"]
-    assert {key: got[key] for key in ("classes", "n_items", "noise", "level")} == {
-        key: expected[key] for key in ("classes", "n_items", "noise", "level")
-    }
+    predictions = tu.read_predictions(predictions_csv, labels=labels)
+    how = {"metrics": ["accuracy"], "noise": "dawid-skene", "n_draws": 100, "n_warmup": 50, "random_state": 1}
+    expected = tu.evaluate(predictions, labels, **how).to_dict()
+    assert {key: got[key] for key in ("metrics", "classes", "n_items", "noise", "level")}.items() <= expected.items()
     assert (got["version"], got["seed"], got["findings"]) == (tu.__version__, 1, [])
     assert got["files"]["votes"]["file"] == str(votes_csv)
     assert len(got["files"]["votes"]["sha256"]) == 64
@@ -72,7 +63,7 @@ PRINTED = {
     f"evaluate votes.csv predictions.csv -m accuracy {BY} --cluster prompt": "accuracy by system",
     f"compare votes.csv systems.csv {BY}": "good minus bad by system",
     f"labelers votes.csv {BY.removesuffix('--draws 60')} --noise majority": "alpha",
-    f"share votes.csv --of yes {BY}": "first is higher",
+    f"share votes.csv --of yes {BY}": "First is higher",
     "compare votes.csv uneven.csv --draws 60": "good 30",
     "auc votes.csv predictions.csv --draws 60": "target sample",
 }

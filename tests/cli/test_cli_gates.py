@@ -27,7 +27,7 @@ def test_the_exit_code_tells_the_verdict(run_main, votes_csv, systems_csv, optio
     verdict = {FINE: "passed", FINDING: "failed", UNDECIDED: "undecided"}[code]
     assert f"gate: {verdict}: " in ran.err
     assert "accuracy of 'bad'" in ran.err
-    assert "macro_f1 is between" in ran.out  # the result is printed all the same
+    assert "Macro F1 is between" in ran.out  # the result is printed all the same
 
 
 def test_a_bound_inside_the_interval_is_undecided(run_main, votes_csv, predictions_csv):

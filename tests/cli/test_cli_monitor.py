@@ -61,7 +61,7 @@ def test_show_tells_the_course_and_writes_a_page(run_main, day_files, tmp_path):
     run_main("monitor", "add", watch, *day_files(0))
     ran = run_main("monitor", "show", watch, "--report", page)
     assert ran.code == 0, ran.err
-    assert "accuracy" in ran.out
+    assert "Accuracy over time" in ran.out
     assert "judge 2" in ran.out
     assert "<svg" in page.read_text(encoding="utf-8")
     parsed = json.loads(run_main("monitor", "show", watch, "--json", "--no-estimates").out)

@@ -25,16 +25,9 @@ def pairs_csv(tmp_path):
 def test_a_ranking_with_win_rates_and_judges(run_main, pairs_csv):
     ran = run_main("preferences", pairs_csv, "--noise", "mirrored", *CHAINS)
     assert ran.code == 0, ran.err
-    for words in (
-        "60 contests of 3 systems",
-        "log-odds",
-        "average opponent",
-        "win rate",
-        "position bias",
-        "judge-3",
-        "noise model mirrored",
-    ):
+    for words in ("3 systems, 60 contests", "Log-odds", "average opponent", "Win rate", "Position bias", "judge-3"):
         assert words in ran.out
+    assert "noise model mirrored" in ran.out
 
 
 def test_json_is_what_python_says(run_main, pairs_csv):

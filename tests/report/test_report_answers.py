@@ -9,8 +9,8 @@ import scipy
 
 import trueup as tu
 from trueup.report import render_html, render_markdown
-from trueup.report.measures import agreement_report
 from trueup.report.saving import preferences
+from trueup.report.summary import agreement_report
 
 
 def test_the_numbers_of_rates_are_those_of_the_answer(rates):

@@ -22,7 +22,7 @@ import typer
 from typer.core import TyperGroup
 
 from trueup._base.registry import Registry
-from trueup.cli._command import as_command, remembered
+from trueup.cli._command import as_command, typed
 from trueup.cli._console import (
     BAD_INPUT,
     BUG,
@@ -243,9 +243,9 @@ def main(args: Sequence[str] | None = None) -> None:
             # A label that the terminal cannot show must not end the program.
             stream.reconfigure(errors="backslashreplace")
     arguments = _as_named_now(_debug_first(list(sys.argv[1:] if args is None else args)))
+    typed.set(arguments)
     try:
-        with remembered(arguments):
-            code = _program().main(args=arguments, prog_name="trueup", standalone_mode=False)
+        code = _program().main(args=arguments, prog_name="trueup", standalone_mode=False)
     except _UsageProblem as problem:
         raise SystemExit(_show_usage(problem)) from None
     except (KeyboardInterrupt, typer.Abort):

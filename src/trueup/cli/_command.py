@@ -6,8 +6,7 @@ import functools
 import inspect
 import os
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import cached_property
@@ -24,13 +23,13 @@ from trueup.cli._console import (
     UNDECIDED,
     as_json,
     complain,
-    json_head,
     note,
     option_names,
     print_json,
+    show_page,
 )
 from trueup.cli._files import STANDARD_INPUT, about_files, pipes, save_plot
-from trueup.cli._options import Command, Option
+from trueup.cli._options import Command, Option, given
 from trueup.exceptions import InvalidFile
 
 if TYPE_CHECKING:
@@ -55,8 +54,8 @@ _NOT_IN_REPORTS = ("as_json", "seed", "with_text")
 class Answer:
     """What a command found. A command that returns one has the option ``--json``."""
 
-    body: Mapping[str, Any] | Callable[[], Mapping[str, Any]]  # for machines, or what makes it
-    show: Callable[[Any], None]  # prints the body for people
+    body: Any  # for machines; or a function that makes it, which is called for them alone
+    show: Callable[[Any], None] | None = None  # prints the body for people; by default the page is printed
     findings: Sequence[str] = ()  # each ends the command with exit code 1
     problems: Sequence[str] = ()  # each ends it with exit code 2
     warnings: Iterable[str] = ()
@@ -65,7 +64,6 @@ class Answer:
     picture: Callable[[], Any] | None = None  # the axes of --plot
     head: Mapping[str, Any] | None = None  # seed and files, where they are not those of the call
     is_bare: bool = False  # a list of what there is: the same for all calls
-    shows_body: bool = True  # else a body that takes long is made for machines alone
 
 
 @dataclass(frozen=True)
@@ -125,15 +123,26 @@ class Call:
         options = self.given(lambda option: not (option.is_argument or option.reads or option.writes))
         defaults = {p.name: p.default for p in self.parameters}
         changed = {k: v for k, v in options.items() if v != defaults[k] and k not in _NOT_IN_REPORTS}
-        return {**self.files, "command": command_line(), **changed}
+        return {**self.files, "command": shlex.join(["trueup", *typed.get()]), **changed}
 
 
 _CALL: ContextVar[Call] = ContextVar("call")
+typed: ContextVar[Sequence[str]] = ContextVar("typed", default=())  # the arguments of the program
 
 
 def this_call() -> Call:
     """The command that runs."""
     return _CALL.get()
+
+
+def call_library(function: Callable[..., Any], *args: Any, **what_differs: Any) -> Any:
+    """Call a function of the library with each option that was given and that it takes; others have its defaults."""
+    taken = inspect.signature(function).parameters.values()
+    names = {p.name for p in taken if p.kind is p.KEYWORD_ONLY}
+    if any(p.kind is p.VAR_KEYWORD for p in taken):  # passed on to the sampler of a noise model
+        names |= {"n_draws", "n_warmup"}
+    options = {name: this_call().values.get(_NAMED_HERE.get(name, name)) for name in names}
+    return function(*args, **given(**{**options, **what_differs}))
 
 
 def as_command(function: Callable[..., Any]) -> Callable[..., None]:
@@ -256,17 +265,21 @@ def _places_in(value: Any) -> set[Path]:
 
 def _finish(answer: Answer, call: Call, *, as_json: bool) -> None:
     """Write and print an answer, then its warnings, findings and gates, and end with the exit code that they mean."""
+    from importlib.metadata import version
+
     verdicts = answer.verdicts
     _write_files(answer, call)  # before anything is printed: the reader of a pipe may go away
-    body: Any = answer.body() if callable(answer.body) and (as_json or answer.shows_body) else answer.body
-    if not as_json:
-        answer.show(body)
-    elif answer.is_bare:
+    body = answer.body() if callable(answer.body) and as_json else answer.body
+    if as_json and answer.is_bare:
         print_json(body)
-    else:
-        head = {"seed": call.values.get("seed"), "files": call.files, **(answer.head or {})}
+    elif as_json:
+        head = {"version": version("trueup"), "seed": call.values.get("seed"), "files": call.files}
         gate = {} if verdicts is None else {"gate": verdicts.to_dict()}
-        print_json({"findings": list(answer.findings), **json_head(**head), **body, **gate})
+        print_json({"findings": list(answer.findings), **head, **(answer.head or {}), **body, **gate})
+    elif answer.show is not None:
+        answer.show(body)
+    elif answer.page is not None:
+        show_page(answer.page(), without=tuple(answer.warnings))
     gates = () if verdicts is None else tuple(result.sentence for result in verdicts.results)
     steps = () if verdicts is None or call.values.get("ask") is None else verdicts.next_steps
     by_kind = {"error": answer.problems, "warning": answer.warnings, "finding": answer.findings, "gate": gates}
@@ -295,21 +308,3 @@ def _write_files(answer: Answer, call: Call) -> None:
                 save = save_junit if name == "junit" else save_summary
                 save(content, path, name=call.name if name == "junit" else f"trueup {call.name}")
             note(f"{name}: {path}")
-
-
-_ARGUMENTS: ContextVar[tuple[str, ...]] = ContextVar("arguments", default=())
-
-
-@contextmanager
-def remembered(arguments: Sequence[str]) -> Iterator[None]:
-    """Inside, `command_line` is of these arguments."""
-    token = _ARGUMENTS.set(tuple(arguments))
-    try:
-        yield
-    finally:
-        _ARGUMENTS.reset(token)
-
-
-def command_line() -> str:
-    """The command as a shell takes it."""
-    return shlex.join(["trueup", *_ARGUMENTS.get()])

@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
@@ -194,6 +194,28 @@ def print_records(
     print_table(list(columns), rows, title=title, places=places)
 
 
+def print_report_table(table: Mapping[str, Any]) -> None:
+    """A table of `trueup.report`, as its pages have it."""
+    columns = [(name, "left" if k < table["n_words"] else "right") for k, name in enumerate(table["head"])]
+    rows = [[cell if isinstance(cell, str) else f"{cell[0]} ({cell[1]})" for cell in row] for row in table["rows"]]
+    print_table(columns, rows, title=table["caption"])
+
+
+def show_page(report: Mapping[str, Any], *, without: Collection[str] = ()) -> None:
+    """The page of an answer for people: its sentences and its tables, without notes that are printed elsewhere."""
+    from trueup.report.saving import PAGES
+
+    page = PAGES[report["page"]](report)
+    for sentence in [page["title"], *page["verdict"], *page["remarks"]]:
+        say(sentence)
+    say(f"{', '.join(f'{number} {what}' for number, what in page['facts'])}.")
+    for part in page["parts"]:
+        for table in part["tables"]:
+            print_report_table(table)
+    for sentence in [*page["next_steps"], *(f"- {note}" for note in page["notes"] if note not in without)]:
+        say(sentence)
+
+
 def ends_of(estimate: Estimate, level: float) -> dict[str, float]:
     """What `print_records` shows of an estimate."""
     low, high = estimate.interval(level)
@@ -238,13 +260,6 @@ def _in_cli_terms(value: Any) -> Any:
     if isinstance(value, str):
         return to_cli_terms(value)
     return [_in_cli_terms(inner) for inner in value] if isinstance(value, list | tuple) else value
-
-
-def json_head(*, seed: int | None, files: Mapping[str, Any]) -> dict[str, Any]:
-    """What makes a result reproducible: the version, the seed and the files."""
-    from importlib.metadata import version
-
-    return {"version": version("trueup"), "seed": seed, "files": dict(files)}
 
 
 def print_json(data: Any) -> None:

@@ -170,10 +170,20 @@ def read_both(
     how_predicted: PredictionOptions,
     only_system: str | None = None,
 ) -> tuple[Labels, Predictions, Hashable | None]:
-    """The votes, the predictions of one system or of all that have items with votes, and the positive class."""
+    """The votes, the predictions of one system or of all, and the positive class; each has an item with votes."""
+    from trueup._base.validation import preview
+
     labels = without_predictions(read_votes(votes, how), votes, predictions, how_predicted)
     positive = None if how_predicted.positive is None else class_named(labels, how_predicted.positive)
     systems = one_system(read_systems(predictions, labels, how_predicted, how), only_system)
+    for system in systems.parts:
+        if system.items is None or n_predicted(system, labels):
+            continue
+        which = "" if systems.n_systems == 1 else f" of system {str(system.name)!r}"
+        raise InvalidPredictions(  # no policy can mend that
+            f"no item of the predictions{which} has votes, got the items {preview(system.items)} where the votes have "
+            f"{preview(labels.items)}; name the items alike in both files"
+        )
     return labels, systems, positive
 
 
@@ -288,20 +298,6 @@ def n_predicted(system: System, labels: Labels) -> int:
     return system.n if system.items is None else int((labels.find_items(system.items) >= 0).sum())
 
 
-def check_overlap(predictions: Predictions, labels: Labels) -> None:
-    """Stop where a system has no item of the votes: no policy can mend that."""
-    from trueup._base.validation import preview
-
-    for system in predictions.parts:
-        if system.items is None or n_predicted(system, labels):
-            continue
-        which = "" if predictions.n_systems == 1 else f" of system {str(system.name)!r}"
-        raise InvalidPredictions(
-            f"no item of the predictions{which} has votes, got the items {preview(system.items)} where the votes have "
-            f"{preview(labels.items)}; name the items alike in both files"
-        )
-
-
 def predicted_classes(systems: Predictions, labels: Labels) -> list[Any]:
     """The class that the first system predicts for each item; None where it predicts none."""
     codes = systems.align(labels, missing="ignore").codes
@@ -330,6 +326,14 @@ def _named(text: str, names: list[Any], what: str, plural: str) -> Hashable:
             f"there is no {what} {text!r}, got the {plural} {preview(names, most=10)}{did_you_mean(text, names[:1000])}"
         )
     return known[text]
+
+
+def check_writable_format(name: str) -> None:
+    """Stop where --to names no tool that files are written for."""
+    from trueup._base.validation import check_choice
+    from trueup.adapters import writable_formats
+
+    check_choice(name, writable_formats(), name="to")
 
 
 # Results ------------------------------------------------------------------------------------------------------------

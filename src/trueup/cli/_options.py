@@ -267,11 +267,6 @@ class SamplerOptions:
     draws: int | None = opt(None, "Draws of the posterior; fewer are rougher.", "N", min=1, max=10**7, show=_LIBRARY)
     warmup: int | None = opt(None, "First steps of each chain to discard.", "N", min=1, max=10**7, show=_LIBRARY)
 
-    @property
-    def named(self) -> dict[str, Any]:
-        """What was given, as the library names it."""
-        return given(n_draws=self.draws, n_warmup=self.warmup)
-
 
 def given(**values: Any) -> dict[str, Any]:
     """Those that are not None, so that the others have the defaults of the library."""

@@ -43,10 +43,9 @@ def demo(report: Report = "trueup-demo.html", seed: Seed = 0) -> Answer:
     title = "Two classifiers of handwritten digits, judged by a crowd and forty checks"
     about = {"comparison": found.comparison, "title": title}
     path = str(Path(str(report)).resolve())
+    body = {**found.to_dict(), "report": path}
     return Answer(
-        {**found.to_dict(), "report": path},
-        lambda _: _show(found, path),
-        page=lambda: systems_page(found.evaluations, found.labels, **about),
+        body, lambda _: _show(found, path), page=lambda: systems_page(found.evaluations, found.labels, **about)
     )
 
 
@@ -67,15 +66,15 @@ def _show(found: Demo, report: str) -> None:
     is_wrong = found.truth[first] < found.truth[second]
     ranges = [(found.truth[name], *list(found.ranges(name).values())[-1]) for name in found.truth]
     is_right = all(low <= true <= high for true, low, high in ranges)
+    n, (better, other) = found.decision.progress.n_tells, found.comparison.ranking
+    verdict = {"passed": "yes", "failed": "no"}.get(found.decision.verdict, "still open")
     say(
         f"The majority vote is narrow{' and wrong' if is_wrong else ''}: by it {first!r} is better, {counted}.\n"
         "Votes alone are wide, since they do not show how often people err together.\n"
         f"An expert who checks {N_CHECKED} images drawn at random makes it narrow{', and right' if is_right else ''}.\n"
+        f"\nIs {better!r} better than {other!r}? After {n} more checks: {verdict} (false in 5% at most).\n"
+        f"The whole report: {report}"
     )
-    n, (better, other) = found.decision.progress.n_tells, found.comparison.ranking
-    verdict = {"passed": "yes", "failed": "no"}.get(found.decision.verdict, "still open")
-    say(f"Is {better!r} better than {other!r}? After {n} more checks: {verdict} (false in 5% at most).")
-    say(f"The whole report: {report}")
 
 
 @dataclass(frozen=True)
@@ -165,6 +164,8 @@ def run_demo(*, random_state: int = 0, progress: Any = lambda share: None) -> De
     from trueup.answers.evaluate import evaluate
     from trueup.decisions import decide
     from trueup.labelers import draw_sample
+    from trueup.posteriors.continuous import wilson
+    from trueup.report.summary import majority_values
 
     labels, truth, predictions = crowd_on_digits(random_state)
     right = {name: float((predicted == truth).mean()) for name, predicted in predictions.items()}
@@ -186,17 +187,11 @@ def run_demo(*, random_state: int = 0, progress: Any = lambda share: None) -> De
     while decision.finished is None:
         decision.tell({item: int(truth[item]) for item in decision.ask(N_AT_ONCE)})
     progress(1.0)
-    majority = {name: _by_majority(evaluation, labels) for name, evaluation in evaluations.items()}
+    majority = {}
+    for name, evaluation in evaluations.items():
+        share = majority_values(evaluation, labels)["accuracy"] or 0.0
+        majority[name] = (share, *wilson(share * _N_ITEMS, _N_ITEMS))  # the interval of textbooks
     return Demo(checked, evaluations, alone, comparison, decision, majority, right)
-
-
-def _by_majority(evaluation: Evaluation, labels: Labels) -> tuple[float, float, float]:
-    """The accuracy where the majority vote is taken for the truth, with the interval of textbooks."""
-    from trueup.posteriors.continuous import wilson
-    from trueup.report.measures import majority_values
-
-    share = majority_values(evaluation, labels)["accuracy"] or 0.0
-    return share, *wilson(share * _N_ITEMS, _N_ITEMS)
 
 
 # What --list says; the order is that of the guide.
@@ -226,36 +221,62 @@ def simulate(
     seed: Seed = 0,
 ) -> Answer:
     """Simulate a crowd with a known truth: writes votes.csv, predictions.csv, truth.csv and simulation.json."""
-    from trueup._base.validation import check_options
+    from importlib.metadata import version
+
+    from trueup import simulate as simulators
+    from trueup._base.validation import check_choice, check_options
     from trueup.data.reading import write_labels
 
+    def simulator(name: str) -> Any:
+        return getattr(simulators, name.replace("-", "_"))
+
     if list_them:
-        listed = {key: {"about": about, "parameters": _parameters(key)} for key, about in SIMULATORS.items()}
+        listed = {
+            key: {
+                "about": about,
+                "parameters": {
+                    name: parameter.default
+                    for name, parameter in inspect.signature(simulator(key)).parameters.items()
+                    if name != "random_state"
+                },
+            }
+            for key, about in SIMULATORS.items()
+        }
         return Answer(listed, _show_list, is_bare=True)
     if name is None:
         raise InvalidParameter("a simulator must be named, got none; see 'trueup simulate --list'")
-    function, parameters = _simulator(name), parse_pairs(settings, option="--set")
+    function = simulator(check_choice(name.replace("_", "-"), tuple(SIMULATORS), name="the simulator"))
+    parameters = parse_pairs(settings, option="--set")
     check_options(parameters, function, name=f"the simulator {name}")
     if out is None:
         raise InvalidParameter("a folder to write to is needed, got none; name one with --out DIR")
-    _check_folder(out, force=force)
+    if out.exists() and not out.is_dir():
+        raise InvalidFile(f"--out must be a folder, got the file {str(out)!r}; name a folder")
+    there = [file for file in _FILES if (out / file).exists()]
+    if there and not force:
+        raise InvalidFile(
+            f"{str(out)!r} must not hold what would be written, got {', '.join(there)}; name another folder, or use "
+            "--force to replace them"
+        )
     found: Simulation = function(**parameters, random_state=seed)
-    labels, truth = found.labels, found.truth.tolist()
+    labels, truth, accuracy = found.labels, found.truth.tolist(), None
+    if found.predictions is not None:
+        accuracy = float((found.predictions == found.truth)[labels.votes_per_item > 0].mean())
     voted = [(k, item) for k, item in enumerate(labels.items.tolist()) if labels.votes_per_item[k] > 0]
-    left_out = labels.n_items - len(voted)
+    record = {"simulator": name, "parameters": parameters, "seed": seed, "trueup": version("trueup")}
     texts = {
         "predictions.csv": _predictions(found, voted),
         "truth.csv": csv_text(("item", "label"), [(item, truth[k]) for k, item in voted]),
-        "simulation.json": _record(name, parameters, seed, found),
+        "simulation.json": json.dumps(as_json({**record, "accuracy": accuracy}), indent=2, allow_nan=False) + "\n",
     }
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InvalidFile(f"the folder {str(out)!r} cannot be made, got {error!s:.100}; check the path") from error
-    write_labels(found.labels, out / "votes.csv")
+    write_labels(labels, out / "votes.csv")
     for file, text in texts.items():
         write_text_safely(out / file, text)
-    if left_out:
+    if left_out := labels.n_items - len(voted):
         note(f"{left_out} items got no vote; they are left out of all files")
 
     def show(_: Any) -> None:
@@ -267,35 +288,10 @@ def simulate(
     return Answer({"simulator": name, "seed": seed, "files": paths}, show, is_bare=True)
 
 
-def _simulator(name: str) -> Any:
-    from trueup import simulate as simulators
-    from trueup._base.validation import check_choice
-
-    chosen = check_choice(name.replace("_", "-"), tuple(SIMULATORS), name="the simulator")
-    return getattr(simulators, chosen.replace("-", "_"))
-
-
-def _parameters(name: str) -> dict[str, Any]:
-    """The parameters of a simulator and their defaults, without the seed."""
-    parameters = inspect.signature(_simulator(name)).parameters.items()
-    return {key: parameter.default for key, parameter in parameters if key != "random_state"}
-
-
 def _show_list(listed: Any) -> None:
     print_table(("simulator", ("what it is", "left")), list(SIMULATORS.items()))
     for name, about in listed.items():
         say(f"{name}: " + ", ".join(f"{key}={value!r}" for key, value in about["parameters"].items()))
-
-
-def _check_folder(out: Path, *, force: bool) -> None:
-    if out.exists() and not out.is_dir():
-        raise InvalidFile(f"--out must be a folder, got the file {str(out)!r}; name a folder")
-    there = [file for file in _FILES if (out / file).exists()]
-    if there and not force:
-        raise InvalidFile(
-            f"{str(out)!r} must not hold what would be written, got {', '.join(there)}; name another folder, or use "
-            "--force to replace them"
-        )
 
 
 def _predictions(found: Simulation, voted: list[tuple[int, Any]]) -> str:
@@ -312,14 +308,3 @@ def _predictions(found: Simulation, voted: list[tuple[int, Any]]) -> str:
         )
     rows = [(name, *(values[k] for values in columns.values())) for k, name in voted]
     return csv_text(("item", *columns), rows)
-
-
-def _record(name: str, parameters: dict[str, Any], seed: int, found: Simulation) -> str:
-    """All that is needed to make the files again, and the true accuracy on the written items where there is one."""
-    from importlib.metadata import version
-
-    accuracy = None
-    if found.predictions is not None:
-        accuracy = float((found.predictions == found.truth)[found.labels.votes_per_item > 0].mean())
-    record = {"simulator": name, "parameters": parameters, "seed": seed, "trueup": version("trueup")}
-    return json.dumps(as_json({**record, "accuracy": accuracy}), indent=2, allow_nan=False) + "\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -137,23 +138,44 @@ class Candidates:
         """About who checked."""
         return [sentence for vetted in self.checked for sentence in vetted.warnings]
 
-    def total(self, name: str) -> int:
-        """A count of planted or hidden cards, over the page and the app."""
-        return sum(getattr(vetted, name) for vetted in self.checked)
+    @property
+    def counts(self) -> dict[str, int]:
+        """Of planted and hidden cards, over the page and the app."""
+        names = ("planted", "accepted", "hidden", "noticed")
+        return {name: sum(getattr(vetted, f"n_{name}") for vetted in self.checked) for name in names}
 
     def record(self) -> dict[str, Any]:
         """The pool, and what was checked of it, for JSON."""
+        n, missed = self.counts, self.missed
         counts = {
-            "planted": {"shown": self.total("n_planted"), "taken_for_objects": self.total("n_accepted")},
-            "hidden": {"shown": self.total("n_hidden"), "noticed": self.total("n_noticed")},
+            "planted": {"shown": n["planted"], "taken_for_objects": n["accepted"]},
+            "hidden": {"shown": n["hidden"], "noticed": n["noticed"]},
         }
-        missed = self.missed
         return {
             "pool": _about_pool(self.pool),
             "vetted": len(self.labels.gold),
             "missed": None if missed is None else {**missed.total.to_dict(0.95), "searched": missed.n_searched},
             **(counts if self.checked else dict.fromkeys(counts)),
         }
+
+    def show(self) -> None:
+        """The same for people."""
+        from trueup.detection.evaluating import pool_sentences
+
+        about, n = _about_pool(self.pool), self.counts
+        for sentence in pool_sentences(self.pool, self.missed):
+            say(sentence)
+        annotators = [{"name": name, **counts} for name, counts in about["annotators"].items()]
+        print_records({"annotator": "name", "drew": "drawn", "looked and did not draw": "not_drawn"}, annotators)
+        systems = [{"name": name, **counts} for name, counts in about["systems"].items()]
+        if systems:
+            print_records({"system": "name", "detections": "detections", "duplicates": "duplicates"}, systems)
+        if self.labels.gold:
+            say(f"{len(self.labels.gold):,} candidates are checked.")
+        if n["planted"]:
+            say(f"{n['accepted']} of {n['planted']} empty places were taken for objects.")
+        if n["hidden"]:
+            say(f"{n['noticed']} of {n['hidden']} objects whose outline was hidden were noticed.")
 
 
 def _named_files(texts: Sequence[str], option_name: str) -> dict[str, str]:
@@ -262,7 +284,7 @@ def match(
         note(f"votes: {votes}")
     if coco is not None:
         note(f"{write_coco(pool, coco, labels=candidates.labels):,} candidates: {coco}")
-    return Answer(_about_pool(pool), lambda body: _show_pool(candidates, body), head={"files": candidates.files})
+    return Answer(_about_pool(pool), lambda _: candidates.show(), head={"files": candidates.files})
 
 
 @add_to(detect, cls=ManyFiles)
@@ -293,7 +315,7 @@ def evaluate(
     if only_system is not None and only_system not in pool.found:
         raise InvalidParameter(f"there is no system {only_system!r}, got {', '.join(pool.found)}")
     asked: dict[str, Any] = {"metrics": metric, "threshold": threshold, "labels": labels, "missed": candidates.missed}
-    asked |= given(noise=noise, level=level, random_state=seed, **sampler.named)
+    asked |= given(noise=noise, level=level, random_state=seed, n_draws=sampler.draws, n_warmup=sampler.warmup)
     answers: dict[str, Evaluation] = {}
     moved: dict[str, dict[float, Evaluation]] = {}
     for name in [only_system] if only_system is not None else pool.systems:
@@ -303,9 +325,6 @@ def evaluate(
     if coco is not None:
         chances = object_probabilities(pool, next(iter(answers.values())))
         note(f"{write_coco(pool, coco, probabilities=chances, labels=labels):,} objects: {coco}")
-
-    def page() -> Mapping[str, Any]:
-        return _page(candidates, answers, threshold, cuts={name: at for name, at in moved.items() if at})
 
     def body() -> Mapping[str, Any]:
         systems = [
@@ -318,18 +337,19 @@ def evaluate(
         ]
         return {**candidates.record(), **(systems[0] if len(systems) == 1 else {"systems": systems})}
 
-    def show(body: Mapping[str, Any]) -> None:
-        _show_pool(candidates, body["pool"])
-        _show_checked(candidates)
-        for system in body.get("systems", [body]):
-            say(f"{shown(system['system'])}: this rests on {answers[system['system']].answer_in_words()}.")
-            rows = [{"metric": name, **estimate} for name, estimate in system["metrics"].items()]
+    def show(_: Any) -> None:
+        candidates.show()
+        for name, evaluation in answers.items():
+            say(f"{shown(name)}: this rests on {evaluation.answer_in_words()}.")
+            rows = [{"metric": metric, **estimate} for metric, estimate in _estimates(evaluation).items()]
             print_records({"metric": "metric", "estimate": "mean", interval_head(level): "interval"}, rows)
             if cuts:
-                table = cut_table(system["system"], moved[system["system"]])
+                table = cut_table(name, moved[name])
                 print_table(table["head"], table["rows"], title=table["words"])
 
+    found = {name: at for name, at in moved.items() if at}
     warnings = [*candidates.warnings, *(text for evaluation in answers.values() for text in evaluation.warnings)]
+    page = functools.partial(_page, candidates, answers, threshold, cuts=found)
     return Answer(body, show, warnings=warnings, head={"files": candidates.files}, page=page)
 
 
@@ -356,7 +376,7 @@ def compare(
     if len(pool.found) < 2:
         raise InvalidParameter(f"a comparison needs two systems, got {', '.join(pool.found) or 'none'}; add files")
     asked: dict[str, Any] = {"threshold": threshold, "labels": candidates.labels, "missed": candidates.missed}
-    asked |= given(noise=noise, level=level, random_state=seed, **sampler.named)
+    asked |= given(noise=noise, level=level, random_state=seed, n_draws=sampler.draws, n_warmup=sampler.warmup)
     with progress_bar(f"comparing {len(pool.found)} systems") as progress:
         comparison = with_cli_terms(judge_all(pool, metric=metric, progress=progress, **asked))
 
@@ -365,14 +385,17 @@ def compare(
         each = {name: with_cli_terms(judge(pool, name, metrics=names, **asked)) for name in comparison.ranking}
         return _page(candidates, each, threshold, comparison=comparison)
 
-    def show(body: Mapping[str, Any]) -> None:
-        show_comparison(comparison, body, dict.fromkeys(map(str, comparison.ranking), comparison.n_items))
-        _show_pool(candidates, body["pool"])
-        _show_checked(candidates)
+    def show(_: Any) -> None:
+        show_comparison(comparison)
+        candidates.show()
 
-    body = {**candidates.record(), **about_comparison(comparison)}
-    warnings = [*candidates.warnings, *comparison.warnings]
-    return Answer(body, show, warnings=warnings, head={"files": candidates.files}, page=page)
+    return Answer(
+        lambda: {**candidates.record(), **about_comparison(comparison)},
+        show,
+        warnings=[*candidates.warnings, *comparison.warnings],
+        head={"files": candidates.files},
+        page=page,
+    )
 
 
 @add_to(detect, cls=ManyFiles)
@@ -458,28 +481,6 @@ def _page(
     about: dict[str, Any] = {"labels": candidates.labels, "missed": candidates.missed, "threshold": threshold}
     settings = {**candidates.files, **this_call().settings}
     return build_detection_report(candidates.pool, answers, settings=settings, **about, **further)
-
-
-def _show_pool(candidates: Candidates, about: Mapping[str, Any]) -> None:
-    from trueup.detection.evaluating import pool_sentences
-
-    for sentence in pool_sentences(candidates.pool, candidates.missed):
-        say(sentence)
-    annotators = [{"name": name, **counts} for name, counts in about["annotators"].items()]
-    print_records({"annotator": "name", "drew": "drawn", "looked and did not draw": "not_drawn"}, annotators)
-    systems = [{"name": name, **counts} for name, counts in about["systems"].items()]
-    if systems:
-        print_records({"system": "name", "detections": "detections", "duplicates": "duplicates"}, systems)
-
-
-def _show_checked(candidates: Candidates) -> None:
-    n = {name: candidates.total(f"n_{name}") for name in ("planted", "accepted", "hidden", "noticed")}
-    if candidates.labels.gold:
-        say(f"{len(candidates.labels.gold):,} candidates are checked.")
-    if n["planted"]:
-        say(f"{n['accepted']} of {n['planted']} empty places were taken for objects.")
-    if n["hidden"]:
-        say(f"{n['noticed']} of {n['hidden']} objects whose outline was hidden were noticed.")
 
 
 def _estimates(evaluation: Evaluation) -> dict[str, Any]:

@@ -7,16 +7,17 @@ import math
 from collections.abc import Hashable, Mapping
 from dataclasses import asdict
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from trueup._base.wording import chance, interval, level_words, number, percent
+from trueup._base.wording import number, percent
 from trueup.cli import _options as options
-from trueup.cli._command import Answer, as_command, this_call
+from trueup.cli._command import Answer, as_command, call_library, this_call
 from trueup.cli._console import (
     interval_head,
     name_options,
     option_names,
     print_records,
+    print_report_table,
     print_table,
     progress_bar,
     say,
@@ -24,7 +25,6 @@ from trueup.cli._console import (
     with_cli_terms,
 )
 from trueup.cli._files import (
-    check_overlap,
     n_predicted,
     read_both,
     read_systems,
@@ -37,7 +37,6 @@ from trueup.cli._options import given, opt
 from trueup.exceptions import InvalidPredictions, silenced_warnings
 
 if TYPE_CHECKING:
-    from trueup._base.types import Target
     from trueup.answers.comparison import Comparison
     from trueup.answers.evaluation import Evaluation
     from trueup.data.aligned import System
@@ -65,31 +64,33 @@ def evaluate(
     fail_if_dependent: options.FailIfDependent = False,
 ) -> Answer:
     """How good is a system really? Every metric with an interval, from predictions and noisy votes alone."""
+    from trueup.answers.evaluate import evaluate as judge
     from trueup.answers.notes import dependence_of
-    from trueup.report.measures import majority_values
+    from trueup.report.summary import majority_values
 
     gate = Gates(gates)
     labels, systems, positive = read_both(votes, predictions, votes_how, predictions_how, only_system)
     _check_bounds(gate, labels, positive)
     metrics = list(dict.fromkeys([*metric, *gate.metrics]))
-    settings = {"metrics": metrics, "method": method, "positive": positive, "random_state": seed, **vars(fit)}
-    settings |= {**vars(asked), **sampler.named}
     sheets, names = sheets_of(votes_how), systems.systems.tolist()
     if len(names) > 1 and (sheets.paths or gate.how.ask is not None):
         raise InvalidPredictions(f"--ask is about one system, got {len(names)}; name it with --only-system")
-    check_overlap(systems, labels)
+
+    def ask(name: Hashable, what: str, labels: Labels) -> Evaluation:
+        with progress_bar(what) as progress:
+            how = {"metrics": metrics, "positive": positive, "progress": progress}
+            answer: Evaluation = call_library(judge, systems[name], labels, **how)
+            return with_cli_terms(answer)
+
     evaluations: dict[str, Evaluation] = {}
     reports = []
     for k, name in enumerate(names):
         what = "evaluating" if len(names) == 1 else f"evaluating {name} ({k + 1} of {len(names)})"
-        ask = functools.partial(_evaluated, systems[name], what, settings)
-        evaluations[str(name)], found = gate.settle(ask, labels, sheets)
+        evaluations[str(name)], found = gate.settle(functools.partial(ask, name, what), labels, sheets)
         reports += [] if found is None else [found]
     checks = {name: evaluation.independence for name, evaluation in evaluations.items()}
     if fail_if_dependent and all(check is None for check in checks.values()):
         checks = dict.fromkeys(checks, dependence_of(labels))  # methods that learn no noise do not look
-    first = next(iter(checks.values()))
-    majority = {name: majority_values(evaluation, labels) for name, evaluation in evaluations.items()}
 
     def body() -> Mapping[str, Any]:
         results = [
@@ -97,35 +98,21 @@ def evaluate(
                 "system": name,
                 **evaluation.to_dict(),
                 **({} if asked.by is None else {"by": evaluation.by.to_dict()}),
-                "majority_as_truth": majority[name],
+                "majority_as_truth": majority_values(evaluation, labels),
                 "independence": about_independence(labels, checks[name], evaluation.model),
             }
             for name, evaluation in evaluations.items()
         ]
         return results[0] if len(results) == 1 else {"systems": results}
 
-    def show(body: Mapping[str, Any]) -> None:
-        for result in body.get("systems", [body]):
-            show_evaluation(result, evaluations[result["system"]], labels, is_alone=len(evaluations) == 1)
-            say()
-
     return Answer(
         body,
-        show,
+        lambda _: _show_evaluations(evaluations, labels, has_slices=asked.by is not None),
         page=lambda: systems_page(evaluations, labels),
-        findings=dependence_findings(first, wanted=fail_if_dependent),
+        findings=dependence_findings(next(iter(checks.values())), wanted=fail_if_dependent),
         warnings=[sentence for evaluation in evaluations.values() for sentence in evaluation.warnings],
         verdicts=functools.reduce(lambda a, b: a.joined(b), reports) if reports else None,
     )
-
-
-def _evaluated(system: Predictions, what: str, settings: Mapping[str, Any], labels: Labels) -> Evaluation:
-    """One system judged by itself; `settings` as `trueup.evaluate` has them."""
-    from trueup.answers.evaluate import evaluate
-
-    with progress_bar(what) as progress:
-        answer = evaluate(system, labels, progress=progress, **given(**settings))
-    return with_cli_terms(answer)
 
 
 def _check_bounds(gate: Gates, labels: Labels, positive: Hashable | None) -> None:
@@ -161,77 +148,62 @@ def systems_page(evaluations: Mapping[str, Evaluation], labels: Labels, **about:
     from trueup.report import build_report
 
     call = this_call()
-    given: dict[str, Any] = {name: about.pop(name, None) for name in ("comparison", "title")}
-    given |= {"seed": call.values["seed"], "with_text": call.values.get("with_text", False)}
-    return build_report(evaluations, labels=labels, settings={**call.settings, **about}, **given)
+    named: dict[str, Any] = {name: about.pop(name, None) for name in ("comparison", "title")}
+    named |= {"seed": call.values["seed"], "with_text": call.values.get("with_text", False)}
+    return build_report(evaluations, labels=labels, settings={**call.settings, **about}, **named)
 
 
-def show_evaluation(result: Mapping[str, Any], evaluation: Evaluation, labels: Labels, *, is_alone: bool) -> None:
-    """What is known of a system, for people."""
-    metrics, majority = result["metrics"], result["majority_as_truth"]
-    first = next(iter(metrics))
-    mean, low, high = (metrics[first][key] for key in ("mean", "low", "high"))
-    prefix = "" if is_alone else f"{shown(result['system'])}: "
-    where = "on these items" if evaluation.target == "sample" else "on items like these"
-    if mean is None:
-        say(f"{prefix}{_undefined(first, evaluation)}.")
-    elif low is None:
-        why = "checked items contradict it: no interval" if evaluation.refused else "this method gives no interval"
-        say(f"{prefix}{first} is {number(mean)} {where}; {why}.")
-    else:
-        beside = (
-            "" if majority[first] is None else f"; the majority of votes as truth would say {number(majority[first])}"
+def _show_evaluations(evaluations: Mapping[str, Evaluation], labels: Labels, *, has_slices: bool) -> None:
+    """The sentences and the table of the report, and what is undefined."""
+    from trueup.report.sentences import metric_table
+    from trueup.report.summary import system_data
+
+    for name, evaluation in evaluations.items():
+        system = system_data(name, evaluation, labels.n_items, with_pictures=False)
+        answer = system["answer"]
+        first = "" if len(evaluations) == 1 else f"{shown(name)}: "
+        say(" ".join([f"{first}{answer['claim']} {answer['value']} {answer['rest']}", *answer["sentences"]]))
+        print_report_table(metric_table({"systems": [system], "about": {"level": evaluation.level}}))
+        if system["next_step"] is not None:
+            say(f"{system['next_step']}: trueup plan draw.")
+        if evaluation.independence is not None and not evaluation.independence.dependent:
+            say(evaluation.independence.in_short)
+        for metric, estimate in evaluation.items():
+            if math.isnan(estimate.mean):
+                why = "it is a share of nothing"
+                if metric == "precision" and len(evaluation.classes) == 2:
+                    why = f"no item is predicted as {shown(evaluation.classes[evaluation.positive])}"
+                say(f"{metric} is undefined on these items: {why}.")
+            elif estimate.undefined > 0:
+                say(
+                    f"{metric} is undefined on {percent(estimate.undefined, 1)} of the drawn truths, where it is a "
+                    "share of nothing; estimate and interval are of the others."
+                )
+        positive = "" if system["positive"] is None else f"; positive class {shown(system['positive'])}"
+        where = "these items" if evaluation.target == "sample" else "items like these"
+        say(
+            f"{evaluation.n_items:,} predictions, {labels.n_votes:,} votes of {labels.n_labelers:,} labelers; about "
+            f"{where}; method {evaluation.method}, noise {evaluation.noise}, target {evaluation.target}{positive}."
         )
-        level = level_words(evaluation.level)
-        say(f"{prefix}{first} is between {interval(low, high, joint=' and ')} {where} ({level} interval){beside}.")
-    say(f"This rests on {evaluation.answer_in_words()}.")
-    records = [{"metric": name, "majority": majority[name], **estimate} for name, estimate in metrics.items()]
-    ends = interval_head(evaluation.level)
-    columns = {"metric": "metric", "estimate": "mean", ends: "interval", "majority as truth": "majority"}
-    print_records(columns, records)
-    next_step = evaluation.next_step()
-    if next_step is not None:
-        say(f"{next_step}: trueup plan draw.")
-    if evaluation.independence is not None and not evaluation.independence.dependent:
-        say(evaluation.independence.in_short)
-    for metric in metrics:
-        if math.isnan(evaluation[metric].mean):
-            if metric != first:
-                say(f"{_undefined(metric, evaluation)}.")
-        elif evaluation[metric].undefined > 0:
-            say(
-                f"{metric} is undefined on {percent(evaluation[metric].undefined, 1)} of the drawn truths, where it is "
-                "a share of nothing; estimate and interval are of the others."
-            )
-    positive = f"; positive class {shown(result['positive'])}" if labels.n_classes == 2 else ""
-    say(
-        f"{evaluation.n_items:,} predictions, {labels.n_votes:,} votes of {labels.n_labelers:,} labelers; method "
-        f"{evaluation.method}, noise {evaluation.noise}, target {evaluation.target}{positive}."
-    )
-    if "by" in result:
-        _show_slices(result["by"], ends, evaluation.target)
+        if has_slices:
+            _show_slices(evaluation)
+        say()
 
 
-def _show_slices(slices: Mapping[str, Any], ends: str, target: Target) -> None:
+def _show_slices(evaluation: Evaluation) -> None:
     """The metrics of each slice, and which are worse than the rest."""
     from trueup.answers.next_checks import on_which
 
+    slices = evaluation.by.to_dict()
     for metric, worse in slices["worse"].items():
         columns: dict[Any, Any] = {f"{metric} by {slices['column']}": "slice", "items": "n_items", "estimate": "mean"}
-        columns |= {ends: "interval", "worse than the rest": "prob_worse"}
+        columns |= {interval_head(evaluation.level): "interval", "worse than the rest": "prob_worse"}
         if metric == "accuracy":  # how many items to check is known of the accuracy alone
-            half = number(slices["vetting_width"] / 2, 3)
-            columns[f"checks in all for ±{half} {on_which(target)}"] = lambda row: slices["vettings"][row["slice"]]
+            goal = f"±{number(slices['vetting_width'] / 2, 3)} {on_which(evaluation.target)}"
+            columns[f"checks in all for {goal}"] = lambda row: slices["vettings"][row["slice"]]
         print_records(columns, [row for row in slices["slices"] if row["metric"] == metric])
         if worse:
             say(f"Worse than the rest by {metric}: {', '.join(map(shown, worse))}.")
-
-
-def _undefined(metric: str, evaluation: Evaluation) -> str:
-    why = "it is a share of nothing"
-    if metric == "precision" and len(evaluation.classes) == 2:
-        why = f"no item is predicted as {shown(evaluation.classes[evaluation.positive])}"
-    return f"{metric} is undefined on these items: {why}"
 
 
 _MOST_PAIRS = 20
@@ -267,41 +239,35 @@ def compare(
     gate = Gates(gates, pair_gates)
     labels, systems, positive = read_both(votes, predictions, votes_how, predictions_how)
     gate.find(systems.systems.tolist())
-    check_overlap(systems, labels)
-    settings = {**vars(asked), "positive": positive, "random_state": seed, **sampler.named}
     name_options(items="--judged-on")
 
     def ask(labels: Labels) -> Comparison:
         with progress_bar(f"comparing {systems.n_systems} systems") as progress:
-            return judge_all(
-                systems,
-                labels,
-                metric=metric,
-                unknown=unknown,  # type: ignore[arg-type]  # these are checked by the callee, with a sentence
-                unknown_class=unknown_class,  # type: ignore[arg-type]
-                progress=progress,
-                **given(**settings, items=judged_on),
-            )
+            how = {"positive": positive, "items": judged_on, "progress": progress}
+            return cast("Comparison", call_library(judge_all, systems, labels, **how))
 
     comparison, verdicts = gate.settle(ask, labels, sheets_of(votes_how))
     comparison = with_cli_terms(comparison)
-    check = dependence_of(labels) if fail_if_dependent else None
     predicted = {str(system.name): n_predicted(system, labels) for system in systems.parts}
+    slices = {} if asked.by is None else {"by": _about_slices(comparison)}
 
-    def body() -> Mapping[str, Any]:
-        slices = {} if asked.by is None else {"by": about_slices(comparison)}
-        return {**about_comparison(comparison), "items_predicted": predicted, **slices}
-
-    def show(body: Mapping[str, Any]) -> None:
-        show_comparison(comparison, body, predicted)
-        if asked.by is not None:
-            _show_pair_by_slice(body["by"], asked.level)
+    def show(_: Any) -> None:
+        show_comparison(comparison)
+        if set(predicted.values()) != {comparison.n_items}:
+            listed = ", ".join(f"{shown(system)} {n:,}" for system, n in list(predicted.items())[:_MOST_PAIRS])
+            more = ", …" if len(predicted) > _MOST_PAIRS else ""
+            say(f"Items with votes that each has predicted: {listed}{more}.")
+        for by in slices.values():
+            head = f"{by['first']} minus {by['second']} by {by['column']}"
+            columns: dict[Any, Any] = {head: "slice", "items": "n_items", "mean": "mean"}
+            columns |= {interval_head(asked.level): "interval", "first is better": "prob_first_better"}
+            print_records(columns, [{**row, **row["difference"]} for row in by["slices"]])
 
     return Answer(
-        body,
+        lambda: {**about_comparison(comparison), "items_predicted": predicted, **slices},
         show,
         page=lambda: systems_page({}, labels, comparison=comparison, items_predicted=predicted),
-        findings=dependence_findings(check, wanted=fail_if_dependent),
+        findings=dependence_findings(dependence_of(labels) if fail_if_dependent else None, wanted=fail_if_dependent),
         warnings=comparison.warnings,
         verdicts=verdicts,
     )
@@ -324,7 +290,7 @@ def about_comparison(comparison: Comparison) -> dict[str, Any]:
     return {**comparison.to_dict(), "pairs": records}
 
 
-def about_slices(comparison: Comparison) -> dict[str, Any]:
+def _about_slices(comparison: Comparison) -> dict[str, Any]:
     """Each system in each slice, and the first two of the ranking beside each other there, for JSON."""
     first, second = comparison.ranking[:2]
     slicing = comparison.by.slicing
@@ -341,48 +307,17 @@ def about_slices(comparison: Comparison) -> dict[str, Any]:
     return {"column": slicing.column, "first": str(first), "second": str(second), "slices": slices}
 
 
-def _show_pair_by_slice(slices: Mapping[str, Any], level: float) -> None:
-    heading = f"{slices['first']} minus {slices['second']} by {slices['column']}"
-    columns: dict[Any, Any] = {heading: "slice", "items": "n_items", "mean": "mean", interval_head(level): "interval"}
-    rows = [{**row, **row["difference"]} for row in slices["slices"]]
-    print_records({**columns, "first is better": "prob_first_better"}, rows)
+def show_comparison(comparison: Comparison) -> None:
+    """The ranking and the differences, in the sentences and tables of the report."""
+    from trueup.report.sentences import pair_table, system_tables, verdict
+    from trueup.report.summary import comparison_data
 
-
-def show_comparison(comparison: Comparison, body: Mapping[str, Any], predicted: Mapping[str, int]) -> None:
-    """The ranking and the differences for people."""
-    (first, second, *_), level = comparison.ranking, comparison.level
-    best = f"{shown(first)} comes first of {len(comparison)} by {comparison.metric}, but checked items contradict that."
-    if not comparison.refused:
-        sure = "and is better than" if comparison.is_significant(first, second) else "but may be no better than"
-        best = (
-            f"{shown(first)} is the best of {len(comparison)} by {comparison.metric} with probability "
-            f"{chance(comparison.prob_best[first])}, {sure} {shown(second)} ({level_words(level)} interval)."
-        )
-    say(best)
-    say(f"This rests on {comparison.answer_in_words()}.")
-    ends = interval_head(level)
-
-    def if_sure(key: str) -> Any:
-        return (lambda row: None) if comparison.refused else key
-
-    ranks = [{"rank": rank, **row} for rank, row in enumerate(body["systems"], start=1)]
-    print_records(
-        {
-            ("rank", "right"): "rank",
-            ("system", "left"): "system",
-            comparison.metric: "mean",
-            ends: "interval",
-            "best with": if_sure("prob_best"),
-        },
-        ranks,
-    )
-    rows = [{**row, **row["difference"], "pair": f"{row['a']} minus {row['b']}"} for row in body["pairs"]]
-    columns = {"difference": "pair", "mean": "mean", ends: "interval", "first is better": if_sure("prob_a_better")}
-    print_records(columns, rows)
+    data = comparison_data(comparison)
+    for sentence in verdict(data):
+        say(sentence)
+    for table in (*system_tables(data), pair_table(data)):
+        print_report_table(table)
     say(f"{comparison.n_items:,} items; noise {comparison.noise}, target {comparison.target}.")
-    if set(predicted.values()) != {comparison.n_items}:
-        listed = ", ".join(f"{shown(system)} {n:,}" for system, n in list(predicted.items())[:_MOST_PAIRS])
-        say(f"Items with votes that each has predicted: {listed}{', …' if len(predicted) > _MOST_PAIRS else ''}.")
 
 
 @as_command
@@ -408,36 +343,23 @@ def auc(
     views = known if "all" in view else [check_choice(name, known, name="view") for name in dict.fromkeys(view)]
     check_level(level)
     labels, systems, positive = read_both(votes, predictions, votes_how, predictions_how, only_system)
-    check_overlap(systems, labels)
-    settings = given(noise=noise, target=target, **sampler.named)
     results = []
     for name in systems.systems.tolist():
         for chosen in views:
             # Beside the posterior, which they are for, options of the noise say nothing to the other views.
             is_meant = chosen == "bayes" or "bayes" not in views
+            how = {"view": chosen, "positive": positive, "random_state": seed, "n_draws": sampler.draws}
+            how |= {"noise": noise, "target": target, "n_warmup": sampler.warmup} if is_meant else {}
             with progress_bar(f"{name}, {chosen}") as progress:
-                estimate = area(
-                    systems[name],
-                    labels,
-                    view=chosen,  # type: ignore[arg-type]  # checked above
-                    positive=positive,
-                    random_state=seed,
-                    progress=progress,
-                    **{key: value for key, value in settings.items() if is_meant or key == "n_draws"},
-                )
+                estimate = area(systems[name], labels, progress=progress, **given(**how))
             results.append({"system": str(name), "view": chosen, **estimate.to_dict(level)})
     # The other views take the votes as they are.
     noise_words = (noise or "learned from public sets") if "bayes" in views else "not used"
     target = target or DEFAULT_TARGET
 
-    def show(_: Mapping[str, Any]) -> None:
-        columns: dict[Any, Any] = {
-            "system": "system",
-            ("view", "left"): "view",
-            "AUC": "mean",
-            interval_head(level): "interval",
-        }
-        print_records(columns, results)
+    def show(_: Any) -> None:
+        columns: dict[Any, Any] = {"system": "system", ("view", "left"): "view", "AUC": "mean"}
+        print_records({**columns, interval_head(level): "interval"}, results)
         say(f"{labels.n_items:,} items; noise {noise_words}, target {target}.")
 
     return Answer({"noise": noise_words, "target": target, "results": results}, show)
@@ -460,7 +382,8 @@ def check(
     fail_if_dependent: options.FailIfDependent = False,
 ) -> Answer:
     """Validate the files and say what is in them; exit code 2 if `trueup evaluate` would refuse them."""
-    from trueup.report.measures import agreement_data
+    from trueup.answers.notes import design_doubts, sampling_unknown
+    from trueup.report.summary import agreement_data
 
     labels = read_votes(votes, votes_how)
     systems, problems = [], []
@@ -477,20 +400,10 @@ def check(
     if fail_if_dependent and found is not None and found["dependent"]:
         findings = [f"{found['sentence']} {found['advice']}"]
     agreed = agreement_data(labels)
-    notes = [*labels.notes(), *_about_gold(labels), *([] if agreed is None else [agreed["sentence"]])]
+    notes = [*labels.notes(), *(design_doubts(labels) + sampling_unknown(labels) if labels.gold else ())]
+    notes += [] if agreed is None else [agreed["sentence"]]
     body = {"votes": labels.summary(), "notes": notes, "systems": systems, "agreement": agreed, **about}
-    body["problems"] = problems
-
-    return Answer(body, lambda body: _show(labels, body), findings=findings, problems=problems)
-
-
-def _about_gold(labels: Labels) -> list[str]:
-    """What there is to say of how the gold was drawn."""
-    if not labels.gold:
-        return []
-    from trueup.answers.notes import design_doubts, sampling_unknown
-
-    return [*design_doubts(labels), *sampling_unknown(labels)]
+    return Answer({**body, "problems": problems}, lambda b: _show(labels, b), findings=findings, problems=problems)
 
 
 def _show(labels: Labels, body: Mapping[str, Any]) -> None:
@@ -509,7 +422,10 @@ def _show(labels: Labels, body: Mapping[str, Any]) -> None:
         ("columns of the items", ", ".join(labels.item_columns) or "none"),
     ]
     print_table(("the votes", ("", "left")), rows)
-    print_table(("class", "share of votes"), [(name, percent(share, 1)) for name, share in class_shares(labels)])
+    totals = labels.answer_counts.sum(axis=0)[: labels.n_classes]
+    shares = dict(zip(labels.classes.tolist(), (totals / max(totals.sum(), 1)).tolist(), strict=True))
+    commonest = sorted(shares.items(), key=lambda pair: -pair[1])[:_MOST_CLASSES]
+    print_table(("class", "share of votes"), [(name, percent(share, 1)) for name, share in commonest])
     if body["systems"]:
         columns: dict[Any, Any] = {"system": "system", ("gives", "left"): "gives", "rows": "rows"}
         columns |= {"items with votes": "items", "without": "missing"}
@@ -520,14 +436,6 @@ def _show(labels: Labels, body: Mapping[str, Any]) -> None:
     for part in (body["independence"], body["effective_labelers"]):
         if part is not None:
             say(f"- {shown(part['sentence'])} {shown(part.get('advice', ''))}".rstrip())
-
-
-def class_shares(labels: Labels) -> list[tuple[Hashable, float]]:
-    """The share of votes of each class, the commonest first; of very many classes the commonest only."""
-    totals = labels.answer_counts.sum(axis=0)[: labels.n_classes]
-    order = sorted(range(labels.n_classes), key=lambda k: -totals[k])[:_MOST_CLASSES]
-    names = labels.classes.tolist()
-    return [(names[k], float(totals[k] / max(totals.sum(), 1))) for k in order]
 
 
 def _about_system(system: System, labels: Labels) -> dict[str, Any]:

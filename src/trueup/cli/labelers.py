@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 from typer.core import TyperGroup
 
 from trueup._base.cells import csv_text, safe_cell
-from trueup._base.wording import chance, interval, level_words, percent, signed
+from trueup._base.wording import interval, level_words, percent
 from trueup._base.writing import write_text_safely
 from trueup.cli import _options as options
-from trueup.cli._command import Answer, add_to, as_command
-from trueup.cli._console import ends_of, interval_head, note, print_records, progress_bar, say, shown
+from trueup.cli._command import Answer, add_to, as_command, call_library
+from trueup.cli._console import ends_of, note, print_records, print_report_table, progress_bar, say, shown
 from trueup.cli._files import (
     by_name,
     class_named,
@@ -30,9 +30,9 @@ from trueup.cli.judge import about_independence, dependence_findings
 from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions, silenced_warnings
 
 if TYPE_CHECKING:
-    from trueup.data.labels import Labels
-    from trueup.labelers import RankedLabeler
+    from trueup.labelers import LabelerRanking, RankedLabeler
     from trueup.labelers.planning import Plan, Sample
+    from trueup.reliability import Agreement
 
 
 _OF_RANKING = 0.7  # of the time, about: chains take most of it
@@ -79,11 +79,10 @@ def labelers(
     check_level(spam_prior, name="spam_prior")
     labels = read_votes(votes, how)
     model = None if noise is None else resolve(noise)
-    settings: dict[str, Any] = {"noise": noise, "by": by, "random_state": seed}
-    settings |= {"sort": "accuracy" if sort == "accuracy" else "information", "level": level, "spam_prior": spam_prior}
+    order = "accuracy" if sort == "accuracy" else "information"
     with progress_bar("ranking labelers") as progress:
         of_ranking = None if progress is None else (lambda share: progress(_OF_RANKING * share))
-        ranking = rank(labels, progress=of_ranking, **settings)
+        ranking: LabelerRanking = call_library(rank, labels, progress=of_ranking, sort=order)
         notes, independence = about_votes(labels)
         effective = None
         if (labels.votes_per_item > 1).any():
@@ -120,20 +119,14 @@ def labelers(
 
 
 def _show(body: Mapping[str, Any]) -> None:
-    rows, ends = body["labelers"], interval_head(body["level"])
-    columns: dict[Any, Any] = {"labeler": "labeler", "votes": "votes", "accuracy": lambda row: row["accuracy"]["mean"]}
-    columns[ends] = lambda row: (row["accuracy"]["low"], row["accuracy"]["high"])
-    columns["bits a vote"] = lambda row: row["information"]["mean"]
-    more: dict[Any, Any] = {
-        "bias": lambda row: f"class {row['bias_class']}: {signed(row['bias']['mean'], 3)}",
-        "spam": lambda row: chance(row["spam_probability"]),
-        "rank": lambda row: "–".join(dict.fromkeys(map(str, row["rank"]))),
-    }
-    print_records(columns | more, rows)
+    from trueup.report.sentences import labeler_table
+
+    rows = body["labelers"]
+    print_report_table(labeler_table("Labelers", rows))
     if len(rows) < body["n_labelers"]:
         say(f"… and {body['n_labelers'] - len(rows):,} more.")
-    say(f"{body['n_labelers']:,} labelers; noise {body['noise']}.")
-    say("spam: the probability that no vote depends on the truth; bias: answered more often than true.")
+    say(f"{body['n_labelers']:,} labelers; noise {body['noise']}; intervals {level_words(body['level'])}.")
+    say("Spammer: the probability that no vote depends on the truth; bias: answered more often than true.")
     n_corrected = sum(row["vetted"] > 0 for row in rows)
     if n_corrected:
         say(f"Checked items that were drawn at random correct the accuracy of {n_corrected:,} of {len(rows):,}.")
@@ -142,7 +135,7 @@ def _show(body: Mapping[str, Any]) -> None:
             bounds = interval(row["consistency"]["low"], row["consistency"]["high"])
             say(f"{shown(row['labeler'])} repeats an earlier vote on an item with probability {bounds}.")
     for name, part in body.get("by", {}).items():
-        print_records({(name, "left"): "labeler"} | {k: v for k, v in columns.items() if k != "labeler"}, part)
+        print_report_table(labeler_table(name, part))
     if body["effective"] is not None:
         say(body["effective"]["sentence"])
     if body["independence"] is not None:
@@ -174,9 +167,6 @@ def _record(row: RankedLabeler, level: float) -> dict[str, Any]:
     }
 
 
-_MOST_PAIRS = 10
-
-
 @as_command
 def agreement(
     votes: options.VotesFile,
@@ -193,172 +183,14 @@ def agreement(
 ) -> Answer:
     """How far labelers agree: kappas, alpha and the like with intervals, pairs, and the items they disagree on."""
     from trueup.reliability import agreement as entry_point
-    from trueup.report.measures import agreement_report
+    from trueup.report.summary import agreement_report
 
     labels = read_votes(votes, how)
-    numbers = numbers_by_name(values, "--values", "class")
+    numbers = {class_named(labels, name): n for name, n in numbers_by_name(values, "--values", "class").items()}
     names = by_name(labels.labelers.tolist())
-    answer = entry_point(
-        labels,
-        scale=scale,  # type: ignore[arg-type]  # these are checked by the callee, with a sentence
-        labelers=labelers,  # type: ignore[arg-type]
-        weighting=weighting,  # type: ignore[arg-type]
-        values={class_named(labels, name): number for name, number in numbers.items()} or None,
-        weights=weights,
-        by=by,
-        experts=[names.get(name, name) for name in expert],
-        level=level,
-    )
-    return Answer(answer.to_dict, _show_agreement, page=lambda: agreement_report(answer))
-
-
-def _show_agreement(body: Mapping[str, Any]) -> None:
-    """The tables for people."""
-    ends = interval_head(body["level"])
-    columns: dict[Any, Any] = {
-        "coefficient": "name",
-        ("what it is", "left"): "meaning",
-        "mean": "mean",
-        ends: "interval",
-    }
-    for name, part in [(None, body), *body["by"].items()]:
-        print_records(columns, list(part["coefficients"].values()), title=name)
-    pairs = body["pairs"]
-    if len(pairs) > _MOST_PAIRS:
-        pairs = [*pairs[: _MOST_PAIRS // 2], *pairs[-_MOST_PAIRS // 2 :]]
-    if pairs:
-        columns = {"labeler": "a", ("with", "left"): "b", "items": "n_items", "same": "percent", "kappa": "kappa"}
-        print_records(columns | {ends: "interval"}, pairs)
-    notes = list(body["notes"])
-    if body["judges"] is not None:
-        judges = [{"judge": "an expert", "measure": k, "class": "", **v} for k, v in body["judges"]["ceiling"].items()]
-        judges += [row | {"class": row["class"] or ""} for row in body["judges"]["judges"]]
-        columns = {"judge": "judge", ("measure", "left"): "measure", ("class", "left"): "class", "mean": "mean"}
-        print_records(columns | {ends: "interval"}, judges)
-        notes += body["judges"]["notes"]
-    if body["disputed"]:
-
-        def votes_on(row: Mapping[str, Any]) -> str:
-            return ", ".join(f"{name} {n:g}" for name, n in row["votes"].items())
-
-        print_records({"disputed item": "item", ("votes", "left"): votes_on}, body["disputed"][:5])
-    say(body["sentence"])
-    for sentence in notes:
-        say(f"- {sentence}")
-
-
-_PREDICTION = "prediction"
-
-SheetFile = Annotated[
-    str | None,
-    options.Option("Where to write them (csv); else standard output.", "FILE", ("--out", "-o"), writes=(".csv",)),
-]
-
-
-def draw(
-    votes: options.VotesFile,
-    how: options.VoteOptions,
-    how_predicted: options.PredictionOptions,
-    *,
-    predictions: options.OptionalPredictionsFile = None,
-    n: int = opt(..., "How many items.", "N", "-n", "--n", min=1),
-    by: str | None = opt(
-        None,
-        "Draw by strata: votes (the class most of them name), prediction (of PREDICTIONS), or a column of --items.",
-        "WHAT",
-    ),
-    allocation: str = opt("equal", "Items from each stratum: equal (as many of each) or proportional."),
-    only_system: options.OnlySystem = None,
-    out: SheetFile = None,
-    with_text: bool = opt(False, "Write the columns of --items, too."),
-    force: options.Force = False,
-    seed: options.Seed = 0,
-) -> Answer:
-    """Draw items at random for an expert to check, with the chance of each, so that the answers hold for all items.
-
-    The column of the labels is to be filled in; then the file is what --gold takes.
-    """
-    from trueup.labelers.planning import draw_sample
-
-    if (predictions is not None) != (by == _PREDICTION):
-        got = "none" if predictions is None else "them without it"
-        raise InvalidParameter(f"PREDICTIONS and --by prediction go together, got {got}; give both or neither")
-    labels = read_votes(votes, how)
-    strata: Any = by
-    if predictions is not None:
-        systems = one_system(read_systems(predictions, labels, how_predicted, how), only_system)
-        if systems.n_systems > 1:
-            raise InvalidPredictions(
-                f"one system must divide the items, got {systems.n_systems} in {predictions!r}; name it with "
-                "--only-system"
-            )
-        strata = predicted_classes(systems, labels)
-    sample = draw_sample(
-        labels,
-        n,
-        by=strata,
-        allocation=allocation,  # type: ignore[arg-type]  # checked by the callee, with a sentence
-        random_state=seed,
-    )
-    columns = sample.columns()
-    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    about = {"n_items": labels.n_items, "n_known": len(sample.known), "by": by, "sample": rows}
-    of_strata = "" if sample.strata is None else f" from {len(set(sample.strata))} strata"
-    known = f", of which {len(sample.known):,} are known already and filled in" if sample.known else ""
-    drawn = f"drew {len(sample):,} of {labels.n_items:,} items{of_strata}{known}"
-    sheet = _sheet(sample, labels, how, with_text=with_text)
-    return _answer(about, sheet, out, drawn, f"{how.gold_column or how.label!r}", "pass it as --gold")
-
-
-def draw_pairs(
-    pairs: options.PairsFile,
-    columns: options.PairOptions,
-    *,
-    n: int = opt(..., "How many contests.", "N", "-n", "--n", min=1),
-    out: SheetFile = None,
-    force: options.Force = False,
-    seed: options.Seed = 0,
-) -> Answer:
-    """Draw contests of two systems at random for people to judge; which system comes first is by chance, too.
-
-    The column of the winners is to be filled in; then the file is what --gold takes, with --gold-drawn random.
-    """
-    from trueup.adapters import read_pairs
-    from trueup.labelers.planning import draw_contests
-
-    verdicts = read_pairs(source_of(pairs), **vars(columns))
-    contests = draw_contests(verdicts, n, random_state=seed)
-    names = (columns.item, columns.first, columns.second, columns.winner)
-    sheet = csv_text(list(names), [[safe_cell(cell) for cell in (*contest, None)] for contest in contests])
-    rows = [dict(zip(("item", "first", "second"), contest, strict=True)) for contest in contests]
-    drawn = f"drew {len(contests):,} of {verdicts.n_contests:,} contests"
-    then = "pass it to trueup preferences as --gold with --gold-drawn random"
-    return _answer({"n_contests": verdicts.n_contests, "sample": rows}, sheet, out, drawn, "'winner'", then)
-
-
-def _answer(body: dict[str, Any], sheet: str, out: str | None, drawn: str, column: str, then: str) -> Answer:
-    """What was drawn: in the file, or as it is on standard output, where another program may read it."""
-    if out is not None:
-        write_text_safely(out, sheet)
-
-    def show(_: Any) -> None:
-        if out is None:
-            typer.echo(sheet, nl=False)
-        note(drawn)
-        note(f"fill in the column {column} of {out or 'the file'}, then {then}")
-
-    return Answer(body, show)
-
-
-def _sheet(sample: Sample, labels: Labels, how: options.VoteOptions, *, with_text: bool) -> str:
-    """The items as csv, with the columns named as the gold file is read, and those of the items if asked for."""
-    columns = sample.columns()
-    items, key = columns.pop("item"), [name.strip() for name in how.item.split(",")]
-    is_joint = len(key) > 1 and all(isinstance(name, tuple) for name in items)
-    parts = zip(key, map(list, zip(*items, strict=True)), strict=True) if is_joint else [(how.item, items)]
-    named: dict[str, list[Any]] = dict(parts)
-    named |= {how.gold_column or how.label: columns.pop("label"), **columns}
-    return sheet_text(named, labels, sample.items, with_text=with_text)
+    experts = [names.get(name, name) for name in expert]
+    answer: Agreement = call_library(entry_point, labels, values=numbers or None, experts=experts)
+    return Answer(answer.to_dict, page=lambda: agreement_report(answer))
 
 
 _SHOWN = 5  # other budgets in the table, about
@@ -425,11 +257,8 @@ def spend(
             flag = f"--{name.replace('_', '-')}"
             raise InvalidParameter(f"{flag} is needed, got none; give it, or the votes and predictions to learn it")
 
-    fixed: dict[str, Any] = {"vote_price": vote_price, "expert_price": expert_price, "item_price": item_price}
-    fixed |= {"noise_known": noise_known, "max_items": max_items, "max_votes": max_votes, "level": level}
-
     def buy(money: float) -> Plan:
-        return planning.plan(budget=money, designs=design or None, **fixed, **assumed)  # type: ignore[arg-type]
+        return cast("Plan", call_library(planning.plan, budget=money, designs=design or None, **assumed))
 
     chosen = buy(float(budget)) if budget is not None else _cheapest(buy, float(half_width or 0.0))
     findings = []
@@ -448,8 +277,107 @@ def spend(
     return Answer(body, _show_plan, findings=findings, picture=chosen.plot)
 
 
-add_to(plan)(draw)
-add_to(plan)(draw_pairs)
+_PREDICTION = "prediction"
+
+SheetFile = Annotated[
+    str | None,
+    options.Option("Where to write them (csv); else standard output.", "FILE", ("--out", "-o"), writes=(".csv",)),
+]
+
+
+@add_to(plan)
+def draw(
+    votes: options.VotesFile,
+    how: options.VoteOptions,
+    how_predicted: options.PredictionOptions,
+    *,
+    predictions: options.OptionalPredictionsFile = None,
+    n: int = opt(..., "How many items.", "N", "-n", "--n", min=1),
+    by: str | None = opt(
+        None,
+        "Draw by strata: votes (the class most of them name), prediction (of PREDICTIONS), or a column of --items.",
+        "WHAT",
+    ),
+    allocation: str = opt("equal", "Items from each stratum: equal (as many of each) or proportional."),
+    only_system: options.OnlySystem = None,
+    out: SheetFile = None,
+    with_text: bool = opt(False, "Write the columns of --items, too."),
+    force: options.Force = False,
+    seed: options.Seed = 0,
+) -> Answer:
+    """Draw items at random for an expert to check, with the chance of each, so that the answers hold for all items.
+
+    The column of the labels is to be filled in; then the file is what --gold takes.
+    """
+    from trueup.labelers.planning import draw_sample
+
+    if (predictions is not None) != (by == _PREDICTION):
+        got = "none" if predictions is None else "them without it"
+        raise InvalidParameter(f"PREDICTIONS and --by prediction go together, got {got}; give both or neither")
+    labels = read_votes(votes, how)
+    strata: Any = by
+    if predictions is not None:
+        systems = one_system(read_systems(predictions, labels, how_predicted, how), only_system)
+        if systems.n_systems > 1:
+            raise InvalidPredictions(
+                f"one system must divide the items, got {systems.n_systems} in {predictions!r}; name it with "
+                "--only-system"
+            )
+        strata = predicted_classes(systems, labels)
+    sample: Sample = call_library(draw_sample, labels, n, by=strata)
+    columns = sample.columns()
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    about = {"n_items": labels.n_items, "n_known": len(sample.known), "by": by, "sample": rows}
+    of_strata = "" if sample.strata is None else f" from {len(set(sample.strata))} strata"
+    known = f", of which {len(sample.known):,} are known already and filled in" if sample.known else ""
+    drawn = f"drew {len(sample):,} of {labels.n_items:,} items{of_strata}{known}"
+    items, key = columns.pop("item"), [name.strip() for name in how.item.split(",")]
+    is_joint = len(key) > 1 and all(isinstance(name, tuple) for name in items)
+    parts = zip(key, map(list, zip(*items, strict=True)), strict=True) if is_joint else [(how.item, items)]
+    named = {**dict(parts), how.gold_column or how.label: columns.pop("label"), **columns}
+    sheet = sheet_text(named, labels, sample.items, with_text=with_text)
+    return _answer(about, sheet, out, drawn, f"{how.gold_column or how.label!r}", "pass it as --gold")
+
+
+@add_to(plan)
+def draw_pairs(
+    pairs: options.PairsFile,
+    columns: options.PairOptions,
+    *,
+    n: int = opt(..., "How many contests.", "N", "-n", "--n", min=1),
+    out: SheetFile = None,
+    force: options.Force = False,
+    seed: options.Seed = 0,
+) -> Answer:
+    """Draw contests of two systems at random for people to judge; which system comes first is by chance, too.
+
+    The column of the winners is to be filled in; then the file is what --gold takes, with --gold-drawn random.
+    """
+    from trueup.adapters import read_pairs
+    from trueup.labelers.planning import draw_contests
+
+    verdicts = read_pairs(source_of(pairs), **vars(columns))
+    contests = draw_contests(verdicts, n, random_state=seed)
+    names = (columns.item, columns.first, columns.second, columns.winner)
+    sheet = csv_text(list(names), [[safe_cell(cell) for cell in (*contest, None)] for contest in contests])
+    rows = [dict(zip(("item", "first", "second"), contest, strict=True)) for contest in contests]
+    drawn = f"drew {len(contests):,} of {verdicts.n_contests:,} contests"
+    then = "pass it to trueup preferences as --gold with --gold-drawn random"
+    return _answer({"n_contests": verdicts.n_contests, "sample": rows}, sheet, out, drawn, "'winner'", then)
+
+
+def _answer(body: dict[str, Any], sheet: str, out: str | None, drawn: str, column: str, then: str) -> Answer:
+    """What was drawn: in the file, or as it is on standard output, where another program may read it."""
+    if out is not None:
+        write_text_safely(out, sheet)
+
+    def show(_: Any) -> None:
+        if out is None:
+            typer.echo(sheet, nl=False)
+        note(drawn)
+        note(f"fill in the column {column} of {out or 'the file'}, then {then}")
+
+    return Answer(body, show)
 
 
 def _learned(

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from trueup._base.wording import interval, level_words, number, percent, signed, some
 from trueup.cli import _options as options
-from trueup.cli._command import Answer, as_command, this_call
-from trueup.cli._console import interval_head, note, print_records, progress_bar, say, shown
+from trueup.cli._command import Answer, as_command, call_library, this_call
+from trueup.cli._console import note, progress_bar, say, show_page
 from trueup.cli._files import Sheets, class_named, read_votes, sheets_among, sheets_of, source_of
 from trueup.cli._gates import GateOptions, Gates, PairGateOptions, VerdictOptions, numbers_by_name
-from trueup.cli._options import given, opt
+from trueup.cli._options import opt
 from trueup.exceptions import InvalidParameter
 
 if TYPE_CHECKING:
@@ -60,13 +58,11 @@ def share(
     """
     from trueup.answers.share import share as entry_point
 
-    def ask(labels: Labels, **settings: Any) -> Shares:
-        return entry_point(labels, of=None if of is None else class_named(labels, of), at_least=at_least, **settings)
-
     what = of if of is not None else f"{at_least or 0:g}"
     gate = Gates(gates, pair_gates).only_on(what, f"the share of {what!r}")
     labels = bins.put(read_votes(votes, votes_how))
-    return _answer(ask, labels, votes_how, gate, random_state=seed, **vars(asked), **sampler.named)
+    chosen = None if of is None else class_named(labels, of)
+    return _answer(entry_point, labels, votes_how, gate, asked.by, of=chosen, at_least=at_least)
 
 
 @as_command
@@ -88,85 +84,43 @@ def mean_score(
     """
     from trueup.answers.share import mean_score as entry_point
 
-    def ask(labels: Labels, **settings: Any) -> Shares:
-        typed = numbers_by_name(values, "--values", "class")
-        scores = {class_named(labels, name): score for name, score in typed.items()}
-        return entry_point(labels, values=scores or None, **settings)
-
     gate = Gates(gates, pair_gates).only_on("mean", "the mean")
     labels = bins.put(read_votes(votes, votes_how))
-    return _answer(ask, labels, votes_how, gate, random_state=seed, **vars(asked), **sampler.named)
+    scores = {class_named(labels, name): score for name, score in numbers_by_name(values, "--values", "class").items()}
+    return _answer(entry_point, labels, votes_how, gate, asked.by, values=scores or None)
 
 
 def _answer(
-    ask: Callable[..., Shares],
+    entry_point: Callable[..., Shares],
     labels: Labels,
     how: options.CheckedVoteOptions,
     gate: Gates,
-    *,
     by: str | None,
-    **settings: Any,
+    **what: Any,
 ) -> Answer:
     """The rates or means, and the verdicts on them."""
     from trueup.data.slices import slices_of
 
     gate.find([] if by is None else slices_of(labels, by).names.tolist())
 
-    def ask_with_progress(labels: Labels) -> Shares:
+    def ask(labels: Labels) -> Shares:
         with progress_bar("reading the votes") as progress:
-            return ask(labels, progress=progress, **given(by=by, **settings))
+            return cast("Shares", call_library(entry_point, labels, progress=progress, **what))
 
-    shares, verdicts = gate.settle(ask_with_progress, labels, sheets_of(how))
-    return _derived(shares, show_shares, verdicts)
-
-
-def _derived(answer: DerivedAnswer, show: Callable[[Any, Any], None], verdicts: GateReport | None) -> Answer:
-    """Rates or preferences with their page."""
-    return Answer(
-        answer.to_dict,
-        functools.partial(show, answer),
-        warnings=answer.warnings,
-        verdicts=verdicts,
-        page=lambda: answer.report(settings=this_call().settings),
-    )
+    hint = "For each system by itself: --by system." if by is None and "system" in labels.item_columns else ""
+    return _derived(*gate.settle(ask, labels, sheets_of(how)), hint)
 
 
-def show_shares(shares: Shares, body: Mapping[str, Any]) -> None:
-    """The rates for people."""
-    from trueup.answers.next_checks import on_which
+def _derived(answer: DerivedAnswer, verdicts: GateReport | None, hint: str = "") -> Answer:
+    """Rates or preferences, which are printed as their page has them."""
+    page = functools.partial(answer.report, settings=this_call().settings)
 
-    ends, is_sample = interval_head(shares.level), shares.evaluation.target == "sample"
-    bounds = interval(body["overall"]["low"], body["overall"]["high"], joint=" to ")
-    where = "of these items" if is_sample else "of items like these"
-    rests = f"{level_words(shares.level)} interval; rests on {shares.evaluation.answer_in_words()}"
-    say(f"{shown(shares.name)} {where}: {bounds} ({rests}).")
-    if len(shares) < 2:
-        _show_next(shares)
-        return
-    columns: dict[Any, Any] = {body["by"]: "group", "items": "n_items"}
-    columns |= {"mean" if shares.name == "mean score" else "rate": "mean", ends: "interval", "highest": "prob_best"}
-    if shares.vettings:
-        columns[f"checks in all for ±{number(shares.vetting_width / 2, 3)} {on_which(body['target'])}"] = "vettings"
-    print_records(columns, body["groups"])
-    beside = [
-        {
-            "pair": f"{a} minus {b}",
-            **shares.difference(a, b).to_dict(shares.level),
-            "prob": shares.comparison.prob_better(a, b),
-        }
-        for a, b in pairwise(shares.ranking)
-    ]
-    print_records({"difference": "pair", "mean": "mean", ends: "interval", "first is higher": "prob"}, beside)
-    _show_next(shares)
-    if body["lower"]:
-        say(f"Lower than the rest: {', '.join(map(shown, body['lower']))}.")
+    def show(_: Any) -> None:
+        show_page(page(), without=answer.warnings)
+        if hint:
+            say(hint)
 
-
-def _show_next(shares: Shares) -> None:
-    for sentence in shares.next_steps():
-        say(shown(sentence))
-    if shares.evaluation.settings.arguments["by"] is None and "system" in shares.evaluation.labels.item_columns:
-        say("For each system by itself: --by system.")
+    return Answer(answer.to_dict, show, warnings=answer.warnings, verdicts=verdicts, page=page)
 
 
 @as_command
@@ -211,53 +165,10 @@ def preferences(
 
     def ask(verdicts: Pairs) -> Preferences:
         with progress_bar("reading the verdicts") as progress:
-            return entry_point(
-                verdicts,
-                ties=ties,  # type: ignore[arg-type]  # checked by the callee, with a sentence
-                target=target,  # type: ignore[arg-type]
-                level=level,
-                random_state=seed,
-                progress=progress,
-                **given(noise=noise, **sampler.named),
-            )
+            return cast("Preferences", call_library(entry_point, verdicts, progress=progress))
 
     named = Sheets(sheets, [columns.item, columns.first, columns.second], columns.winner)
-    answer, decided = gate.settle(ask, verdicts, named)
-    return _derived(answer, _show, decided)
-
-
-def _show(answer: Preferences, body: Mapping[str, Any]) -> None:
-    """The ranking, the win rates and the judges for people."""
-    pairs, ends = answer.pairs, interval_head(answer.level)
-    say(
-        f"{some(pairs.n_contests, 'contest')} of {some(len(pairs.systems), 'system')}, "
-        f"{some(pairs.n_verdicts, 'verdict')} of {some(len(pairs.judges), 'judge')}. "
-        f"This rests on {answer.evaluation.answer_in_words()}."
-    )
-
-    def with_sign(row: Mapping[str, Any]) -> str:
-        return signed(row["mean"])
-
-    columns: dict[Any, Any] = {"system": "system", "wins against an average opponent": lambda row: row["wins"]["mean"]}
-    columns |= {ends: lambda row: (row["wins"]["low"], row["wins"]["high"])}
-    columns |= {"log-odds": with_sign, "log-odds interval": "interval", "best": "prob_best"}
-    print_records(columns, body["systems"])
-    together = "; ".join(", ".join(map(shown, group)) for group in body["groups"] if len(group) > 1)
-    if together:
-        say(f"Too close to rank: {together}.")
-    for sentence in answer.next_steps():
-        say(shown(sentence))
-    columns = {"stronger": "a", "weaker": "b", "contests": "n_contests", "win rate": "mean", ends: "interval"}
-    print_records(columns, body["win_rates"])
-    judges = [
-        {"judge": name, **bias, "same": percent(body["consistency"][name]) if name in body["consistency"] else ""}
-        for name, bias in body["position_bias"].items()
-    ]
-    columns = {"judge": "judge", "position bias": with_sign, ends: "interval"}
-    if body["consistency"]:
-        columns["same winner in both orders"] = "same"
-    if judges:
-        print_records(columns, judges)
+    return _derived(*gate.settle(ask, verdicts, named))
 
 
 @as_command
@@ -276,21 +187,19 @@ def inspect(
 ) -> Answer:
     """How often is each model right, and do its graders agree? From finished logs of Inspect."""
     from trueup.answers.share import share
-    from trueup.exceptions import InvalidParameter
     from trueup.integrations.inspect import read_logs, write_scores
     from trueup.reliability import agreement
 
     if scores is not None and len(logs) != 1:
         raise InvalidParameter(f"--scores writes a copy of one log, got {len(logs)}; name one")
     labels = read_logs(*logs, question=question, gold=gold_key, drawn=gold_drawn)  # type: ignore[arg-type]
-    grade = class_named(labels, of)
-    shares = share(labels, of=grade, by=by, cluster="sample", level=level, random_state=seed)
+    shares = share(labels, of=class_named(labels, of), by=by, cluster="sample", level=level, random_state=seed)
     agreed = agreement(labels, level=level).to_dict() if labels.n_labelers > 1 else None
     if scores is not None:
         note(f"log: {write_scores(logs[0], scores, question=question)}")
 
-    def show(body: Mapping[str, Any]) -> None:
-        show_shares(shares, body)
+    def show(_: Any) -> None:
+        show_page(shares.report(), without=shares.warnings)
         if agreed is not None:
             say(agreed["sentence"])
 

@@ -15,7 +15,7 @@ import typer
 from trueup._base.writing import write_text_safely
 from trueup.cli import _options as options
 from trueup.cli._command import Answer, add_to
-from trueup.cli._console import interval_head, note, print_records, progress_bar, say, shown
+from trueup.cli._console import note, print_records, progress_bar, say, shown
 from trueup.cli._files import about_files, class_named, one_system, read_systems, read_votes, without_predictions
 from trueup.cli._options import Option, arg, given, opt
 from trueup.cli._vetting import FilePlace, Place, StorageOptions, StoredPlace, place_of, resume
@@ -23,7 +23,6 @@ from trueup.exceptions import InvalidFile, InvalidParameter, MissingFile, Storag
 
 if TYPE_CHECKING:
     from trueup.monitor import Monitor
-    from trueup.storage import Storage
 
 
 storage = typer.Typer(
@@ -36,13 +35,6 @@ Url = Annotated[str, Option("The storage.", "URL", is_argument=True)]
 Name = Annotated[str, Option("Of the session.", "NAME")]
 
 
-def _open(url: str) -> Storage:
-    """A storage that is there."""
-    from trueup.storage import open_storage
-
-    return open_storage(url, create=False)
-
-
 def _done(sentence: str, **record: Any) -> Answer:
     """What a command has done."""
     return Answer(record, lambda _: say(sentence))
@@ -51,7 +43,9 @@ def _done(sentence: str, **record: Any) -> Answer:
 @add_to(storage, "list")
 def list_sessions(url: Url) -> Answer:
     """The sessions of a storage, and how it is kept."""
-    with closing(_open(url)) as storage:
+    from trueup.storage import open_storage
+
+    with closing(open_storage(url, create=False)) as storage:
         rows = [
             {
                 "name": record.name,
@@ -65,7 +59,7 @@ def list_sessions(url: Url) -> Answer:
         ]
         body = {"storage": storage.url, "notes": storage.notes, "sessions": rows}
 
-    def show(body: Mapping[str, Any]) -> None:
+    def show(_: Any) -> None:
         columns: dict[Any, Any] = {"session": "name", ("kind", "left"): "kind", "answers": "answers"}
         columns[("begun", "left")] = lambda row: f"{datetime.fromtimestamp(row['created'], tz=UTC):%Y-%m-%d %H:%M UTC}"
         columns[("", "left")] = lambda row: "paused" if row["paused"] else ""
@@ -73,7 +67,7 @@ def list_sessions(url: Url) -> Answer:
             print_records(columns, rows)
         else:
             say(f"{body['storage']} has no sessions.")
-        for sentence in body["notes"]:
+        for sentence in storage.notes:
             note(sentence)
 
     return Answer(body, show)
@@ -129,7 +123,9 @@ def forget(url: Url, person: str = arg(..., "PERSON", "As in the log.")) -> Answ
 
     Backups keep the name: make new ones, and remove the old.
     """
-    with closing(_open(url)) as storage:
+    from trueup.storage import open_storage
+
+    with closing(open_storage(url, create=False)) as storage:
         n = storage.forget(person)
     return _done(f"Events whose name was replaced: {n}. Older backups still have the name.", events=n)
 
@@ -239,9 +235,10 @@ def show(
         if estimates:
             with progress_bar("estimating") as progress:
                 monitor.estimate(progress=progress)
-    head = {"seed": monitor.settings["random_state"]}
     rows = {"course": monitor.course_rows(), "judge_rows": monitor.judge_rows()}
-    return replace(_answer(monitor, place, rows, head=head, fail_on_alarm=fail_on_alarm), page=monitor.report)
+    head = {"seed": monitor.settings["random_state"]}
+    found = _answer(monitor, place, head=head, fail_on_alarm=fail_on_alarm)
+    return replace(found, body={**found.body, **rows}, show=None, page=monitor.report)
 
 
 @add_to(monitor)
@@ -256,7 +253,7 @@ def restart(
 
 
 @contextmanager
-def _opened(place: Place, *, may_begin: bool, **settings: Any) -> Iterator[Monitor]:
+def _opened(place: FilePlace | StoredPlace, *, may_begin: bool, **settings: Any) -> Iterator[Monitor]:
     """The monitor of a place; what happens to it inside is kept."""
     from trueup.monitor import Monitor
 
@@ -280,15 +277,8 @@ def _opened(place: Place, *, may_begin: bool, **settings: Any) -> Iterator[Monit
         write_text_safely(place.path, monitor.to_json() + "\n")
 
 
-def _answer(
-    monitor: Monitor,
-    place: Place,
-    rows: Mapping[str, Any] | None = None,
-    *,
-    head: Mapping[str, Any],
-    fail_on_alarm: bool,
-) -> Answer:
-    """What is known of the monitor, and of its course if it is given."""
+def _answer(monitor: Monitor, place: Place, *, head: Mapping[str, Any], fail_on_alarm: bool) -> Answer:
+    """What is known of the monitor after its last batch."""
     state = _state(monitor)
 
     def show(_: Any) -> None:
@@ -298,11 +288,8 @@ def _answer(
             say(sentence)
         for sentence in monitor.notes:
             note(sentence)
-        if rows is not None:
-            _show_course(monitor, rows)
 
-    findings = state["findings"] if fail_on_alarm else ()
-    return Answer({**state, **(rows or {})}, show, findings=findings, head=head)
+    return Answer(state, show, findings=state["findings"] if fail_on_alarm else (), head=head)
 
 
 def _state(monitor: Monitor) -> dict[str, Any]:
@@ -316,12 +303,3 @@ def _state(monitor: Monitor) -> dict[str, Any]:
         "notes": list(monitor.notes),
         "findings": [alarm.sentence for alarm in monitor.alarms],
     }
-
-
-def _show_course(monitor: Monitor, rows: Mapping[str, Any]) -> None:
-    ends = interval_head(monitor.settings["level"])
-    columns: dict[Any, Any] = {("when", "left"): "when", monitor.metric: "mean", ends: "interval"}
-    print_records({**columns, "agreement": "agreement", "items": "n", "checked": "n_gold"}, rows["course"])
-    last = {row["judge"]: row for row in rows["judge_rows"]}
-    columns = {"judge": "judge", ("last batch", "left"): "when", "errors": "error", ends: "interval"}
-    print_records({**columns, "checked": "n_gold", "differs from most": "disagreement"}, list(last.values()))

@@ -370,7 +370,7 @@ class Agreement(Mapping[str, Estimate]):
     def save_html(self, path: str | PathLike[str]) -> Path:
         """Write a page with all of it; Markdown or JSON by the suffix of the path."""
         from trueup.report import save_report
-        from trueup.report.measures import agreement_report
+        from trueup.report.summary import agreement_report
 
         return save_report(agreement_report(self), path)
 

@@ -24,11 +24,8 @@ def _domain(rows: Sequence[Row], bounds: Sequence[float | None] = (None, None)) 
         return None
     low, high = min(values), max(values)
     air = max((high - low) * 0.08, 0.004 * max(abs(low), abs(high), 0.25))
-    low, high = low - air, high + air
-    if bounds[0] is not None:
-        low = max(low, bounds[0])
-    if bounds[1] is not None:
-        high = min(high, bounds[1])
+    low = max(low - air, -math.inf if bounds[0] is None else bounds[0])
+    high = min(high + air, math.inf if bounds[1] is None else bounds[1])
     return (low, high) if high > low else (low - 0.5, high + 0.5)
 
 
@@ -50,7 +47,7 @@ def answer_strip(metric: Row) -> str | None:
     if domain is None or metric["mean"] is None:
         return None
     d = Drawing(100, 58, _spoken(metric), is_fluid=True)
-    scale = Scale(domain[0], domain[1], 1, 99)
+    scale = Scale(*domain, 1, 99)
     d.line("axis", 1, 22, 99, 22)
     _interval(d, scale, 22, metric)
     for x, words in scale.ticks(5):
@@ -61,13 +58,11 @@ def answer_strip(metric: Row) -> str | None:
 
 def _spoken(row: Row) -> str:
     """One interval as a sentence, the alternative to the picture."""
-    name = shorten(row.get("label") or row.get("system") or "")
-    words = f"{name}: mean {number(row['mean'], decimals(row['low'], row['high'], least=2))}"
+    places = decimals(row["low"], row["high"], least=2)
+    words = f"{shorten(row.get('label') or row.get('system') or '')}: mean {number(row['mean'], places)}"
     if row["low"] is not None:
         words += f", interval {interval(row['low'], row['high'], least=2)}"
-    if row.get("dirty") is not None:
-        words += f", majority vote {number(row['dirty'], decimals(row['low'], row['high'], least=2))}"
-    return words
+    return words + (f", majority vote {number(row['dirty'], places)}" if row.get("dirty") is not None else "")
 
 
 def metric_groups(metrics: Sequence[Row]) -> list[list[Row]]:
@@ -133,19 +128,15 @@ def density_figure(metric: Row) -> str | None:
     top = max(y for _, y in pairs) or 1.0
     height = Scale(0.0, top, base, 10)
     d.axis_below(scale, base, most=4)
-    low, high = metric["low"], metric["high"]
-
-    def inside(x: float) -> bool:
-        return low is not None and high is not None and low - 1e-12 <= x <= high + 1e-12
-
+    is_whole = metric["low"] is not None and metric["high"] is not None
+    low, high = (metric["low"] - 1e-12, metric["high"] + 1e-12) if is_whole else (math.inf, -math.inf)
     if density["kind"] == "bars":
         room = (scale(pairs[-1][0]) - scale(pairs[0][0])) / max(len(pairs), 1)
         for x, y in pairs:
             wide = min(max(room * 0.7, 0.3), 2.0)
-            d.rect("in" if inside(x) else "out", scale(x) - wide / 2, height(y), wide, base - height(y))
+            d.rect("in" if low <= x <= high else "out", scale(x) - wide / 2, height(y), wide, base - height(y))
     else:
-        filled = [(x, y) for x, y in pairs if inside(x)]
-        if filled:
+        if filled := [(x, y) for x, y in pairs if low <= x <= high]:
             edge = [(filled[0][0], 0.0), *filled, (filled[-1][0], 0.0)]
             d.path("fill", [(scale(x), height(y)) for x, y in edge], closed=True)
         d.path("curve", [(scale(x), height(y)) for x, y in pairs])
@@ -447,19 +438,16 @@ def _course(
 def _short_times(times: Sequence[Any]) -> list[str]:
     """Labels of batches so short that three fit a phone: of instants the day, or the hour too where days repeat."""
     names = [str(time) for time in times]
-    if all("T" in name for name in names):
-        days = [name[:10] for name in names]
-        return days if len(set(days)) == len(days) else [name[5:16].replace("T", " ") for name in names]
-    return [shorten(name, 11) for name in names]
+    if not all("T" in name for name in names):
+        return [shorten(name, 11) for name in names]
+    days = [name[:10] for name in names]
+    return days if len(set(days)) == len(days) else [name[5:16].replace("T", " ") for name in names]
 
 
 def _runs_with(rows: Sequence[Row], names: Sequence[str]) -> list[list[int]]:
     """The places of rows that have all these values, in runs without a gap."""
-
-    def has_all(k: int) -> bool:
-        return all(rows[k][name] is not None for name in names)
-
-    return [list(run) for is_there, run in groupby(range(len(rows)), key=has_all) if is_there]
+    has_all = [all(row[name] is not None for name in names) for row in rows]
+    return [list(run) for is_there, run in groupby(range(len(rows)), key=has_all.__getitem__) if is_there]
 
 
 # ------------------ Crops of images
@@ -475,44 +463,33 @@ _PHOTO = re.compile(r"^(?:#[\w-]+|data:image/[a-z+.]+;base64,[A-Za-z0-9+/=]+)$")
 
 
 def crop_figure(crop: Mapping[str, Any], *, width: int = 260, label: str = "") -> str:
-    """A part of an image as SVG."""
+    """A part of an image as SVG: the photograph, or paper where there is none, and shapes on it."""
     x, y, w, h = (float(value) for value in crop["view"])
-    height = max(round(width * h / max(w, 1e-9)), 1)
-    parts = [
-        f'<svg class="crop" viewBox="{x:g} {y:g} {w:g} {h:g}" width="{width}" height="{height}" role="img" '
-        f'aria-label="{escape(label)}" preserveAspectRatio="xMidYMid meet">',
-        f'<rect x="{x:g}" y="{y:g}" width="{w:g}" height="{h:g}" fill="#e9ecef"/>',
-        _image(crop),
-        *(_shape(shape) for shape in crop["shapes"]),
-        "</svg>",
-    ]
-    return "".join(parts)
-
-
-def _image(crop: Mapping[str, Any]) -> str:
-    """The whole image: its paper, and its photograph where there is one."""
-    w, h = (float(value) for value in crop["size"])
-    paper = f'<rect width="{w:g}" height="{h:g}" fill="#f8f9fa"/>'
+    whole = 'width="{:g}" height="{:g}"'.format(*(float(value) for value in crop["size"]))
     photo = crop.get("photo")
-    if not isinstance(photo, str) or not _PHOTO.match(photo):
-        return paper
-    if photo.startswith("#"):
-        return f'{paper}<use href="{photo}"/>'
-    return f'{paper}<image href="{photo}" width="{w:g}" height="{h:g}" preserveAspectRatio="none"/>'
-
-
-def _shape(shape: Mapping[str, Any]) -> str:
-    colour, thickness, dashes = _LINES.get(str(shape["role"]), _LINES["other"])
-    dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
+    image = ""
+    if isinstance(photo, str) and _PHOTO.match(photo):
+        at_once = f'<image href="{photo}" {whole} preserveAspectRatio="none"/>'
+        image = f'<use href="{photo}"/>' if photo.startswith("#") else at_once
     return (
-        f'<path d="{_path(shape)}" fill="none" stroke="{colour}" stroke-width="{thickness}"{dashed} '
-        'vector-effect="non-scaling-stroke"/>'
+        f'<svg class="crop" viewBox="{x:g} {y:g} {w:g} {h:g}" width="{width}" '
+        f'height="{max(round(width * h / max(w, 1e-9)), 1)}" role="img" '
+        f'aria-label="{escape(label)}" preserveAspectRatio="xMidYMid meet">'
+        f'<rect x="{x:g}" y="{y:g}" width="{w:g}" height="{h:g}" fill="#e9ecef"/>'
+        f'<rect {whole} fill="#f8f9fa"/>{image}{"".join(map(_outline, crop["shapes"]))}</svg>'
     )
 
 
-def _path(shape: Mapping[str, Any]) -> str:
+def _outline(shape: Mapping[str, Any]) -> str:
+    colour, thickness, dashes = _LINES.get(str(shape["role"]), _LINES["other"])
+    dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
     if "edges" in shape:
         edges: Sequence[Sequence[float]] = shape["edges"]
-        return "".join(f"M{float(a):g} {float(b):g}L{float(c):g} {float(d):g}" for a, b, c, d in edges)
-    x, y, w, h = (float(value) for value in shape["box"])
-    return f"M{x:g} {y:g}h{w:g}v{h:g}h{-w:g}z"
+        path = "".join(f"M{float(a):g} {float(b):g}L{float(c):g} {float(d):g}" for a, b, c, d in edges)
+    else:
+        x, y, w, h = (float(value) for value in shape["box"])
+        path = f"M{x:g} {y:g}h{w:g}v{h:g}h{-w:g}z"
+    return (
+        f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="{thickness}"{dashed} '
+        'vector-effect="non-scaling-stroke"/>'
+    )

@@ -7,23 +7,14 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from itertools import combinations
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from trueup._base.wording import (
-    chance,
-    decimals,
-    interval,
-    level_words,
-    listed,
-    number,
-    percent,
-    signed,
-    some,
-    text_bar,
-)
+from trueup._base import wording
+from trueup._base.wording import chance, interval, level_words, listed, number, percent, signed, some, text_bar
 from trueup._base.writing import write_text_safely
 from trueup.answers.gates import GateReport
 from trueup.answers.next_checks import on_which
@@ -39,6 +30,7 @@ if TYPE_CHECKING:
 
 
 Row = Mapping[str, Any]
+Columns = list[tuple[str, Any]]
 _FIRST_WITH_PICTURES = 12  # judges, groups or systems
 _MOST_ROWS = 60  # of pairs
 
@@ -51,7 +43,7 @@ def _part(name: str, heading: str, lead: str, figures: Sequence[tuple[str, str]]
 def _page(
     report: Row, verdict: Sequence[str], facts: Sequence[Any], parts: Sequence[Any], meaning: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """What the templates show; steps, notes and the way to the same numbers where a report has some."""
+    """What the templates and the command line show; steps, notes and settings where a report has some."""
     return {
         "title": report["title"],
         "verdict": verdict,
@@ -62,6 +54,15 @@ def _page(
         "parts": parts,
         "how_to": report.get("reproduction"),
     }
+
+
+def _facts(**counts: int) -> list[tuple[str, str]]:
+    return [(f"{n:,}", name) for name, n in counts.items()]
+
+
+def _numbers(report: Row, mean: str = "Mean", key: str = "mean") -> Columns:
+    """The columns of an estimate."""
+    return [(mean, key), (f"{level_words(report['level'])} interval", "interval")]
 
 
 # ------------------ A monitor.
@@ -111,12 +112,11 @@ def over_time(report: Row) -> dict[str, Any]:
     course, level = report["course"], level_words(report["level"])
     bases = list(dict.fromkeys(row["basis"] for row in course))
     varies = len(bases) > 1
-    columns: list[tuple[str, Any]] = [("When", "when")]
-    columns += [("Rests on", lambda row: row["basis"] or "–")] if varies else []
-    columns += [("Mean", "mean"), (f"{level} interval", "interval"), ("Agreement", "agreement")]
+    basis: Columns = [("Rests on", lambda row: row["basis"] or "–")] if varies else []
+    columns = [("When", "when"), *basis, *_numbers(report), ("Agreement", "agreement")]
     columns += [("Items", "n"), ("Checked", "n_gold")]
     of_batches = record_table("The course in numbers", columns, course, n_words=1 + varies)
-    columns = [("Judge", "judge"), ("Batch", "when"), ("Errors", "error"), (f"{level} interval", "interval")]
+    columns = [("Judge", "judge"), ("Batch", "when"), *_numbers(report, "Errors", "error")]
     columns += [("Checked", "n_gold"), ("Differs from most", "disagreement")]
     last = [{**judge["rows"][-1], "judge": judge["judge"]} for judge in report["judges"]]
     of_judges = record_table("The judges, as of their last batch", columns, last, n_words=2)
@@ -131,20 +131,16 @@ def over_time(report: Row) -> dict[str, Any]:
     )
     shown = report["judges"][:_FIRST_WITH_PICTURES]
     pictures = [(figures.judge_figure(judge, report["level"]), shorten(judge["judge"])) for judge in shown]
-    course_picture = [(figures.course_figure(report), "")]
-    facts = [
-        (f"{len(course):,}", "batches"),
-        (f"{sum(row['n'] for row in course):,}", "items"),
-        (f"{sum(row['n_gold'] for row in course):,}", "checked items, drawn at random"),
-        *([(str(report["began"]), "began the baseline")] if report["began"] else []),
-    ]
+    facts = _facts(batches=len(course), items=sum(row["n"] for row in course))
+    facts.append((f"{sum(row['n_gold'] for row in course):,}", "checked items, drawn at random"))
+    facts += [(str(report["began"]), "began the baseline")] if report["began"] else []
     meaning = [
         f"If nothing changes, the chance that any alarm is ever raised is at most {chance(report['false_alarms'])},"
         " however often one looks.",
         *[f"This rests on {basis}." for basis in bases if basis and not varies],
     ]
     parts = [
-        _part("course", "The course of the system", about_course, course_picture, of_batches),
+        _part("course", "The course of the system", about_course, [(figures.course_figure(report), "")], of_batches),
         _part("judges", "The judges", about_judges, pictures, of_judges),
     ]
     return _page(report, report["verdict"], facts, parts if course else [], meaning)
@@ -159,7 +155,7 @@ def answer_report(
     """All that the page of `share`, `mean_score` or `preferences` says, as a dict that JSON can hold."""
     what = answer.evaluation.metrics[0]
     own_title = f"{what[:1].upper()}{what[1:]}" if page == "rates" else "Which system is preferred?"
-    return {
+    report = {
         "format": FORMAT,
         "page": page,
         "title": plain(title or own_title),
@@ -169,6 +165,9 @@ def answer_report(
         "next_steps": answer.next_steps(),
         "reproduction": _how_to(answer.evaluation, settings),
     }
+    for row, pair in zip(report.get("differences", ()), combinations(answer.ranking, 2), strict=False):
+        row["prob_a_higher"] = answer.comparison.prob_better(*pair)
+    return report
 
 
 def _how_to(evaluation: Evaluation, settings: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -184,30 +183,29 @@ def rates(report: Row) -> dict[str, Any]:
     """The page of a share or a mean score."""
     overall, groups, level = report["overall"], report["groups"], level_words(report["level"])
     what = f"{report['what'][:1].upper()}{report['what'][1:]}"
+    where = "these items" if report["target"] == "sample" else "items like these"
     low, high = overall["low"], overall["high"]
     ends = f"between {interval(low, high, least=2, joint=' and ')}" if low is not None else number(overall["mean"])
-    said = [f"{what} is {ends} ({level}).", _checked(report)]
+    said = [f"{what} of {where} is {ends} ({level}).", _checked(report)]
     if report["counted"] is not None:
         said.append(f"Counting votes would have said {number(report['counted'], 2)}.")
     goal = f"±{number(report['vetting_width'] / 2, 2)} {on_which(report['target'])}"
-    columns: list[tuple[str, Any]] = [("Group" if report["by"] is None else shorten(report["by"]), "group")]
-    columns += [("Items", "n_items"), ("Mean", "exact"), (f"{level} interval", "interval")]
-    columns += [("Highest", lambda row: percent(row["prob_best"])), (f"Checks in all for {goal}", "vettings")]
+    columns: Columns = [("Group" if report["by"] is None else shorten(report["by"]), "group"), ("Items", "n_items")]
+    columns += [*_numbers(report, key="exact"), ("Highest", lambda row: percent(row["prob_best"]))]
+    columns.append((f"Checks in all for {goal}", "vettings"))
     bars = [{**row, "label": row["group"], "dirty": row["counted"]} for row in groups[:_FIRST_WITH_PICTURES]]
     lower = [f"Lower than the rest: {listed([quoted(name, 40) for name in report['lower']])}."] * bool(report["lower"])
-    tables = [record_table("Each group, the highest first", columns, groups)]
+    tables = [record_table("Each group, the highest first", columns, groups)] if len(groups) > 1 else []
     if pairs := report["differences"][:_MOST_ROWS]:
-        columns = [("Group", short("a")), ("against", short("b")), ("Difference", "mean")]
-        columns.append((f"{level} interval", "interval"))
+        columns = [("Group", short("a")), ("against", short("b")), *_numbers(report, "Difference")]
+        columns.append(("First is higher", lambda row: chance(row.get("prob_a_higher"))))
         tables.append(record_table("Differences in numbers", columns, pairs, n_words=2))
     figure = figures.interval_figure(
         bars or [{**overall, "label": "all items", "dirty": report["counted"]}], title=what
     )
-    many = len(groups) > 1
     lead = f"The bar holds the true number with a probability of {level}; the diamond is what counting votes says."
-    facts = [(f"{report['n_items']:,}", "items"), (f"{report['n_votes']:,}", "votes")]
-    part = _part("groups", "Each group" if many else "In a picture", lead, [(figure, "")], *(tables if many else ()))
-    return _page(report, [" ".join(said), *lower], facts, [part])
+    part = _part("groups", "Each group" if len(groups) > 1 else "In a picture", lead, [(figure, "")], *tables)
+    return _page(report, [" ".join(said), *lower], _facts(items=report["n_items"], votes=report["n_votes"]), [part])
 
 
 def _checked(report: Row) -> str:
@@ -222,39 +220,37 @@ def preferences(report: Row) -> dict[str, Any]:
     """The page of preferences: a leaderboard, win rates and judges."""
     systems, level = report["systems"], level_words(report["level"])
     best = systems[0]
-    wins = best["wins"]
-    share = interval(wins["low"], wins["high"], least=2)
     said = (
-        f"{quoted(best['system'])} comes first: it wins {share} of "
-        f"its contests against an average opponent ({level}), and is the best with probability "
+        f"{quoted(best['system'])} comes first: it wins {interval(best['wins']['low'], best['wins']['high'], least=2)} "
+        f"of its contests against an average opponent ({level}), and is the best with probability "
         f"{chance(best['prob_best'])}. {_checked(report).replace('item', 'contest')}"
     )
     together = ["; ".join(listed([quoted(n, 40) for n in group]) for group in report["groups"] if len(group) > 1)]
     more = [f"Not separated: {words}." for words in together if words]
-    columns: list[tuple[str, Any]] = [("System", "system")]
-    columns.append(("Wins against an average opponent", lambda row: with_ends(row["wins"])))
-    columns.append(("Log-odds", lambda row: (signed(row["mean"]), interval(row["low"], row["high"]))))
-    columns.append(("Is the best", lambda row: percent(row["prob_best"])))
+    columns: Columns = [
+        ("System", "system"),
+        ("Wins against an average opponent", lambda row: with_ends(row["wins"])),
+        ("Log-odds", lambda row: (signed(row["mean"]), interval(row["low"], row["high"]))),
+        ("Is the best", lambda row: percent(row["prob_best"])),
+    ]
     board = record_table("Leaderboard", columns, systems)
     bars = [{**row["wins"], "label": row["system"]} for row in systems]
     columns = [("Stronger", short("a")), ("Weaker", short("b")), ("Contests", "n_contests")]
-    columns += [("Win rate", "mean"), (f"{level} interval", "interval")]
+    columns += _numbers(report, "Win rate")
     of_two = record_table("Win rates", columns, report["win_rates"][:_MOST_ROWS], n_words=2)
-    columns = [("Judge", "judge"), ("Position bias", lambda row: signed(row["mean"]))]
-    columns.append((f"{level} interval", "interval"))
-    if report["consistency"]:
-        columns.append(("Same winner in both orders", lambda row: percent(report["consistency"].get(row["judge"]))))
-    judges = [{**row, "judge": name} for name, row in report["position_bias"].items()]
     about = f"The bar holds the true share with a probability of {level}; half is an average system."
     picture = figures.interval_figure(bars[:_FIRST_WITH_PICTURES], title="Wins against an average opponent")
     parts = [
         _part("leaderboard", "Leaderboard", about, [(picture, "")], board),
         _part("pairs", "Pairs", "", [], of_two),
     ]
-    if judges:
-        told = "How much more often than half a judge chooses what is shown first."
-        parts.append(_part("judges", "Judges", told, [], record_table("Judges", columns, judges)))
-    facts = [(f"{report['n_contests']:,}", "contests"), (f"{report['n_verdicts']:,}", "verdicts")]
+    if judges := [{**row, "judge": name} for name, row in report["position_bias"].items()]:
+        columns = [("Judge", "judge"), ("Position bias", lambda row: signed(row["mean"])), _numbers(report)[1]]
+        if report["consistency"]:
+            columns.append(("Same winner in both orders", lambda row: percent(report["consistency"].get(row["judge"]))))
+        about = "How much more often than half a judge chooses what is shown first."
+        parts.append(_part("judges", "Judges", about, [], record_table("Judges", columns, judges)))
+    facts = _facts(systems=len(systems), contests=report["n_contests"], verdicts=report["n_verdicts"])
     return _page(report, [said, *more], facts, parts)
 
 
@@ -263,12 +259,10 @@ def preferences(report: Row) -> dict[str, Any]:
 
 def agreement(report: Row) -> dict[str, Any]:
     """The page of agreement: coefficients, classes, pairs, judges and disputed items."""
-    level = level_words(report["level"])
-
-    numbers: list[tuple[str, Any]] = [("Mean", "mean"), (f"{level} interval", "interval")]
-    columns: list[tuple[str, Any]] = [("Coefficient", lambda row: row["meaning"]), *numbers]
+    numbers = _numbers(report)
+    columns: Columns = [("Coefficient", "name"), ("What it is", lambda row: row["meaning"]), *numbers]
     coefficients = [
-        record_table(caption, columns, part["coefficients"].values())
+        record_table(caption, columns, part["coefficients"].values(), n_words=2)
         for caption, part in [("All items", report), *((shorten(name), part) for name, part in report["by"].items())]
     ]
     of_classes = record_table("Agreement on each class", [("Class", "class"), *numbers], report["by_class"])
@@ -285,8 +279,9 @@ def agreement(report: Row) -> dict[str, Any]:
         of_two = record_table("Every two labelers", columns, pairs[:_MOST_ROWS], n_words=2)
         parts.append(_part("pairs", "Pairs", about, [], of_two))
     if judges := report["judges"]:
+        ceiling = [{"judge": "an expert", "measure": k, "class": None, **v} for k, v in judges["ceiling"].items()]
         columns = [("Judge", "judge"), ("Measure", "measure"), ("Class", lambda row: row["class"] or ""), *numbers]
-        of_each = record_table("Each judge", columns, judges["judges"], n_words=3)
+        of_each = record_table("Each judge", columns, [*ceiling, *judges["judges"]], n_words=3)
         against = "experts" if judges["experts"] else "gold"
         parts.append(_part("judges", f"Judges against {against}", judges["sentence"], [], of_each))
     if report["disputed"]:
@@ -298,8 +293,8 @@ def agreement(report: Row) -> dict[str, Any]:
         of_items = record_table("Disputed items", columns, report["disputed"], n_words=2)
         parts.append(_part("disputed", "Items", lead, [], of_items))
     these = "other labelers like these" if report["labelers"] == "random" else "these labelers"
-    facts = [(f"{report['n_items']:,}", "items"), (f"{report['n_pairable']:,}", "with two votes and more")]
-    facts.append((f"{report['n_labelers']:,}", "labelers"))
+    facts = [*_facts(items=report["n_items"]), (f"{report['n_pairable']:,}", "with two votes and more")]
+    facts += _facts(labelers=report["n_labelers"])
     return _page(report, report["verdict"], facts, parts, [f"Intervals are about other items and {these}."])
 
 
@@ -314,38 +309,29 @@ def decision_report(found: Row, *, course: Sequence[Row], level: float) -> dict[
 
 def decision(report: Row) -> dict[str, Any]:
     """The page of a decision."""
-    level, conditions, needed = level_words(report["level"]), report["conditions"], report["needed"]
-    columns: list[tuple[str, Any]] = [("Condition", lambda row: plain(row["condition"])), ("Verdict", "verdict")]
-    columns += [("Mean", "mean"), (f"{level} interval", "interval")]
-    records = [{**one, **one["estimate"]} for one in conditions]
-    bars = [{**one["estimate"], "label": one["condition"]} for one in conditions]
-    picture = figures.interval_figure(bars[:_FIRST_WITH_PICTURES], title="What the conditions are about")
+    records = [{**one, **one["estimate"], "label": one["condition"]} for one in report["conditions"]]
+    columns: Columns = [("Condition", lambda row: plain(row["condition"])), ("Verdict", "verdict"), *_numbers(report)]
+    table = record_table("Conditions", columns, records, n_words=2)
+    picture = figures.interval_figure(records[:_FIRST_WITH_PICTURES], title="What the conditions are about")
     about = "The bar is what votes and checks say now. The verdict does not rest on it, but on bets on drawn checks."
-    parts = [
-        _part(
-            "conditions", "Conditions", about, [(picture, "")], record_table("Conditions", columns, records, n_words=2)
-        )
-    ]
+    parts = [_part("conditions", "Conditions", about, [(picture, "")], table)]
     if report["course"]:
-        course = {
-            "course": [{**row, "when": f"{row['n']:.0f} checks"} for row in report["course"]],
-            "metric": "The chance that the conditions are met",
-        }
-        lead = "The chance that the conditions are met, by votes and checks, after each number of checks."
-        parts.append(_part("course", "How it came about", lead, [(figures.chance_figure(course), "")]))
-    facts = [(f"{report['n_checks']:,}", "checks"), (chance(report["probability"]), "chance that it is met")]
-    step = f"Check {some(needed['checks'], 'more item')}: then it is decided with probability 80%."
-    steps = [step] if report["verdict"] == "undecided" and needed["checks"] else []
+        metric = "The chance that the conditions are met"
+        rows = [{**row, "when": f"{row['n']:.0f} checks"} for row in report["course"]]
+        lead = f"{metric}, by votes and checks, after each number of checks."
+        course = figures.chance_figure({"course": rows, "metric": metric})
+        parts.append(_part("course", "How it came about", lead, [(course, "")]))
+    facts = [*_facts(checks=report["n_checks"]), (chance(report["probability"]), "chance that it is met")]
+    checks = report["needed"]["checks"]
+    step = f"Check {some(checks or 0, 'more item')}: then it is decided with probability 80%."
+    steps = [step] if report["verdict"] == "undecided" and checks else []
     meaning = [f"A verdict is false with a chance of {percent(report['error'])} at most, at whatever look."]
-    return {**_page(report, [one["sentence"] for one in conditions], facts, parts, meaning), "next_steps": steps}
+    page = _page(report, [one["sentence"] for one in report["conditions"]], facts, parts, meaning)
+    return {**page, "next_steps": steps}
 
 
-PAGES = {
-    "agreement": agreement,
-    "decision": decision,
-    "over_time": over_time,
-    "preferences": preferences,
-    "rates": rates,
+PAGES: dict[str, Callable[[Row], dict[str, Any]]] = {
+    page.__name__: page for page in (agreement, decision, over_time, preferences, rates)
 }
 
 
@@ -354,31 +340,6 @@ def check_format(data: Mapping[str, Any]) -> None:
     if not isinstance(data, Mapping) or data.get("format") != FORMAT:
         got = data.get("format") if isinstance(data, Mapping) else type(data).__name__
         raise InvalidParameter(f"data must be a report of format {FORMAT}, got {got!r}; make it with build_report")
-
-
-# What the templates call; figures escape what they draw.
-_FIGURES: tuple[Callable[..., Any], ...] = (
-    figures.answer_strip,
-    figures.confusion_map,
-    figures.crop_figure,
-    figures.curve_figure,
-    figures.density_figure,
-    figures.interval_figure,
-    figures.labeler_scatter,
-    figures.metric_groups,
-    figures.same_metrics,
-    sentences.biggest_confusions,
-    sentences.confusion_table,
-    sentences.labeler_tables,
-    sentences.metric_table,
-    sentences.pair_table,
-    sentences.system_tables,
-    sentences.vet_table,
-)
-_WORDS: tuple[Callable[..., Any], ...] = (
-    *(chance, decimals, interval, level_words, listed, number, signed),
-    *(sentences.is_unnamed, quoted, sentences.setting, shorten),
-)
 
 
 @cache
@@ -394,9 +355,8 @@ def _template(name: str) -> Any:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.globals |= {figure.__name__: figure for figure in _FIGURES}  # the template marks them as safe
-    environment.filters |= {word.__name__: word for word in _WORDS}
-    environment.filters |= {"raw": _Raw, "fence": _fence}
+    environment.globals |= vars(figures) | vars(sentences)  # the templates mark figures, which escape names, as safe
+    environment.filters |= vars(wording) | vars(sentences) | {"raw": _Raw, "fence": _fence}
     return environment.get_template(name)
 
 
@@ -471,11 +431,9 @@ def render_json(data: Mapping[str, Any]) -> str:
     return json.dumps(data, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
 
 
-_FORMS = {
-    ".html": render_html,
-    ".htm": render_html,
-    ".md": render_markdown,
-    ".markdown": render_markdown,
+_FORMS: dict[str, Callable[[Mapping[str, Any]], str]] = {
+    **dict.fromkeys((".html", ".htm"), render_html),
+    **dict.fromkeys((".md", ".markdown"), render_markdown),
     ".json": render_json,
 }
 
@@ -504,9 +462,6 @@ def save_report(data: Mapping[str, Any], path: str | PathLike[str]) -> Path:
     return Path(path)
 
 
-_SUITE = "trueup"
-
-
 def render_junit(report: GateReport, *, name: str = "gates") -> str:
     """A test case for each gate: one that failed is a failure, one that is undecided an error.
 
@@ -515,23 +470,19 @@ def render_junit(report: GateReport, *, name: str = "gates") -> str:
     name : str. Of the suite, and the class of its cases.
     """
     verdicts = [result.verdict for result in report.results]
-    counts = {
-        "tests": str(len(verdicts)),
-        "failures": str(verdicts.count("failed")),
-        "errors": str(verdicts.count("undecided")),
-    }
-    suites = ElementTree.Element("testsuites", {"name": _SUITE, **counts, "time": "0"})
+    n_failed, n_undecided = verdicts.count("failed"), verdicts.count("undecided")
+    counts = {"tests": str(len(verdicts)), "failures": str(n_failed), "errors": str(n_undecided)}
+    suites = ElementTree.Element("testsuites", {"name": "trueup", **counts, "time": "0"})
     suite = ElementTree.SubElement(suites, "testsuite", {"name": _allowed(name), **counts, "skipped": "0", "time": "0"})
     for result in report.results:
-        about = {"classname": f"{_SUITE}.{_allowed(name)}", "name": _allowed(str(result.gate)), "time": "0"}
+        about = {"classname": f"trueup.{_allowed(name)}", "name": _allowed(str(result.gate)), "time": "0"}
         case = ElementTree.SubElement(suite, "testcase", about)
         sentence = _allowed(result.sentence)
         if result.verdict == "passed":
             ElementTree.SubElement(case, "system-out").text = sentence
         else:
             kind = "failure" if result.verdict == "failed" else "error"
-            problem = ElementTree.SubElement(case, kind, {"message": sentence, "type": result.verdict})
-            problem.text = sentence
+            ElementTree.SubElement(case, kind, {"message": sentence, "type": result.verdict}).text = sentence
     ElementTree.indent(suites)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(suites, encoding="unicode")}\n'
 
@@ -545,24 +496,19 @@ def render_summary(report: GateReport, *, name: str = "trueup") -> str:
     """Verdict, interval of each gate as a bar of text, and what to do next, as Markdown."""
     lines = [f"## {name}: {report.verdict}", ""]
     for result in report.results:
-        lines += [f"- {_plain_markdown(result.sentence)}"]
+        lines.append(f"- {_escaped(_allowed(result.sentence))}")
         low, high = result.estimate.interval(report.level)
         if low <= high:
             bar = text_bar(low, high, bounds=result.estimate.bounds, mark=result.gate.bound)
             lines += ["", "  ```text", f"  {bar}  ({interval(low, high)}; ┃ is {result.gate.bound:g})", "  ```", ""]
     if report.next_steps:
-        lines += ["", "**Next**", "", *(f"- {_plain_markdown(step)}" for step in report.next_steps)]
+        lines += ["", "**Next**", "", *(f"- {_escaped(_allowed(step))}" for step in report.next_steps)]
     return "\n".join(lines).rstrip() + "\n"
 
 
 def save_summary(report: GateReport, path: str | PathLike[str], *, name: str = "trueup") -> None:
     """Write gates as Markdown, whole or not at all; see `render_summary`."""
     write_text_safely(path, render_summary(report, name=name))
-
-
-def _plain_markdown(text: str) -> str:
-    """Text in which nothing is markup, and that stays on one line."""
-    return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", " ".join(_allowed(text).split()))
 
 
 def _allowed(text: str) -> str:

@@ -21,13 +21,12 @@ def positive_words(found: Mapping[str, tuple[str, Sequence[str]]]) -> list[str]:
     classes = list(dict.fromkeys(positive for positive, _ in found.values()))
     sentences = []
     for positive in classes:
-        mine = {system: labels for system, (of, labels) in found.items() if of == positive}
-        labels = list(dict.fromkeys(label for found_labels in mine.values() for label in found_labels))
-        names = [quoted(system, 40) if system else "the comparison" for system in mine]
-        who = "" if len(classes) == 1 else f" of {listed(names)}"
-        words = listed(labels)
+        about = {system: labels for system, (of, labels) in found.items() if of == positive}
+        labels = list(dict.fromkeys(label for of_system in about.values() for label in of_system))
+        names = [quoted(system, 40) if system else "the comparison" for system in about]
+        words = listed(labels) + ("" if len(classes) == 1 else f" of {listed(names)}")
         verb = "is" if len(labels) == 1 else "are"
-        sentences.append(f"{words[:1].upper()}{words[1:]}{who} {verb} about the positive class {quoted(positive, 40)}.")
+        sentences.append(f"{words[:1].upper()}{words[1:]} {verb} about the positive class {quoted(positive, 40)}.")
     return sentences
 
 
@@ -39,43 +38,34 @@ def judged_words(n_judged: int, n_items: int) -> str | None:
 
 
 def answer(
-    metric: Mapping[str, Any], rests_on: str, *, n_checked: int, is_named: bool = False, refused: bool = False
+    metric: Mapping[str, Any], rests_on: str, *, n_checked: int, is_named: bool, refused: bool
 ) -> dict[str, Any]:
     """The first metric of a system in words: ``claim``, ``value`` and ``rest`` make one sentence, ``sentences`` follow.
 
     It `is_named` where a noise model or method was named, and `refused` where checked items contradict the votes.
     """
-    label = metric["label"]
-    label = label[:1].upper() + label[1:]
-    low, high = metric["low"], metric["high"]
-    said = {"claim": f"{label} is", "value": "undefined", "rest": "on these items.", "sentences": []}
+    label = metric["label"][:1].upper() + metric["label"][1:]
+    low, high, majority = metric["low"], metric["high"], metric["dirty"]
+    found: dict[str, Any] = {"claim": f"{label} is", "value": "undefined", "rest": "on these items.", "sentences": []}
     if metric["mean"] is None:
-        return said
+        return found
     checked = f"{some(n_checked, 'item')} {'was' if n_checked == 1 else 'were'} checked."
     checked = checked if n_checked else "No item was checked: this rests on votes alone."
-    if is_named:
-        checked = f"This rests on {rests_on}."
-    said["sentences"] = [checked, *dirty_remark(metric)]
+    found["sentences"] = [f"This rests on {rests_on}." if is_named else checked]
+    places = decimals(low, high, least=2)
+    if majority is not None:
+        is_outside = low is not None and high is not None and not low <= majority <= high
+        where = f", which lies {'below' if majority < low else 'above'} this interval" if is_outside else ""
+        found["sentences"].append(f"The majority vote would have said {number(majority, places)}{where}.")
     if low is None or high is None:
         why = "by this method, which cannot say how sure that is."
         if refused:
             why = "by votes that checked items contradict, so there is no interval."
-        return {**said, "value": number(metric["mean"]), "rest": why}
-    said["rest"], places = f"({level_words(metric['level'])}).", decimals(low, high, least=2)
+        return {**found, "value": number(metric["mean"]), "rest": why}
+    found["rest"] = f"({level_words(metric['level'])})."
     if number(low, places) == number(high, places):
-        return {**said, "value": number(low, places)}
-    return {**said, "claim": f"{label} is between", "value": interval(low, high, least=2, joint=" and ")}
-
-
-def dirty_remark(metric: Mapping[str, Any]) -> list[str]:
-    """What taking the majority vote for the truth would have said of the same metric."""
-    dirty, low, high = metric["dirty"], metric["low"], metric["high"]
-    if dirty is None or metric["mean"] is None:
-        return []
-    said = f"The majority vote would have said {number(dirty, decimals(low, high, least=2))}"
-    if low is None or high is None or low <= dirty <= high:
-        return [f"{said}."]
-    return [f"{said}, which lies {'below' if dirty < low else 'above'} this interval."]
+        return {**found, "value": number(low, places)}
+    return {**found, "claim": f"{label} is between", "value": interval(low, high, least=2, joint=" and ")}
 
 
 def verdict(comparison: Mapping[str, Any] | None) -> list[str]:
@@ -273,7 +263,8 @@ def system_tables(comparison: Row) -> list[dict[str, Any]]:
     """The ranking; of many systems those further down are folded."""
     level, systems = level_words(comparison["level"]), comparison["systems"]
     columns: list[tuple[str, Any]] = [("System", "system"), ("Mean", "exact"), (f"{level} interval", "interval")]
-    columns += [("Is the best", as_chance("prob_best")), ("Expected regret", lambda row: number(row["regret"], 4))]
+    columns += [] if comparison["refused"] else [("Is the best", as_chance("prob_best"))]
+    columns.append(("Expected regret", lambda row: number(row["regret"], 4)))
     first, others = systems[:_FIRST_SYSTEMS], systems[_FIRST_SYSTEMS:]
     tables = [record_table(f"Ranking by {comparison['label']}", columns, first)]
     if others:
@@ -286,13 +277,14 @@ def pair_table(comparison: Row) -> dict[str, Any]:
     """The differences of two systems."""
     level = level_words(comparison["level"])
     columns: list[tuple[str, Any]] = [("System", short("a")), ("against", short("b")), ("Difference", "exact")]
-    columns += [(f"{level} interval", "interval"), ("First is better", as_chance("prob_a_better"))]
+    columns.append((f"{level} interval", "interval"))
+    columns += [] if comparison["refused"] else [("First is better", as_chance("prob_a_better"))]
     columns.append(("Told apart", lambda row: "yes" if row["told_apart"] else "no"))
     return record_table("Differences in numbers", columns, comparison["pairs"][:_FIRST_PAIRS], n_words=2)
 
 
-def labeler_tables(labelers: Row) -> list[dict[str, Any]]:
-    """Each labeler, the best first; of many those in the middle are folded."""
+def labeler_table(caption: str, rows: Sequence[Row], *, fold: str = "") -> dict[str, Any]:
+    """Skill, bias and spam of labelers."""
 
     def bias(row: Row) -> Cell:
         return signed(row["bias"]["mean"]), f"towards {quoted(row['bias_class'], 20)}"
@@ -302,14 +294,19 @@ def labeler_tables(labelers: Row) -> list[dict[str, Any]]:
     columns += [("Accuracy", lambda row: with_ends(row["accuracy"], 2))]
     columns += [("Bits a vote", lambda row: with_ends(row["information"], 2)), ("Bias", bias)]
     columns.append(("Probably a spammer", as_chance("spam_probability")))
+    return record_table(caption, columns, rows, fold=fold)
+
+
+def labeler_tables(labelers: Row) -> list[dict[str, Any]]:
+    """Each labeler, the best first; of many those in the middle are folded."""
     rows = labelers["rows"]
     if len(rows) <= _MANY_LABELERS:
-        return [record_table("All labelers, the best first", columns, rows)] if rows else []
+        return [labeler_table("All labelers, the best first", rows)] if rows else []
     middle = rows[_END_LABELERS:-_END_LABELERS]
     return [
-        record_table("The ten best", columns, rows[:_END_LABELERS]),
-        record_table("The ten worst", columns, rows[-_END_LABELERS:]),
-        record_table("All others, the best first", columns, middle, fold=f"The other {len(middle)} labelers"),
+        labeler_table("The ten best", rows[:_END_LABELERS]),
+        labeler_table("The ten worst", rows[-_END_LABELERS:]),
+        labeler_table("All others, the best first", middle, fold=f"The other {len(middle)} labelers"),
     ]
 
 

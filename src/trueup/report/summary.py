@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import platform
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib import metadata
 from itertools import combinations
@@ -23,13 +24,15 @@ from trueup.core.prior import CrowdPrior
 from trueup.data.labels import Labels
 from trueup.data.scanning import LabelScan
 from trueup.estimators.problem import class_posterior
+from trueup.estimators.published.practice import shared_counts
 from trueup.estimators.truth import is_drawn
 from trueup.exceptions import InvalidParameter, TrueupError, TrueupWarning, silenced_warnings
-from trueup.labelers import RankedLabeler, rank
+from trueup.labelers import rank
 from trueup.metrics import Metric, get_metric
 from trueup.noise import DawidSkene, IndependenceCheck, NoiseModel, effective_labelers
+from trueup.noise.majority import majority_codes, majority_shares
 from trueup.posteriors import Estimate
-from trueup.report.measures import agreement_data, depends_on_positive, finite, system_data
+from trueup.reliability.agreement import Agreement, agreement
 from trueup.report.sentences import (
     answer,
     is_unnamed,
@@ -43,6 +46,217 @@ from trueup.report.sentences import (
     title_for,
     verdict,
 )
+
+FORMAT = 1
+
+# ------------------ What was measured of one system: metrics, densities, confusion matrix and curves.
+
+_UNEVEN = np.array([[5.0, 3.0], [1.0, 8.0]])  # counts for which every metric differs between the two classes
+_POINTS = 96  # of a density
+_MOST_ATOMS = 120
+_THRESHOLDS = 25
+_MOST_CELLS = 12  # confusions that are listed
+_MOST_CLASSES_OF_MATRIX = 60  # whose whole matrix is kept
+_WITH_INTERVALS = 12  # classes
+
+_AS_THEY_ARE = ("n_items", "method", "target", "level", "refused", "basis", "n_checked")  # of an evaluation
+
+
+def _rounded(values: Any, digits: int = 5) -> list[float | None]:
+    """Coordinates of a picture; more digits would only make the file long."""
+    return [None if not math.isfinite(v) else float(f"{v:.{digits}g}") for v in np.asarray(values, float).tolist()]
+
+
+def system_data(name: str, evaluation: Evaluation, n_items: int, *, with_pictures: bool) -> dict[str, Any]:
+    """Everything a report says of one system, of `n_items` with votes."""
+    dirty = majority_values(evaluation, evaluation.labels)
+    metrics = []
+    for wanted in evaluation.metrics:
+        metric, estimate = evaluation.metric(wanted), evaluation[wanted]
+        metrics.append(
+            {
+                **estimate.to_dict(evaluation.level),
+                "name": text(wanted),
+                "label": metric_label(wanted),
+                "description": text(metric.description),
+                "higher_is_better": metric.higher_is_better,
+                "bounds": [finite(b) for b in estimate.bounds],
+                "dirty": dirty[wanted],
+                "density": _density(estimate) if with_pictures else None,
+            }
+        )
+    classes = evaluation.classes.tolist()
+    matters = [name for name in evaluation.metrics if depends_on_positive(evaluation.metric(name), name, classes)]
+    first, step, rests_on = (
+        next(iter(evaluation.metrics), "accuracy"),
+        evaluation.next_step(),
+        evaluation.answer_in_words(),
+    )
+    is_named, n_checked = evaluation.core is None, evaluation.n_checked
+    return {
+        **{name: getattr(evaluation, name) for name in _AS_THEY_ARE},
+        "name": text(name),
+        "positive": text(classes[evaluation.positive]) if len(classes) == 2 else None,
+        "positive_metrics": list(map(metric_label, matters)),
+        "noise": text(evaluation.noise),
+        "rests_on": rests_on,
+        "metrics": metrics,
+        "answer": answer(metrics[0], rests_on, n_checked=n_checked, is_named=is_named, refused=evaluation.refused),
+        "judged": judged_words(evaluation.n_items, n_items),
+        "vettings": {str(n): finite(width) for n, width in evaluation.vettings.items()},
+        "next_step": step and step.replace(f"the {first.replace('_', ' ')} ", f"the {metric_label(first)} ", 1),
+        "confusion": _confusion(evaluation) if with_pictures else None,
+        "curves": _curves(evaluation) if with_pictures else [],
+        "diagnostics": {key: finite(value) for key, value in evaluation.diagnostics.items()},
+    }
+
+
+def depends_on_positive(metric: Metric, name: str, classes: Sequence[Any]) -> bool:
+    """Whether it matters which of two classes is the positive one."""
+    if len(classes) != 2 or metric.needs != "counts":
+        return metric.needs == "scores" and len(classes) == 2
+    values = [float(get_metric(name, classes, positive=c)(_UNEVEN)) for c in classes]
+    return values[0] != values[1]
+
+
+def _density(estimate: Estimate) -> dict[str, Any] | None:
+    """The distribution as points of a line, or as bars where there are few values."""
+    if not math.isfinite(estimate.mean) or not math.isfinite(estimate.std):
+        return None
+    atoms = getattr(estimate, "support", None)
+    if estimate.std == 0:
+        return {"kind": "bars", "x": _rounded([estimate.mean]), "y": [1.0]}
+    ends = estimate.ppf([0.0005, 0.9995])
+    if atoms is not None and ((atoms >= ends[0]) & (atoms <= ends[1])).sum() <= _MOST_ATOMS:
+        x = atoms[(atoms >= ends[0]) & (atoms <= ends[1])]
+        return {"kind": "bars", "x": _rounded(x), "y": _rounded(estimate.pdf(x), 4)}
+    x = np.linspace(ends[0], ends[1], _POINTS)
+    smoothed = getattr(estimate, "smoothed", None)
+    height = estimate.pdf(x) if smoothed is None else np.interp(x, *smoothed())
+    return {"kind": "line", "x": _rounded(x), "y": _rounded(height, 4)}
+
+
+def _confusion(evaluation: Evaluation) -> dict[str, Any]:
+    """Expected counts (shares, for a population); the intervals of all cells, or of the biggest confusions."""
+    confusion, names = evaluation.confusion, [text(c) for c in evaluation.classes.tolist()]
+    mean, shares, places = confusion.mean, confusion.conditional, range(len(names))
+    wrong = mean.copy()
+    np.fill_diagonal(wrong, -1.0)
+    order = [divmod(int(k), len(names)) for k in np.argsort(-wrong, axis=None, kind="stable")[:_MOST_CELLS]]
+    biggest = [(y, p) for y, p in order if y != p and mean[y, p] > 0]
+    whole = len(names) <= _WITH_INTERVALS
+    cells = [(y, p) for y in places for p in places] if whole else biggest
+    ends = {cell: list(map(finite, confusion.counts.cell(*cell).interval(evaluation.level))) for cell in cells}
+    low, high = ([[ends[y, p][k] for p in places] for y in places] if whole else None for k in (0, 1))
+    return {
+        "unit": "share" if evaluation.target == "population" else "items",
+        "level": evaluation.level,
+        "classes": names,
+        "mean": [[finite(v) for v in row] for row in mean] if len(names) <= _MOST_CLASSES_OF_MATRIX else None,
+        "low": low,
+        "high": high,
+        "biggest": [
+            {
+                "truth": names[y],
+                "prediction": names[p],
+                "mean": finite(mean[y, p]),
+                **dict(zip(("low", "high"), ends[y, p], strict=True)),
+                "share": finite(shares[y, p]),
+            }
+            for y, p in biggest
+        ],
+    }
+
+
+def _curves(evaluation: Evaluation) -> list[dict[str, Any]]:
+    if evaluation.scores is None or len(evaluation.classes) != 2:
+        return []
+    curves = []
+    for kind in ("roc", "pr"):
+        curve = evaluation.curve(kind, n_thresholds=_THRESHOLDS)
+        if np.isnan(curve.y_interval).all():  # of models that are not believed there is no band to show
+            continue
+        order = np.argsort(curve.x, kind="stable")
+        lines = {"x": curve.x, "y": curve.y, "low": curve.y_interval[:, 0], "high": curve.y_interval[:, 1]}
+        shown = {name: _rounded(values[order]) for name, values in lines.items()}
+        curves.append({"kind": kind, "level": curve.level, **shown})
+    return curves
+
+
+def finite(value: Any) -> float | None:
+    """A number as JSON has it, None where there is none."""
+    number = float(value)
+    return number if math.isfinite(number) else None
+
+
+def majority_values(evaluation: Evaluation, labels: Labels) -> dict[str, float | None]:
+    """Each metric of an evaluation with the majority vote for the truth; None where it is undefined."""
+    shares, population = majority_shares(labels), evaluation.task.population
+    if population is not None and population.weights is not None:
+        shares = shares * population.weights[:, None]
+    counts = shared_counts(shares, evaluation.problem.predictions)
+    metrics = {name: evaluation.metric(name) for name in evaluation.metrics}
+    return {
+        name: finite(metric(counts)) if metric.needs == "counts" else _dirty_output(evaluation, labels, metric)
+        for name, metric in metrics.items()
+    }
+
+
+def _dirty_output(evaluation: Evaluation, labels: Labels, metric: Metric) -> float | None:
+    """A metric of scores or a function of labels with the majority vote as the truth."""
+    truth, predictions, outputs = majority_codes(labels), evaluation.problem.predictions, evaluation.task.outputs
+    if metric.needs == "labels":
+        both = (truth >= 0) & (predictions >= 0)
+        if not both.any():
+            return None
+        return finite(metric.of_labels(truth[None, both], predictions[both], classes=evaluation.classes)[0])
+    prepared = outputs.prepared_for(metric.looks_at, positive=evaluation.positive)
+    table = prepared.scores if metric.needs == "scores" else prepared.probabilities
+    if table is None:
+        return None
+    values = np.asarray(table[0])
+    both = (truth >= 0) & np.isfinite(values.reshape(len(truth), -1)).all(axis=1)
+    if metric.of_system is not None:  # of detections, which needs all items: those without votes are no objects
+        metric, both = metric.for_system(outputs.systems[0]), np.ones(len(truth), dtype=np.bool_)
+        truth = np.where(truth >= 0, truth, 1 - evaluation.positive)
+    if not both.any():
+        return None
+    return finite(metric.of_outputs(truth[None, both], values[both], positive=evaluation.positive)[0])
+
+
+# ------------------ How far labelers agree: a page, and the few lines of it that every report has.
+
+_MOST_VOTES_OF_AGREEMENT = 200_000  # of a report that is about something else
+
+
+def agreement_report(answer: Agreement) -> dict[str, Any]:
+    """All that the page says, as a dict that JSON can hold."""
+    data = answer.to_dict()
+    return {
+        "format": FORMAT,
+        "page": "agreement",
+        "title": "Do the labelers agree?",
+        **data,
+        "verdict": [plain(data["sentence"])],
+        "notes": [plain(note) for note in data["notes"]],
+        "n_votes": answer.labels.n_votes,
+    }
+
+
+def agreement_data(labels: Labels) -> Mapping[str, Any] | None:
+    """What every report says of agreement; None where no two labelers voted on an item."""
+    if labels.n_votes > _MOST_VOTES_OF_AGREEMENT:
+        labels = labels.select(items=labels.items[:: -(-labels.n_votes // _MOST_VOTES_OF_AGREEMENT)])
+    try:
+        answer = agreement(labels)
+    except TrueupError:
+        return None
+    shown = [name for name in ("percent", "alpha", "ac1") if name in answer]
+    return {
+        "sentence": plain(answer.sentence),
+        "coefficients": {name: answer[name].to_dict(answer.level) for name in shown},
+    }
+
 
 # ------------------ The people behind the votes: skill, bias, volume and spam of each; and whether they err together.
 
@@ -59,37 +273,43 @@ def labeler_data(
     model: NoiseModel | None = None,
     prior: CrowdPrior | None = None,
 ) -> dict[str, Any] | None:
-    """One row a labeler, the best first; None where there is nobody to tell apart."""
+    """One row a labeler, the best first; None where there are not two."""
     if labels.n_labelers < 2 or not labels.n_votes:
         return None
     part, notes = _part(labels)
     about: dict[str, Any] = {"level": level, "rows": [], "n_suspects": 0, "suspect_votes": 0, "n_votes": labels.n_votes}
-    if _parameters(part) > _MOST_PARAMETERS:
+    if _n_parameters(part) > _MOST_PARAMETERS:
         too_many = "There are too many labelers and classes to judge skill here; see trueup.labelers.rank."
         return {**about, "notes": [too_many]}
+    named = model if model is not None and is_drawn(model) else None
+    how: dict[str, Any] = {"noise": named, "prior": prior if named is None else None, "level": level}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", TrueupWarning)
         try:
-            named = model if model is not None and is_drawn(model) else None
-            ranking = rank(
-                part,
-                noise=named,
-                prior=prior if named is None else None,
-                level=level,
-                random_state=int(seed) if isinstance(seed, int | np.integer) else 0,
-            )
+            ranking = rank(part, random_state=int(seed) if isinstance(seed, int | np.integer) else 0, **how)
         except TrueupError:  # e.g. votes that say nothing of skill: the report does without the table
             return None
-    notes += [_sentence(w.message) for w in caught if issubclass(w.category, TrueupWarning)]
-    notes += [_sentence(said) for said in ranking.warnings]
+    for message in [*(w.message for w in caught if issubclass(w.category, TrueupWarning)), *ranking.warnings]:
+        words = text(message).strip()
+        notes.append(f"{words[:1].upper()}{words[1:].rstrip('.')}.")
     votes = dict(zip(labels.labelers.tolist(), labels.votes_per_labeler.tolist(), strict=True))
-    rows = [_row(row, int(votes[row.labeler]), level) for row in ranking]
+    rows: list[dict[str, Any]] = [
+        {
+            "labeler": text(row.labeler),
+            "votes": int(votes[row.labeler]),
+            "rank": list(row.rank),
+            **{name: _ends(getattr(row, name), level) for name in ("accuracy", "information", "bias", "spam")},
+            "bias_class": text(row.bias_class),
+            "spam_probability": row.spam_probability,
+        }
+        for row in ranking
+    ]
     suspects = [row["votes"] for row in rows if row["spam_probability"] > 0.5]
     about |= {"rows": rows, "n_suspects": len(suspects), "suspect_votes": sum(suspects)}
     return {**about, "notes": list(dict.fromkeys(notes))}
 
 
-def _parameters(labels: Labels) -> int:
+def _n_parameters(labels: Labels) -> int:
     """Numbers in the confusion matrices of all labelers."""
     return labels.n_labelers * labels.n_classes * labels.n_answers
 
@@ -110,17 +330,6 @@ def _part(labels: Labels) -> tuple[Labels, list[str]]:
     return part, [f"{judged}{more}."]
 
 
-def _sentence(message: Any) -> str:
-    words = text(message).strip()
-    return f"{words[:1].upper()}{words[1:].rstrip('.')}."
-
-
-def _row(row: RankedLabeler, votes: int, level: float) -> dict[str, Any]:
-    data: dict[str, Any] = {"labeler": text(row.labeler), "votes": votes, "rank": list(row.rank)}
-    data |= {name: _ends(getattr(row, name), level) for name in ("accuracy", "information", "bias", "spam")}
-    return {**data, "bias_class": text(row.bias_class), "spam_probability": row.spam_probability}
-
-
 def _ends(estimate: Estimate, level: float) -> dict[str, float | None]:
     low, high = estimate.interval(level)
     return {"mean": finite(estimate.mean), "low": finite(low), "high": finite(high)}
@@ -136,35 +345,21 @@ def dependence_data(
     panel = None
     with silenced_warnings(), suppress(TrueupError):  # warnings are among those of the evaluation
         # The default has subtypes, which would take minutes where there are many matrices.
-        panel = effective_labelers(part, DawidSkene().fit(part) if _parameters(part) > _MOST_PARAMETERS else None)
+        panel = effective_labelers(part, DawidSkene().fit(part) if _n_parameters(part) > _MOST_PARAMETERS else None)
     if check is None and panel is None:
         return None
-    of_check = {name: getattr(check, name, None) for name in ("dependent", "ratio", "p_value", "sentence")}
-    of_panel = {name: getattr(panel, name, None) for name in ("votes_per_item", "effective", "correlation")}
-    said = {"panel_sentence": getattr(panel, "sentence", None), "advice": _advice(labels, check, model)}
-    return {**_without_nan(of_check), **_without_nan(of_panel), **said}
-
-
-def _without_nan(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: finite(value) if isinstance(value, float) else value for name, value in values.items()}
-
-
-def _fact(value: Any) -> str:
-    """What is known of an item; of a measured number what a reader needs of it."""
-    return f"{value:.6g}" if isinstance(value, float | np.floating) else text(value)
-
-
-def _advice(labels: Labels, check: IndependenceCheck | None, model: NoiseModel | None) -> list[str]:
-    """What to do about it, the most useful first."""
+    found = {name: getattr(check, name, None) for name in ("dependent", "ratio", "p_value", "sentence")}
+    found |= {name: getattr(panel, name, None) for name in ("votes_per_item", "effective", "correlation")}
+    found = {name: finite(value) if isinstance(value, float) else value for name, value in found.items()}
     if check is None:
-        return ["The check was not made; leave `check_dependence` on to have it made."]
-    if not check.dependent:
+        advice = ["The check was not made; leave `check_dependence` on to have it made."]
+    elif not check.dependent:
         more = "" if labels.gold else " The check misses weak dependence, so a few checked items are still worth it."
-        return [f"Nothing needs to be done about that.{more}"]
-    return [
-        advice_on_dependence(labels, check, model),
-        "More votes of the same kind of labelers help little; votes of labelers who err differently help more.",
-    ]
+        advice = [f"Nothing needs to be done about that.{more}"]
+    else:
+        more = "More votes of the same kind of labelers help little; votes of labelers who err differently help more."
+        advice = [advice_on_dependence(labels, check, model), more]
+    return {**found, "panel_sentence": getattr(panel, "sentence", None), "advice": advice}
 
 
 # ------------------ Which items an expert should look at first, and why.
@@ -175,11 +370,7 @@ _STEP = 1e-4  # of an item, for derivatives
 
 
 def vet_next_data(
-    labels: Labels,
-    evaluations: Mapping[str, Evaluation],
-    comparison: Comparison | None,
-    *,
-    with_text: bool = False,
+    labels: Labels, evaluations: Mapping[str, Evaluation], comparison: Comparison | None, *, with_text: bool = False
 ) -> dict[str, Any] | None:
     """The items whose truth would move the answer most, with one sentence each."""
     found = _compared(comparison) if comparison is not None else None
@@ -187,30 +378,30 @@ def vet_next_data(
         found = _evaluated(*next(iter(evaluations.items())))
     if found is None:
         return None
-    about, truth, slopes, said = found
+    about, truth, slopes, predicted = found
     mean = (truth * slopes).sum(axis=1)
     worth = np.sqrt(np.maximum((truth * (slopes - mean[:, None]) ** 2).sum(axis=1), 0.0))
     worth[labels.gold_codes >= 0] = 0.0
     order = np.argsort(-worth, kind="stable")[:_MOST]
     order = order[worth[order] > 1e-6 / max(len(worth), 1)]  # less is the error of the derivatives
-    if not len(order):
-        return None
     columns = [name for name in labels.item_columns if with_text or name not in labels.text_columns]
-    return {
-        "about": about,
-        "rows": [
-            {
-                "item": text(labels.items[i]),
-                "known": {text(name): _fact(labels.item_column(name)[i]) for name in columns},
-                "moves": float(worth[i]),
-                "why": _why(labels, int(i), truth[i], {name: codes[i] for name, codes in said.items()}),
-            }
-            for i in order
-        ],
-    }
+
+    def fact(value: Any) -> str:
+        return f"{value:.6g}" if isinstance(value, float | np.floating) else text(value)
+
+    rows = [
+        {
+            "item": text(labels.items[i]),
+            "known": {text(name): fact(labels.item_column(name)[i]) for name in columns},
+            "moves": float(worth[i]),
+            "why": _why(labels, int(i), truth[i], {name: codes[i] for name, codes in predicted.items()}),
+        }
+        for i in order
+    ]
+    return {"about": about, "rows": rows} if rows else None
 
 
-# What is moved, in words; the chances of the classes of items; by how much each class moves it; what systems say.
+# What is moved, in words; the chances of the classes of items; by how much each class moves it; the predictions.
 _Moves = tuple[str, Floats, Floats, dict[str, Codes]]
 
 
@@ -223,9 +414,9 @@ def _evaluated(name: str, evaluation: Evaluation) -> _Moves:
     truth = evaluation.solution.truth if evaluation.core is None else evaluation.core.truth.posterior
     if truth is None:
         truth = class_posterior(evaluation.problem, evaluation.solution.confusion)
-    about, first = metric_label(metric.name), metric_label(next(iter(evaluation.metrics), metric.name))
+    about = metric_label(metric.name)
     if not counted and metrics:  # of scores: how far an item moves it is known of the accuracy alone
-        about = f"{first}, by what each item counts for in the accuracy"
+        about = f"{metric_label(next(iter(evaluation.metrics)))}, by what each item counts for in the accuracy"
     return about, truth, _slopes(metric, truth, codes), {name: codes}
 
 
@@ -238,12 +429,11 @@ def _compared(comparison: Comparison) -> _Moves | None:
     if counted.needs != "counts":
         return None
     first, second = comparison.ranking[:2]
-    systems = comparison.systems.tolist()
-    said = {text(system): comparison.codes[systems.index(system)] for system in (first, second)}
-    truth = comparison.truth.posterior
-    mine, other = (_slopes(counted, truth, codes) for codes in said.values())
+    systems, truth = comparison.systems.tolist(), comparison.truth.posterior
+    predicted = {text(system): comparison.codes[systems.index(system)] for system in (first, second)}
+    higher, lower = (_slopes(counted, truth, codes) for codes in predicted.values())
     about = f"the difference in {metric_label(counted.name)} between {quoted(first)} and {quoted(second)}"
-    return about, truth, mine - other, said
+    return about, truth, higher - lower, predicted
 
 
 def _slopes(metric: Metric, truth: Floats, codes: Codes) -> Floats:
@@ -264,21 +454,20 @@ def _slopes(metric: Metric, truth: Floats, codes: Codes) -> Floats:
     return slopes
 
 
-def _why(labels: Labels, item: int, truth: Floats, said: Mapping[str, int]) -> str:
-    names = labels.classes.tolist()
+def _why(labels: Labels, item: int, truth: Floats, predicted: Mapping[str, int]) -> str:
+    names = [quoted(name, 30) for name in labels.classes.tolist()]
     votes = labels.answer_counts[item, : labels.n_classes]
     total, top = int(votes.sum()), np.argsort(-votes, kind="stable")[:3]
-    listed = [f"{int(votes[y])} for {quoted(names[y], 30)}" for y in top if votes[y] > 0]
+    shown = [f"{int(votes[y])} for {names[y]}" for y in top if votes[y] > 0]
     rest = total - int(votes[top].sum())
-    listed += [f"{rest} for others"] if rest > 0 else []
-    parts = [f"{some(total, 'vote')}: {', '.join(listed)}" if total else "No votes"]
-    given = {name: code for name, code in said.items() if code >= 0}
+    shown += [f"{rest} for others"] if rest > 0 else []
+    parts = [f"{some(total, 'vote')}: {', '.join(shown)}" if total else "No votes"]
+    given = {name: names[code] for name, code in predicted.items() if code >= 0}
     if len(given) == 1:
-        parts.append(f"the system says {quoted(names[next(iter(given.values()))], 30)}")
+        parts.append(f"the system says {next(iter(given.values()))}")
     else:
-        parts += [f"{quoted(name, 30)} says {quoted(names[code], 30)}" for name, code in given.items()]
-    likely = np.argsort(-truth, kind="stable")[:2]
-    chances = " and ".join(f"{quoted(names[y], 30)} with {chance(truth[y])}" for y in likely)
+        parts += [f"{quoted(name, 30)} says {said}" for name, said in given.items()]
+    chances = " and ".join(f"{names[y]} with {chance(truth[y])}" for y in np.argsort(-truth, kind="stable")[:2])
     return f"{'; '.join(parts)}. The truth is {chances}."
 
 
@@ -306,6 +495,10 @@ def reproduction_data(
     about = {text(key): plain_data(value) for key, value in (settings or {}).items()}
     command = about.pop("command", None)
     shown = main.seed if seed is None else seed
+    versions = {}
+    for name in _PACKAGES:
+        with suppress(metadata.PackageNotFoundError):
+            versions[name] = metadata.version(name)
     return {
         "method": first.method if first is not None else "compare",
         "noise": text(main.noise),
@@ -314,7 +507,7 @@ def reproduction_data(
         "seed": plain_data(shown),
         "settings": about,
         "python": platform.python_version(),
-        "versions": _versions(),
+        "versions": versions,
         "seed_words": text(shown),
         "words": _IN_PYTHON if command is None else _BY_COMMAND,
         "command": None if command is None else text(command),
@@ -336,14 +529,6 @@ def plain_data(value: Any) -> Any:
         values = sorted(value, key=str) if isinstance(value, set | frozenset) else list(value)
         return [plain_data(v) for v in values]
     return text(value)
-
-
-def _versions() -> dict[str, str]:
-    found = {}
-    for name in _PACKAGES:
-        with suppress(metadata.PackageNotFoundError):
-            found[name] = metadata.version(name)
-    return found
 
 
 def python_snippet(evaluations: Mapping[str, Evaluation], comparison: Comparison | None, *, unnamed: bool) -> str:
@@ -423,25 +608,27 @@ def comparison_data(comparison: Comparison) -> dict[str, Any]:
             {
                 **comparison[system].to_dict(level),
                 "system": text(system),
-                "rank": place + 1,
+                "rank": rank,
                 "prob_best": comparison.prob_best[system],
                 "regret": finite(comparison.regret_of(system)),
             }
-            for place, system in enumerate(ranking)
+            for rank, system in enumerate(ranking, start=1)
         ],
-        "pairs": [_pair(comparison, a, b) for a, b in pairs],
+        "pairs": [
+            {
+                "a": text(a),
+                "b": text(b),
+                **_ends(comparison.difference(a, b), level),
+                "prob_a_better": comparison.prob_better(a, b),
+                "told_apart": comparison.is_significant(a, b),
+            }
+            for a, b in pairs
+        ],
         "groups": [[text(system) for system in group] for group in comparison.groups],
         "expected_regret": finite(comparison.expected_regret),
     }
 
 
-def _pair(comparison: Comparison, a: Any, b: Any) -> dict[str, Any]:
-    ends = _ends(comparison.difference(a, b), comparison.level)
-    chances = {"prob_a_better": comparison.prob_better(a, b), "told_apart": comparison.is_significant(a, b)}
-    return {"a": text(a), "b": text(b), **ends, **chances}
-
-
-FORMAT = 1
 _WITH_PICTURES = 6  # systems; the others are in the tables
 _MOST_CLASSES = 50  # whose names are listed
 
@@ -494,92 +681,63 @@ def build_report(
     if main is None:
         raise InvalidParameter("a report needs an evaluation or a comparison, got neither; pass evaluate's answer")
     labels = main.labels if labels is None else labels
-    systems = []
-    for place, (name, evaluation) in enumerate(named.items()):
-        data = system_data(name, evaluation, with_pictures=place < _WITH_PICTURES)
-        first = answer(
-            data["metrics"][0],
-            data["rests_on"],
-            n_checked=evaluation.n_checked,
-            is_named=evaluation.core is None,
-            refused=data["refused"],
-        )
-        judged = judged_words(evaluation.n_items, labels.n_items)
-        systems.append({**data, "answer": first, "judged": judged})
+    systems = [
+        system_data(name, evaluation, labels.n_items, with_pictures=place < _WITH_PICTURES)
+        for place, (name, evaluation) in enumerate(named.items())
+    ]
     compared = None if comparison is None else comparison_data(comparison)
-    positive = None
-    if comparison is not None and depends_on_positive(
-        comparison.measure, comparison.metric, comparison.classes.tolist()
-    ):
-        positive = comparison.positive
     found = {text(name): evaluation.warnings for name, evaluation in named.items()}
+    positive = {s["name"]: (s["positive"], s["positive_metrics"]) for s in systems if s["positive_metrics"]}
     if comparison is not None:
         known = {sentence for sentences in found.values() for sentence in sentences}
         found[""] = tuple(sentence for sentence in comparison.warnings if sentence not in known)
-    names = list(named) or [system["system"] for system in compared["systems"]] if compared else list(named)
+        classes = comparison.classes.tolist()
+        if depends_on_positive(comparison.measure, comparison.metric, classes) and comparison.positive is not None:
+            positive[""] = (text(classes[comparison.positive]), [metric_label(comparison.metric)])
+    names = [text(name) for name in named or main.ranking]
     check = next((e.independence for e in named.values() if e.independence is not None), None)
     if not named and comparison is not None and comparison.settings.arguments["check_dependence"]:
         check = dependence_of(comparison.labels)
+    about = {
+        "n_items": labels.n_items,
+        "n_votes": labels.n_votes,
+        "n_labelers": labels.n_labelers,
+        "n_classes": labels.n_classes,
+        "n_gold": len(labels.gold),
+        "n_gold_drawn": 0,
+        "item_columns": [],
+        "notes": [],
+        "votes_per_item": labels.n_votes / max(labels.n_items, 1),
+        "classes": [text(c) for c in labels.classes.tolist()[:_MOST_CLASSES]],
+        "target": main.target,
+        "level": main.level,
+        "positive": positive_words(positive),
+    }
+    if isinstance(labels, LabelScan):  # its votes are not in memory, and its items have no columns
+        about["n_gold_drawn"] = len(labels.reader.drawn)
+        from_votes = dict.fromkeys(("agreement", "labelers", "dependence"))
+    else:
+        about |= {"n_gold_drawn": len(labels.drawn_gold), "notes": list(labels.reading_notes)}
+        about["item_columns"] = [text(name) for name in labels.item_columns]
+        noise = {"model": main.model} if main.core is None else {"prior": main.core.prior}  # as of the answers
+        seed_of_table = main.seed if seed is None else seed
+        from_votes = {
+            "agreement": agreement_data(labels),
+            "labelers": labeler_data(labels, level=main.level, seed=seed_of_table, **noise),
+            "dependence": dependence_data(labels, check, model=main.model),
+        }
+    unnamed = comparison is None and is_unnamed(list(named))
     return {
         "format": FORMAT,
-        "title": plain(title) if title else title_for([text(n) for n in names], compared=comparison is not None),
-        "about": {
-            "n_items": labels.n_items,
-            "n_votes": labels.n_votes,
-            "n_labelers": labels.n_labelers,
-            "n_classes": labels.n_classes,
-            "n_gold": len(labels.gold),
-            **_beside_votes(labels),
-            "votes_per_item": labels.n_votes / max(labels.n_items, 1),
-            "classes": [text(c) for c in labels.classes.tolist()[:_MOST_CLASSES]],
-            "target": main.target,
-            "level": main.level,
-            "positive": _positive_sentences(systems, comparison, positive),
-        },
+        "title": plain(title) if title else title_for(names, compared=comparison is not None),
+        "about": about,
         "systems": systems,
         "verdict": verdict(compared),
         "warnings": plain_warnings(found, max(len(named), 1)),
         "comparison": compared,
-        **_from_votes(labels, main, check, seed=main.seed if seed is None else seed),
+        **from_votes,
         "vet_next": vet_next_data(main.labels, named, comparison, with_text=with_text),
-        "reproduction": reproduction_data(
-            named, comparison, seed=seed, settings=settings, unnamed=comparison is None and is_unnamed(list(named))
-        ),
-    }
-
-
-def _positive_sentences(
-    systems: list[dict[str, Any]], comparison: Comparison | None, positive: int | None
-) -> list[str]:
-    """Which class is the positive one, where a number on the page depends on it."""
-    found = {s["name"]: (s["positive"], s["positive_metrics"]) for s in systems if s["positive_metrics"]}
-    if comparison is not None and positive is not None:
-        found[""] = (text(comparison.classes[positive]), [metric_label(comparison.metric)])
-    return positive_words(found)
-
-
-def _beside_votes(labels: Labels | LabelScan[Labels]) -> dict[str, Any]:
-    """What is known of items and of their vetting; files of a scan have no columns of items."""
-    if isinstance(labels, LabelScan):
-        return {"n_gold_drawn": len(labels.reader.drawn), "item_columns": [], "notes": []}
-    return {
-        "n_gold_drawn": len(labels.drawn_gold),
-        "item_columns": [text(name) for name in labels.item_columns],
-        "notes": list(labels.reading_notes),
-    }
-
-
-def _from_votes(
-    labels: Labels | LabelScan[Labels], main: Any, check: IndependenceCheck | None, *, seed: RandomState
-) -> dict[str, Any]:
-    """Who the labelers are, and whether they err together; nothing of a scan, whose votes are not in memory."""
-    if isinstance(labels, LabelScan):
-        return {"labelers": None, "dependence": None, "agreement": None}
-    noise = {"model": main.model} if main.core is None else {"prior": main.core.prior}  # as of the answers
-    return {
-        "agreement": agreement_data(labels),
-        "labelers": labeler_data(labels, level=main.level, seed=seed, **noise),
-        "dependence": dependence_data(labels, check, model=main.model),
+        "reproduction": reproduction_data(named, comparison, seed=seed, settings=settings, unnamed=unnamed),
     }
 
 
@@ -587,11 +745,10 @@ def _named(evaluations: Mapping[str, Evaluation] | Evaluation) -> dict[str, Eval
     """By name; one evaluation alone is that of "system"."""
     if isinstance(evaluations, Evaluation):  # itself a mapping, of metrics
         return {"system": evaluations}
-    named = dict(evaluations)
-    wrong = next((name for name, value in named.items() if not isinstance(value, Evaluation)), None)
+    wrong = next(((name, value) for name, value in evaluations.items() if not isinstance(value, Evaluation)), None)
     if wrong is not None:
         raise InvalidParameter(
-            f"evaluations must be what evaluate returns, got {type(named[wrong]).__name__} for {wrong!r}; pass the "
+            f"evaluations must be what evaluate returns, got {type(wrong[1]).__name__} for {wrong[0]!r}; pass the "
             "Evaluation, or {name: Evaluation}"
         )
-    return {str(name): value for name, value in named.items()}
+    return {str(name): value for name, value in evaluations.items()}
