@@ -34,41 +34,53 @@ class StorageOptions:
     name: str | None = opt(None, "Of the session in the storage.", "NAME")
 
 
-@dataclass(frozen=True)
-class FilePlace:
-    """A session in a file of its own."""
+class Place:
+    """Where a session is kept. What is defined here holds for a database."""
 
-    path: Path
-    notes: tuple[str, ...] = ()
+    words: str  # how a command names it
+    folder: Path | None = None  # where other files are seen from; None is anywhere
 
-    @property
-    def words(self) -> str:
-        """How a command names it."""
-        return str(self.path)
+    def notes(self) -> tuple[str, ...]:
+        """What to know of it before a session begins."""
+        return ()
 
-    @property
-    def folder(self) -> Path | None:
-        """Where other files are seen from: the session's folder, so that it can be moved."""
-        return self.path.resolve().parent
-
-    @property
     def made_with(self) -> dict[str, Any]:
-        """What a session is made with beside its data: nothing, its log is in memory until it is saved."""
+        """What a session is made with beside its data."""
         return {}
+
+    def turn(self) -> AbstractContextManager[None]:
+        """Hold the session for as long as it is read, changed and written; another command waits."""
+        return nullcontext()
+
+    def exists(self) -> bool:
+        """Whether a session has begun."""
+        raise NotImplementedError
+
+    def load(self) -> SessionFile:
+        """What it rests on and was made with, and its log; else one sentence that says why not."""
+        raise NotImplementedError
+
+    def save(self, session: SessionFile) -> None:
+        """Keep what is not kept yet."""
+        raise NotImplementedError
+
+
+class FilePlace(Place):
+    """A session in a file of its own; other files are seen from its folder, so that it can be moved."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.words, self.folder = path, str(path), path.resolve().parent
 
     def __str__(self) -> str:
         return repr(str(self.path))
 
     def turn(self) -> AbstractContextManager[None]:
-        """Hold the session for as long as it is read, changed and written; another command waits."""
         return locked(self.path)
 
     def exists(self) -> bool:
-        """Whether a session has begun."""
         return self.path.exists()
 
     def load(self) -> SessionFile:
-        """What it rests on and was made with, and its log; else one sentence that says why not."""
         if not self.exists():
             raise MissingFile(
                 f"there is no session {self}, got no such file; begin one with `trueup vet start` or "
@@ -91,18 +103,16 @@ class FilePlace:
         return session
 
     def save(self, session: SessionFile) -> None:
-        """Write the file, whole or not at all."""
         record = {"format": _FORMAT, "version": _VERSION, **asdict(session)}
         write_text_safely(self.path, json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-@dataclass(frozen=True)
-class StoredPlace:
+class StoredPlace(Place):
     """A session in a storage, whose log is written there as it grows."""
 
-    url: str
-    name: str
-    create: bool
+    def __init__(self, url: str, name: str, *, create: bool) -> None:
+        self.url, self.name, self.create = url, name, create
+        self.words = f"--storage {url} --name {name}"
 
     @cached_property
     def storage(self) -> Storage:
@@ -111,40 +121,21 @@ class StoredPlace:
 
         return open_storage(self.url, create=self.create)
 
-    @property
-    def words(self) -> str:
-        """How a command names it: the two options."""
-        return f"--storage {self.url} --name {self.name}"
-
-    @property
-    def folder(self) -> Path | None:
-        """None: a database is seen from anywhere."""
-        return None
-
-    @property
-    def made_with(self) -> dict[str, Any]:
-        """The storage and the name."""
-        return {"storage": self.storage, "name": self.name}
-
-    @property
     def notes(self) -> tuple[str, ...]:
-        """Those of the storage: which journal it keeps, and why."""
         return self.storage.notes
 
     def __str__(self) -> str:
         return f"{self.name!r} in {self.storage.url}"
 
-    def turn(self) -> AbstractContextManager[None]:
-        """The database keeps several writers apart."""
-        return nullcontext()
+    def made_with(self) -> dict[str, Any]:
+        return {"storage": self.storage, "name": self.name}
 
     def exists(self) -> bool:
-        """Whether there is a session that knows its files; one that was cut off while it began does not."""
+        # One that was cut off while it began does not know its files.
         record = self.storage.find(self.name)
         return record is not None and "files" in record.source
 
     def load(self) -> SessionFile:
-        """What it rests on and was made with; the log stays in the storage."""
         record = self.storage.open(self.name)
         test = {"format": 1, "settings": record.settings, "options": record.options, "log": []}
         found = SessionFile.of({**record.source, "test": test}) if record.kind == "active test" else None
@@ -156,22 +147,18 @@ class StoredPlace:
         return found
 
     def save(self, session: SessionFile) -> None:
-        """Keep the files that it rests on; everything else is kept already."""
         source = {name: asdict(session)[name] for name in ("files", "reading")}
         if self.storage.open(self.name).source != source:
             self.storage.change(self.name, source=source)
 
 
-Place = FilePlace | StoredPlace
-
-
 def place_of(
     session: str | None, kept: StorageOptions, *rest: str | None, create: bool = False
-) -> tuple[Place, list[str]]:
+) -> tuple[FilePlace | StoredPlace, list[str]]:
     """Where the session is kept, and the words that follow; in a storage there is no session file among them."""
     words = [word for word in (session, *rest) if word is not None]
     if kept.storage is not None and kept.name is not None:
-        return StoredPlace(kept.storage, kept.name, create), words
+        return StoredPlace(kept.storage, kept.name, create=create), words
     if kept.storage is not None or kept.name is not None:
         raise InvalidParameter("a session in a storage needs both --storage and --name, got one of them; give both")
     if not words:
@@ -219,20 +206,16 @@ class SessionFile:
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> SessionFile | None:
         """What a record holds; None where it is no session."""
-        files, reasons = record.get("files"), record.get("reasons", [])
-        is_whole = (
-            isinstance(files, dict)
-            and "votes" in files
-            and all(isinstance(known, dict) for known in files.values())
-            and all(isinstance(known.get(part), str) for known in files.values() for part in ("path", "sha256"))
-            and all(isinstance(record.get(part), dict) for part in ("reading", "test"))
-            and isinstance(reasons, list)
-            and all(isinstance(pair, list) and len(pair) == 2 for pair in reasons)
-        )
-        if not is_whole:
+        reasons = record.get("reasons", [])
+        try:
+            files = {role: KnownFile(**known) for role, known in record["files"].items()}
+            found = cls(files, record["reading"], record["test"], reasons)
+            is_whole = "votes" in files and all(isinstance(reason, list) and len(reason) == 2 for reason in reasons)
+        except (KeyError, TypeError, AttributeError):
             return None
-        known_files = {role: KnownFile(known["path"], known["sha256"]) for role, known in record["files"].items()}
-        return cls(known_files, record["reading"], record["test"], reasons)
+        texts = [text for known in files.values() for text in (known.path, known.sha256)]
+        is_whole = is_whole and isinstance(found.reading, dict) and isinstance(found.test, dict)
+        return found if is_whole and all(isinstance(text, str) for text in texts) else None
 
     def seen_from(self, place: Place, other: Place) -> SessionFile:
         """The same with its files seen from another place."""
@@ -331,19 +314,40 @@ class Vetting:
             raise InvalidParameter(f"there is no item {text!r} in the votes, got it; use the names that 'vet ask' gave")
         return self.items[text]
 
+    def _class(self, text: str) -> Hashable | None:
+        """The class that a text means: as it is, without blanks around it, or in other case if that is clear."""
+        for written in (text, text.strip(), plain_cell(text, self.classes)):
+            if written in self.classes:
+                return self.classes[written]
+        alike = [name for name in self.classes if name.casefold() == text.strip().casefold()]
+        return self.classes[alike[0]] if len(alike) == 1 else None
+
     def typed(self, texts: Iterable[str]) -> dict[Hashable, Hashable]:
         """Answers written ITEM=CLASS, where both names may hold equals signs themselves."""
-        items, classes = self.items, self.classes
         found: dict[Hashable, Hashable] = {}
         for text in texts:
-            cuts = [k for k, sign in enumerate(text) if sign == "="]
-            meant = [k for k in cuts if text[:k] in items and _class_meant(text[k + 1 :], classes) is not None]
-            if len(meant) != 1:
-                raise InvalidParameter(_what_is_wrong(text, cuts, len(meant), items, list(classes)))
-            item, truth = items[text[: meant[0]]], _class_meant(text[meant[0] + 1 :], classes)
+            cuts = [(text[:k], text[k + 1 :]) for k, sign in enumerate(text) if sign == "="]
+            meant = [(self.items[item], self._class(name)) for item, name in cuts if item in self.items]
+            answers = [(item, truth) for item, truth in meant if truth is not None]
+            if len(answers) != 1:
+                raise InvalidParameter(self._what_is_wrong(text, cuts, len(answers)))
+            ((item, truth),) = answers
             if found.setdefault(item, truth) != truth:
                 raise InvalidParameter(f"an item has one truth, got two for {str(item)!r}; give one of them")
         return found
+
+    def _what_is_wrong(self, text: str, cuts: Sequence[tuple[str, str]], n_meant: int) -> str:
+        from trueup._base.validation import preview
+
+        if not cuts:
+            return f"answers must be written ITEM=CLASS, got {text!r}; put the item before the class"
+        if n_meant:
+            return f"{text!r} can be read in several ways, got {n_meant} of them; give the answers with --from FILE"
+        item, name = next((cut for cut in reversed(cuts) if cut[0] in self.items), (None, ""))
+        if item is None:
+            return f"there is no item {cuts[0][0]!r} in the votes, got {text!r}; use the names that 'vet ask' gave"
+        classes = preview(list(self.classes), most=10)
+        return f"the truth of {item!r} must be one of the classes {classes}, got {name!r}; use one of them"
 
     def read(self, source: str, *, item: str, truth: str, question: str | None = None) -> dict[Hashable, Hashable]:
         """Answers from a file, or from the export of a tool; rows without one are left out."""
@@ -361,37 +365,8 @@ class Vetting:
             empty = f"an empty column {truth!r}; fill it in and save the file"
         if not answers:
             raise InvalidFile(f"{source!r} has no answers, got {empty}")
-        items, classes = self.items, self.classes
-        found = {}
-        for name, answer in answers.items():
-            meant = _class_meant(str(answer), classes)
-            found[plain_cell(name, items)] = answer if meant is None else meant
-        return found
-
-
-def _class_meant(text: str, classes: Mapping[str, Hashable]) -> Hashable | None:
-    """The class that a text means: as it is, without blanks around it, or in other case if that is clear."""
-    for written in (text, text.strip(), plain_cell(text, classes)):
-        if written in classes:
-            return classes[written]
-    alike = [name for name in classes if name.casefold() == text.strip().casefold()]
-    return classes[alike[0]] if len(alike) == 1 else None
-
-
-def _what_is_wrong(text: str, cuts: Sequence[int], n_meant: int, items: Mapping[str, Any], classes: list[str]) -> str:
-    from trueup._base.validation import preview
-
-    if not cuts:
-        return f"answers must be written ITEM=CLASS, got {text!r}; put the item before the class"
-    if n_meant:
-        return f"{text!r} can be read in several ways, got {n_meant} of them; give the answers with --from FILE"
-    named = next((text[:k] for k in reversed(cuts) if text[:k] in items), None)
-    if named is None:
-        return f"there is no item {text[: cuts[0]]!r} in the votes, got {text!r}; use the names that 'vet ask' gave"
-    return (
-        f"the truth of {named!r} must be one of the classes {preview(classes, most=10)}, got "
-        f"{text[len(named) + 1 :]!r}; use one of them"
-    )
+        meant = {name: self._class(str(answer)) for name, answer in answers.items()}
+        return {plain_cell(name, self.items): answers[name] if c is None else c for name, c in meant.items()}
 
 
 def begin(
@@ -409,8 +384,13 @@ def begin(
     roles |= {f"predictions {k + 1}": path for k, path in enumerate(predictions)}
     files = {role: KnownFile.of(Path(path), place) for role, path in roles.items()}
     labels, systems, positive = read_both(votes, predictions, how, how_predicted)
-    _check_names(labels)
-    test = ActiveTest(systems, labels, **all_settings(settings, labels, how, positive), **place.made_with)
+    for what, names in (("item", labels.items.tolist()), ("class", labels.classes.tolist())):
+        odd = next((name for name in names if not isinstance(name, str | int | float)), None)
+        if odd is not None:  # a session is JSON, which has text and numbers only
+            raise InvalidFile(
+                f"every {what} of a session must be text or a number, got {odd!r:.60}; write them as text"
+            )
+    test = ActiveTest(systems, labels, **all_settings(settings, labels, how, positive), **place.made_with())
     reading = {"votes": asdict(how), "predictions": asdict(how_predicted)}
     file = SessionFile(files, reading, json.loads(test.to_json()))
     return Vetting(place, file, labels, list(systems.systems.tolist()), test)
@@ -429,16 +409,6 @@ def all_settings(
         # As text, and kept in the session file itself.
         named["categories"] = {name: str(category) for name, category in categories.items()}
     return {**named, **parse_pairs(settings.option or [], option="--option")}
-
-
-def _check_names(labels: Labels) -> None:
-    """A session is JSON, which has text and numbers only."""
-    for what, names in (("item", labels.items.tolist()), ("class", labels.classes.tolist())):
-        odd = next((name for name in names if not isinstance(name, str | int | float)), None)
-        if odd is not None:
-            raise InvalidFile(
-                f"every {what} of a session must be text or a number, got {odd!r:.60}; write them as text"
-            )
 
 
 def resume(
@@ -473,11 +443,11 @@ def resume(
                 f"how files are read is fixed when a session begins, got other options for {place}; begin a new session"
             )
     beside: dict[str, Any] = {role: paths[role] for role in _BESIDE if role in paths}
-    read_as = replace(stored[0], **beside)
-    labels, systems, _ = read_both(paths["votes"], [paths[role] for role in roles], read_as, stored[1])
+    predictions = [paths[role] for role in roles]
+    labels, systems, _ = read_both(paths["votes"], predictions, replace(stored[0], **beside), stored[1])
     changed = {} if settings is None else _changed(place, settings, file.test.get("settings", {}))
     try:
-        test = ActiveTest.from_json(json.dumps(file.test), systems, labels, **changed, **(into or place).made_with)
+        test = ActiveTest.from_json(json.dumps(file.test), systems, labels, **changed, **(into or place).made_with())
     except (TypeError, KeyError) as error:
         raise InvalidFile(f"{place} is damaged, got {error!s:.80}; begin a new session") from error
     reasons = {item: why for item, why in file.reasons if isinstance(item, Hashable)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import tomllib
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 SUFFIX = ".vetting.db"
 _OF_DECISION = ("level", "budget", "seed")  # options of a test that are those of a decision, too
-TILES_SUFFIX = ".json"
 
 
 @dataclass(frozen=True)
@@ -110,12 +110,9 @@ def layout_of(card: Mapping[str, Any]) -> Any:
     """The layout that the table [card] describes; None where it describes none."""
     from trueup.serve.card_service import Layout
 
-    keys = {name: value for name, value in card.items() if name != "class_names"}
-    if not keys:
-        return None
-    lists: dict[str, Any] = {name: tuple(keys.pop(name)) for name in ("show", "left", "right") if name in keys}
-    answers = tuple(dict(keys.pop("answers", {})).items())
-    return Layout(**lists, answers=answers, **keys)
+    keys: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in card.items()}
+    keys.pop("class_names", None)
+    return Layout(**{**keys, "answers": tuple(keys.get("answers", {}).items())}) if keys else None
 
 
 _PATHS = ("gold", "items", "categories", "images", "texts", "guidelines")  # keys of any table
@@ -132,76 +129,66 @@ def read_settings(path: Path) -> Served:
         record = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InvalidFile(f"{str(path)!r} must be a TOML file, got {error!s:.100}; see the guide of the app") from error
-    hints = _hints(VoteOptions)
-    known = {"reading": hints | _hints(PredictionOptions), "test": _hints(SessionOptions)}
-    known |= {"decision": _hints(DecisionOptions), "server": _hints(ServeOptions), "card": _CARD_KEYS}
-    _check_keys(record, dict.fromkeys(("votes", "predictions", *known)), "the file", path)
+    bundles = (VoteOptions, PredictionOptions, SessionOptions, DecisionOptions, ServeOptions)
+    votes, predictions, test, decision, server = map(get_type_hints, bundles)
+    known = {"reading": votes | predictions, "test": test, "decision": decision, "server": server, "card": _CARD_KEYS}
+    _check_settings(record, known, path)
     folder = path.resolve().parent
 
     def place(name: Any) -> str:
         return str(folder / str(name))
 
-    tables: dict[str, dict[str, Any]] = {}
-    for table, keys in known.items():
-        _check_keys(record.get(table, {}), keys, f"[{table}]", path)
-        said = record.get(table, {}).items()
-        tables[table] = {name: place(value) if name in _PATHS else value for name, value in said}
+    tables: dict[str, dict[str, Any]] = {
+        table: {name: place(value) if name in _PATHS else value for name, value in record.get(table, {}).items()}
+        for table in known
+    }
     if not isinstance(record.get("votes"), str) or ("predictions" not in record and "of" not in tables["decision"]):
         raise InvalidFile(f"{str(path)!r} must name votes and predictions, got {sorted(record)}; add their paths")
-    paths = _checked(record.get("predictions", []), str | list[str], "predictions", path)
-    reading, server = tables["reading"], tables["server"]
-    name = server.setdefault("name", path.stem)
-    server["storage"] = _storage(server.get("storage", f"sqlite:///{name}{SUFFIX}"), folder)
+    paths, reading, about_server = record.get("predictions", []), tables["reading"], tables["server"]
+    name = about_server.setdefault("name", path.stem)
+    url = about_server.get("storage", f"sqlite:///{name}{SUFFIX}")
+    file = url.removeprefix("sqlite:///")
+    about_server["storage"] = url if file == url or file.startswith("/") else f"sqlite:///{folder / file}"
     return Served(
         place(record["votes"]),
         tuple(place(name) for name in ([paths] if isinstance(paths, str) else paths)),
-        VoteOptions(**{name: value for name, value in reading.items() if name in hints}),
-        PredictionOptions(**{name: value for name, value in reading.items() if name not in hints}),
+        VoteOptions(**{name: value for name, value in reading.items() if name in votes}),
+        PredictionOptions(**{name: value for name, value in reading.items() if name in predictions}),
         SessionOptions(**tables["test"]),
         DecisionOptions(**tables["decision"]),
-        ServeOptions(**server),
+        ServeOptions(**about_server),
         tables["card"],
     )
 
 
-def _hints(bundle: type[Any]) -> dict[str, Any]:
-    """The keys of a bundle of options, and what each may hold."""
-    hints = get_type_hints(bundle)
-    return {name: hints[name] for name in bundle.__dataclass_fields__}
-
-
-def _check_keys(table: Any, known: Mapping[str, Any], called: str, path: Path) -> None:
-    """Stop where a table has a key that is not known, or one with a value of another kind; None takes any."""
+def _check_settings(record: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]], path: Path) -> None:
+    """Stop where a file of settings has a key that is not known, or a value of another kind."""
     from trueup._base.validation import did_you_mean
 
-    if not isinstance(table, dict):
-        raise InvalidFile(f"{called} of {str(path)!r} must be a table, got {table!r:.40}; write it in brackets")
-    for name, value in table.items():
-        if name not in known:
-            raise InvalidFile(
-                f"{called} of {str(path)!r} has the key {name!r}, got none of that name to set"
-                f"{did_you_mean(name, known) or '; it may have ' + ', '.join(sorted(known))}"
-            )
-        if known[name] is not None:
-            _checked(value, known[name], f"{name} in {called}", path)
-
-
-def _checked(value: Any, hint: Any, called: str, path: Path) -> Any:
-    """A value of the kind that a hint names."""
     pydantic = require("pydantic", purpose="a file of settings")
+    strict = {"extra": "forbid", "strict": True}
+    models: dict[str, Any] = {"votes": (Any, None), "predictions": (str | list[str], [])}
+    for table, hints in tables.items():
+        parts = {f"key_{name}": (hint, pydantic.Field(None, alias=name)) for name, hint in hints.items()}
+        models[table] = (pydantic.create_model(table, __config__=strict, **parts), None)
     try:
-        return pydantic.TypeAdapter(hint).validate_python(value, strict=True)
+        pydantic.create_model("settings", __config__=strict, **models).model_validate(record)
     except pydantic.ValidationError as error:
-        wish = error.errors()[0]["msg"].removeprefix("Input should be ")
-        raise InvalidFile(f"{called} of {str(path)!r} must be {wish}, got {value!r:.40}; write it so") from error
-
-
-def _storage(url: str, folder: Path) -> str:
-    """A database file is taken from the folder of the settings, too."""
-    start = "sqlite:///"
-    if not url.startswith(start) or url.startswith(f"{start}/"):
-        return url
-    return f"{start}{folder / url[len(start) :]}"
+        problem = error.errors()[0]
+        table, *keys = (str(part) for part in problem["loc"])
+        called, got = f"[{table}] of {str(path)!r}", f"got {problem['input']!r:.40}"
+        if problem["type"] == "model_type":
+            raise InvalidFile(f"{called} must be a table, {got}; write it in brackets") from error
+        is_inside = table in tables
+        key = keys[0] if is_inside else table
+        if problem["type"] == "extra_forbidden":
+            place, known = (called, list(tables[table])) if is_inside else (f"the file {str(path)!r}", list(models))
+            hint = did_you_mean(key, known) or "; it may have " + ", ".join(sorted(known))
+            raise InvalidFile(f"{place} has the key {key!r}, got none of that name to set{hint}") from error
+        place, wish = f"in {called}" if is_inside else f"of {str(path)!r}", problem["msg"]
+        raise InvalidFile(
+            f"{key} {place} must be {wish.removeprefix('Input should be ')}, {got}; write it so"
+        ) from error
 
 
 def find_session(server: ServeOptions) -> tuple[str, str]:
@@ -215,11 +202,8 @@ def find_session(server: ServeOptions) -> tuple[str, str]:
             got = f"{len(here)} files *{SUFFIX}" if here else f"no file *{SUFFIX}"
             raise InvalidParameter(f"the session must be named, got {got} here; pass --storage URL and --name NAME")
         url = f"sqlite:///{here[0]}"
-    storage = open_storage(url, create=False)
-    try:
+    with closing(open_storage(url, create=False)) as storage:
         names = [record.name for record in storage.sessions()]
-    finally:
-        storage.close()
     chosen = [name for name in names if server.name in (None, name)]
     if len(chosen) != 1:
         raise InvalidParameter(f"the session must be named, got {names} in {url!r}; pass --name NAME")
@@ -260,7 +244,7 @@ def serve(
     elif served.is_about_tiles:
         _serve_tiles(served)
     elif served.decision == DecisionOptions():
-        _serve_files(served)
+        _serve_test(served)
     else:
         _serve_decision(served)
 
@@ -279,7 +263,7 @@ def _served(
     if len(files) > 1 or decision.of is not None:
         return Served(files[0], tuple(files[1:]), how, how_predicted, test, decision, server)
     (file,) = files
-    if not file.lower().endswith((".toml", TILES_SUFFIX)):
+    if not file.lower().endswith((".toml", ".json")):
         raise InvalidParameter(
             "'serve' takes VOTES and PREDICTIONS, one SESSION.toml, or the TILES.json of 'detect vet', got "
             f"{file!r} alone; name the other, too"
@@ -289,38 +273,53 @@ def _served(
             raise InvalidParameter(
                 f"settings of a session stand in its file, got options beside {file!r}; write them there"
             )
-    if file.lower().endswith(TILES_SUFFIX):
+    if file.lower().endswith(".json"):
         return Served(file, (), server=server)
     served = read_settings(Path(file))
     changed = {name: value for name, value in vars(server).items() if value is not None and value is not False}
     return replace(served, server=replace(served.server, **changed))
 
 
-def _serve_files(served: Served) -> None:
+def _run(served: Served, make: Any, labels: Labels, *, look: Look, settings: ServerSettings, seed: int = 0) -> None:
+    """Serve the session that `make` makes in a storage."""
+    from trueup.serve.running import run_server
+
+    make = functools.partial(make, storage=served.url, name=served.name)
+    how: dict[str, Any] = {"settings": settings, "look": look, "seed": seed}
+    run_server(make, served.url, served.name, labels, announce=say, **how)
+
+
+def _note_bare_cards(labels: Labels) -> None:
+    if not labels.item_table.given:
+        note("the cards show only the names of the items; add --items with the file of what experts are to look at")
+
+
+def _serve_test(served: Served) -> None:
+    """Serve an active test."""
     from trueup.active import ActiveTest
     from trueup.serve.running import check_estimator
 
-    settings = served.server_settings()
+    server = served.server_settings()
     if served.test.estimator is not None:
         check_estimator(served.test.estimator)
     labels, systems, positive = read_both(served.votes, served.predictions, served.how, served.how_predicted)
-    given = all_settings(served.test, labels, served.how, positive)
+    settings = all_settings(served.test, labels, served.how, positive)
     suggestions = None
     if served.server.show_predictions:
-        given["blind"] = False
+        settings["blind"] = False
         suggestions = ["–" if name is None else str(name) for name in predicted_classes(systems, labels)]
-    if not labels.item_table.given:
-        note("the cards show only the names of the items; add --items with the file of what experts are to look at")
+    _note_bare_cards(labels)
     note("working out what the votes say …")
-    make = functools.partial(ActiveTest, systems, labels, storage=served.url, name=served.name, **given)
-    _run(make, served, labels, settings=settings, look=served.look(suggestions), seed=given.get("random_state", 0))
+    make = functools.partial(ActiveTest, systems, labels, **settings)
+    seed = settings.get("random_state", 0)
+    _run(served, make, labels, look=served.look(suggestions), settings=server, seed=seed)
 
 
 def _serve_decision(served: Served) -> None:
     """Serve a decision: cards end once it is safe."""
     from trueup.decisions import decide
 
-    settings, gates, test = served.server_settings(), served.decision.gates, vars(served.test)
+    server, gates, test = served.server_settings(), served.decision.gates, vars(served.test)
     other = next((name for name, value in test.items() if value is not None and name not in _OF_DECISION), None)
     if other is not None:
         raise InvalidParameter(f"--{other.replace('_', '-')} is about a test, got a decision; leave it out")
@@ -328,10 +327,9 @@ def _serve_decision(served: Served) -> None:
         raise InvalidParameter("a decision needs a condition, got none; add e.g. --fail-below or --not-worse-than")
     answer, labels, asked = _answer_and_conditions(served, gates)
     asked |= given(budget=served.test.budget, random_state=served.test.seed)
-    if not labels.item_table.given:
-        note("the cards show only the names of the items; add --items with the file of what experts are to look at")
-    make = functools.partial(decide, answer, **asked, error=gates.error, storage=served.url, name=served.name)
-    _run(make, served, labels, settings=settings, look=served.look(None), seed=served.test.seed or 0)
+    _note_bare_cards(labels)
+    make = functools.partial(decide, answer, **asked, error=gates.error)
+    _run(served, make, labels, look=served.look(None), settings=server, seed=served.test.seed or 0)
 
 
 def _answer_and_conditions(served: Served, gates: Gates) -> tuple[Any, Labels, dict[str, Any]]:
@@ -360,23 +358,15 @@ def _answer_and_conditions(served: Served, gates: Gates) -> tuple[Any, Labels, d
     return evaluate(systems, labels, **how), labels, gates.asked
 
 
-def _run(make: Any, served: Served, labels: Any, **how: Any) -> None:
-    from trueup.serve.running import run_server
-
-    run_server(make, served.url, served.name, labels, announce=say, **how)
-
-
 def _serve_tiles(served: Served) -> None:
+    """Serve tiles in which objects that nobody drew are searched."""
     from trueup.detection import TileSearch, TilesToSearch
     from trueup.serve.card_service import Layout
 
-    settings = served.server_settings()
-    tiles = TilesToSearch.read(served.votes)
-    make = functools.partial(TileSearch, tiles, storage=served.url, name=served.name)
+    server, tiles = served.server_settings(), TilesToSearch.read(served.votes)
     images = Path(served.server.images or Path(served.votes).parent)
     look = replace(served.look(None), layout=Layout("tile", image="image"), images=images)
-    labels = TileSearch(tiles).labels
-    _run(make, served, labels, settings=settings, look=look)
+    _run(served, functools.partial(TileSearch, tiles), TileSearch(tiles).labels, look=look, settings=server)
 
 
 def _make_access(
@@ -393,15 +383,12 @@ def _make_access(
     chosen: Any = role or ("owner" if person == ServerSettings().owner else "expert")
     if chosen not in ROLES:
         raise InvalidParameter(f"--role must be owner or expert, got {chosen!r}")
-    storage = open_storage(url)
-    try:
+    with closing(open_storage(url)) as storage:
         access = Access(storage, name)
         if link is not None:
             say(link_line(access, link, chosen, base_url(settings, f"http://{settings.host}:{settings.port}/")))
         if token is not None:
             say(access.give("token", token, chosen))
-    finally:
-        storage.close()
 
 
 def _serve_demo(server: ServeOptions) -> None:
@@ -414,6 +401,5 @@ def _serve_demo(server: ServeOptions) -> None:
         experts = server.experts or ["ann", "bob"]
         served = Served("", (), server=replace(server, storage=url, name=server.name or "demo", experts=experts))
         note("made-up reviews, a made-up crowd; everything is gone when it ends")
-        settings: dict[str, Any] = {"noise": "dawid-skene", "half_width": 0.03}
-        make = functools.partial(ActiveTest, predictions, labels, storage=url, name=served.name, **settings)
-        _run(make, served, labels, settings=served.server_settings(), look=served.look(None))
+        make = functools.partial(ActiveTest, predictions, labels, noise="dawid-skene", half_width=0.03)
+        _run(served, make, labels, look=served.look(None), settings=served.server_settings())

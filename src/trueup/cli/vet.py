@@ -11,9 +11,9 @@ import typer
 
 from trueup._base.wording import chance, interval, number
 from trueup._base.writing import check_readable, write_text_safely
-from trueup.cli._command import Answer, add_to
+from trueup.cli._command import Answer, add_to, this_call
 from trueup.cli._console import ends_of, interval_head, note, print_records, say, shown
-from trueup.cli._files import STANDARD_INPUT, sheet_text
+from trueup.cli._files import STANDARD_INPUT, check_writable_format, sheet_text
 from trueup.cli._options import Force, Option, Plot, PredictionOptions, VoteOptions, arg, opt
 from trueup.cli._vetting import Place, SessionOptions, StorageOptions, begin, place_of, resume
 from trueup.exceptions import InvalidFile, InvalidParameter
@@ -52,22 +52,22 @@ def start(
             raise InvalidFile(
                 f"{place} must not exist yet, got a session; go on with 'trueup vet ask {place.words}', or name another"
             )
-        vetting = _begin(place, files, settings, how, how_predicted, command="start")
+        vetting = _begin(place, files, settings, how, how_predicted)
         vetting.save()
     return _answer(vetting, lambda _: say(f"Began {place.words}: {vetting.test!r}."))
 
 
-def _begin(place: Place, files: Sequence[str], *how: Any, command: str) -> Vetting:
+def _begin(place: Place, files: Sequence[str], *how: Any) -> Vetting:
     """A new session; stop where the files that it begins with are not named or not there."""
     if len(files) < 2:
         raise InvalidParameter(
-            f"a session begins with votes and predictions, got {len(files)} files; use 'trueup vet {command} "
-            f"{place.words} VOTES PREDICTIONS'"
+            f"a session begins with votes and predictions, got {len(files)} files; use 'trueup vet "
+            f"{this_call().name} {place.words} VOTES PREDICTIONS'"
         )
     for path in files:
         if path != STANDARD_INPUT:
             check_readable(path, folders=True)
-    for sentence in place.notes:
+    for sentence in place.notes():
         note(sentence)
     return begin(place, files[0], files[1:], *how)
 
@@ -98,10 +98,7 @@ def ask(
 ) -> Answer:
     """Which items to check next, and why. The first time it needs the files; later only the session."""
     if to is not None:
-        from trueup._base.validation import check_choice
-        from trueup.adapters import writable_formats
-
-        check_choice(to, writable_formats(), name="to")
+        check_writable_format(to)
         if out is None:
             raise InvalidParameter(f"--to is about the file of --out, got {to!r} and no --out; name the file")
     place, files = place_of(session, kept, votes, *(predictions or []), create=votes is not None)
@@ -114,19 +111,19 @@ def ask(
                 "PREDICTIONS'"
             )
         else:
-            vetting = _begin(place, files, settings, how, how_predicted, command="ask")
+            vetting = _begin(place, files, settings, how, how_predicted)
         asked = vetting.waiting() if again else [(card.item, card.why) for card in vetting.test.ask(n).details]
         vetting.save()
+    items = [item for item, _ in asked]
     records = [{"item": item} if blind else {"item": item, "why": why} for item, why in asked]
     if out is not None and to is not None:
         from trueup.adapters import write_tasks
 
-        items = [item for item, _ in asked]
         write_tasks(vetting.labels, out, file_format=to, items=items, with_text=with_text)
     elif out is not None:
-        columns: dict[str, list[Any]] = {"item": [item for item, _ in asked], "truth": [""] * len(asked)}
+        columns: dict[str, list[Any]] = {"item": items, "truth": [""] * len(items)}
         columns |= {} if blind else {"why": [why for _, why in asked]}
-        write_text_safely(out, sheet_text(columns, vetting.labels, columns["item"], with_text=with_text))
+        write_text_safely(out, sheet_text(columns, vetting.labels, items, with_text=with_text))
     then = f"answer with: trueup vet tell {place.words} ITEM=CLASS …"
     if out is not None:
         what = "fill in its column 'truth'" if to is None else f"check it in {to} and export"
@@ -140,8 +137,7 @@ def _show_asked(vetting: Vetting, records: Sequence[Mapping[str, Any]], then: st
         say(f"No item to ask. {vetting.test.finished or reason}")
         return
     if blind:
-        for record in records:
-            say(shown(record["item"]))
+        say("\n".join(shown(record["item"]) for record in records))
     else:
         print_records({"item": "item", ("why", "left"): "why"}, records)
     note(f"classes: {', '.join(shown(name) for name in vetting.labels.classes.tolist())}")
@@ -274,7 +270,7 @@ def _answer(
     files = {role: {"file": known.path, "sha256": known.sha256} for role, known in vetting.file.files.items()}
     head = {"seed": test.seed, "files": files}
     warnings = test.warnings if warn else ()
-    return Answer(body, show, findings=findings, warnings=warnings, head=head, shows_body=warn)
+    return Answer(body() if warn else body, show, findings=findings, warnings=warnings, head=head)
 
 
 def _show_status(vetting: Vetting, body: Mapping[str, Any]) -> None:
