@@ -11,7 +11,7 @@ from trueup._base.writing import write_text_safely
 from trueup.cli import _options as options
 from trueup.cli._command import Answer, as_command
 from trueup.cli._console import note, print_records, say
-from trueup.cli._files import read_votes, votes_export
+from trueup.cli._files import check_writable_format, read_votes, votes_export
 from trueup.cli._options import arg, opt
 from trueup.exceptions import InvalidLabels, InvalidParameter, silenced_warnings
 
@@ -49,10 +49,7 @@ def convert(
 ) -> None:
     """From an export to plain tables, or from votes to tasks with suggestions for a tool."""
     if to is not None:
-        from trueup._base.validation import check_choice
-        from trueup.adapters import writable_formats
-
-        check_choice(to, writable_formats(), name="to")
+        check_writable_format(to)
     export = votes_export(source, how)
     if export is None and others.predictions_out is not None:
         raise InvalidParameter(
@@ -65,12 +62,39 @@ def convert(
         for sentence in export.notes:
             note(sentence)
     if to is not None:
-        _write_consensus(labels, target, to, noise, export, with_text=with_text)
+        from trueup.adapters import write_tasks
+        from trueup.noise import fit
+
+        if labels is None:
+            raise InvalidParameter("--to writes what votes say, got an export without votes; leave it out")
+        with silenced_warnings():
+            posterior = fit(labels, noise).posterior(labels)
+        task: dict[str, Any] = {"posterior": posterior, "agent": f"trueup-{noise}", "like": export}
+        write_tasks(labels, target, file_format=to, with_text=with_text, **task)
+        left_out = _left_out(labels, labels.item_table.given, with_text=with_text)
+        say(f"Wrote {labels.n_items:,} items to {target}{left_out}.")
     elif labels is not None:
         _write_votes(labels, target, export)
     else:
         note(f"{source} holds no votes, so {target} is not written")
-    _write_others(labels, export, others, with_text=with_text)
+    if others.gold_out is not None:
+        gold = labels.gold if labels is not None else export.gold if export is not None else {}
+        write_text_safely(others.gold_out, csv_text(["item", "label"], list(gold.items())))
+        say(f"Wrote {len(gold):,} checked classes to {others.gold_out}.")
+    if others.predictions_out is not None and export is not None:
+        names = ["item", "system", "prediction", "confidence"]
+        columns = export.answers.predictions or {name: [] for name in names}
+        rows = list(zip(*(columns[name] for name in names), strict=True))
+        write_text_safely(others.predictions_out, csv_text(names, rows))
+        say(f"Wrote {len(rows):,} predictions to {others.predictions_out}.")
+    if others.items_out is not None and labels is not None:
+        hidden = () if with_text else labels.text_columns
+        names = [name for name in labels.item_columns if name not in hidden]
+        # What others wrote of an item must not run in a spreadsheet; names stay as they are, to be joined by.
+        values = [labels.items.tolist(), *(map(safe_cell, labels.item_column(name).tolist()) for name in names)]
+        write_text_safely(others.items_out, csv_text(["item", *names], list(zip(*values, strict=True))))
+        left_out = _left_out(labels, labels.item_columns, with_text=with_text)
+        say(f"Wrote {labels.n_items:,} items to {others.items_out}{left_out}.")
 
 
 def _read(source: str, how: options.VoteOptions, *, of_one_class: bool) -> Labels:
@@ -83,21 +107,6 @@ def _read(source: str, how: options.VoteOptions, *, of_one_class: bool) -> Label
             raise
         other = str(only + 1) if isinstance(only, int) else f"not {only}"
         return read_votes(source, replace(how, class_names=[str(only), other]))
-
-
-def _write_consensus(
-    labels: Labels | None, target: str, to: str, noise: str, export: Export | None, *, with_text: bool
-) -> None:
-    from trueup.adapters import write_tasks
-    from trueup.noise import fit
-
-    if labels is None:
-        raise InvalidParameter("--to writes what votes say, got an export without votes; leave it out")
-    with silenced_warnings():
-        posterior = fit(labels, noise).posterior(labels)
-    agent = f"trueup-{noise}"
-    write_tasks(labels, target, file_format=to, posterior=posterior, agent=agent, with_text=with_text, like=export)
-    say(f"Wrote {labels.n_items:,} items to {target}{_left_out(labels, labels.item_table.given, with_text=with_text)}.")
 
 
 def _write_votes(labels: Labels, target: str, export: Export | None) -> None:
@@ -116,27 +125,6 @@ def _write_votes(labels: Labels, target: str, export: Export | None) -> None:
     say(f"Wrote {len(rows):,} votes to {target}{left}.")
 
 
-def _write_others(labels: Labels | None, export: Export | None, others: OtherOutputs, *, with_text: bool) -> None:
-    if others.gold_out is not None:
-        gold = labels.gold if labels is not None else export.gold if export is not None else {}
-        write_text_safely(others.gold_out, csv_text(["item", "label"], list(gold.items())))
-        say(f"Wrote {len(gold):,} checked classes to {others.gold_out}.")
-    if others.predictions_out is not None and export is not None:
-        rows = export.answers.predictions
-        names = ["item", "system", "prediction", "confidence"]
-        cells = list(zip(*(rows[name] for name in names), strict=True)) if rows else []
-        write_text_safely(others.predictions_out, csv_text(names, cells))
-        say(f"Wrote {len(cells):,} predictions to {others.predictions_out}.")
-    if others.items_out is not None and labels is not None:
-        hidden = () if with_text else labels.text_columns
-        columns = [name for name in labels.item_columns if name not in hidden]
-        # What others wrote of an item must not run in a spreadsheet; names stay as they are, to be joined by.
-        values = [labels.items.tolist(), *(map(safe_cell, labels.item_column(name).tolist()) for name in columns)]
-        write_text_safely(others.items_out, csv_text(["item", *columns], list(zip(*values, strict=True))))
-        left_out = _left_out(labels, labels.item_columns, with_text=with_text)
-        say(f"Wrote {labels.n_items:,} items to {others.items_out}{left_out}.")
-
-
 def _left_out(labels: Labels, columns: Sequence[str], *, with_text: bool) -> str:
     """What of the items is not written, for the end of a sentence."""
     hidden = [name for name in labels.text_columns if name in columns]
@@ -152,16 +140,24 @@ def metrics() -> Answer:
     """List the metrics, what they mean, and what of the predictions they need."""
     from trueup.metrics import get_metric, list_metrics
 
-    records = []
-    for name in list_metrics():
-        metric = get_metric(name, _CLASSES)
-        about = {"name": name, "description": metric.description, "needs": _NEEDS[metric.needs]}
-        better = {True: "higher", False: "lower", None: "neither"}[metric.higher_is_better]
-        records.append({**about, "bounds": list(metric.bounds), "better": better})
+    better = {True: "higher", False: "lower", None: "neither"}
+    records = [
+        {
+            "name": name,
+            "description": metric.description,
+            "needs": _NEEDS[metric.needs],
+            "bounds": list(metric.bounds),
+            "better": better[metric.higher_is_better],
+        }
+        for name, metric in ((name, get_metric(name, _CLASSES)) for name in list_metrics())
+    ]
+
+    def end(bound: float) -> str:
+        return f"{bound:g}".replace("inf", "∞").replace("-", "−")
 
     def show(_: Any) -> None:
         columns: dict[Any, Any] = {"metric": "name", ("what it is", "left"): "description", ("needs", "left"): "needs"}
-        columns |= {"from": lambda row: _end(row["bounds"][0]), "to": lambda row: _end(row["bounds"][1])}
+        columns |= {"from": lambda row: end(row["bounds"][0]), "to": lambda row: end(row["bounds"][1])}
         print_records({**columns, ("better", "left"): "better"}, records)
         say(
             "Also: METRIC:CLASS for one class (recall:yes), macro_, micro_ and weighted_ averages over classes, fN "
@@ -197,10 +193,6 @@ def formats() -> Answer:
         )
 
     return Answer({"formats": records}, show, is_bare=True)
-
-
-def _end(bound: float) -> str:
-    return "∞" if bound == float("inf") else "−∞" if bound == -float("inf") else f"{bound:g}"
 
 
 @as_command

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -10,7 +10,7 @@ import typer
 from trueup._base.wording import number
 from trueup.cli import _options as options
 from trueup.cli._command import Answer, add_to
-from trueup.cli._console import interval_head, print_records, print_table, say
+from trueup.cli._console import ends_of, interval_head, print_records, print_table, say
 from trueup.cli._options import Option, opt
 from trueup.exceptions import InvalidParameter
 
@@ -50,13 +50,16 @@ def true_error(
 
     rate, counted = parse_rate(apparent, option="--apparent")
     noise, checked = parse_rate(mislabeling, option="--mislabeling")
-    n, n_checked = _same(n, counted, "-n"), _same(n_checked, checked, "--n-checked")
+    for option, given, count in (("-n", n, counted), ("--n-checked", n_checked, checked)):
+        if given is not None and count is not None and given != count:
+            raise InvalidParameter(f"{option} must be the number in the count, {count}, got {given}; give one of them")
+    n, n_checked = n if n is not None else counted, n_checked if n_checked is not None else checked
     if fail_above is not None and n is None:
         raise InvalidParameter("--fail-above needs an interval, got no number of items; give -n")
     known: dict[str, Any] = {"apparent": rate, "mislabeling": noise, "n": n, "n_checked": n_checked}
     found = rates.true_error(**known, n_classes=classes)
     low, high = (float(end) for end in found.interval(level, method=method))  # type: ignore[arg-type]
-    least, most = rates.error_bounds(apparent=rate, mislabeling=noise, n_classes=classes, dependence="any")
+    bounds = rates.error_bounds(apparent=rate, mislabeling=noise, n_classes=classes, dependence="any")
     findings = []
     if fail_above is not None and low > fail_above:
         findings.append(f"the true error is surely above {fail_above:g}: it is between {low:.4f} and {high:.4f}")
@@ -64,17 +67,17 @@ def true_error(
     body |= {name: getattr(found, name) for name in ("raw", "truncated", "prob_negative", "notes")}
 
     def show(_: Any) -> None:
-        _table([{"name": "true error", "mean": float(found), "low": low, "high": high}], level)
+        _table({"true error": {"mean": float(found), "low": low, "high": high}}, level)
         say(
-            f"That takes labels and classifier to err independently; without it these rates allow {float(least):.4f} "
-            f"to {float(most):.4f}."
+            f"That takes labels and classifier to err independently; without it these rates allow "
+            f"{float(bounds[0]):.4f} to {float(bounds[1]):.4f}."
         )
         if n is None:
             say("There is no interval without the number of items: give -n, or a count such as --apparent 120/1000.")
         for sentence in found.notes:
             say(f"! {sentence}")
 
-    return Answer({**body, "bounds": [least, most]}, show, findings=findings)
+    return Answer({**body, "bounds": list(bounds)}, show, findings=findings)
 
 
 @add_to(rates, "apparent-error")
@@ -123,8 +126,8 @@ def break_even(
     known = _rates(labeler=labeler, prevalence=prevalence)
     if true is not None:
         asked = _rates(true=true)
-        shown = rates.apparent_break_even(break_even=asked["true"], **known)
-        return _one_number("apparent_break_even", shown, asked | known)
+        found = float(rates.apparent_break_even(break_even=asked["true"], **known))
+        return _one_number("apparent_break_even", found, asked | known)
     asked = _rates(apparent=str(apparent))
     found = float(rates.true_break_even(**asked, **known))
     doubt = "" if 0 <= found <= 1 else "It is outside 0 to 1: the rates contradict each other, or were of few items."
@@ -147,17 +150,17 @@ def confusion(
 
     matrices = {"joint": parse_matrix(joint, option="--joint"), "labeler": parse_matrix(labeler, option="--labeler")}
     found = rates.recover_confusion(**matrices, n=n, n_checked=n_checked)
-    estimates = {name: found.estimate(name, random_state=seed) for name in metric}
-    numbers = {"error": (float(found.error), *found.error_interval(level))}
-    numbers |= {name: (estimate.mean, *estimate.interval(level)) for name, estimate in estimates.items()}
-    metrics = {name: dict(zip(("mean", "low", "high"), row, strict=True)) for name, row in numbers.items()}
+    metrics = {
+        "error": dict(zip(("mean", "low", "high"), (float(found.error), *found.error_interval(level)), strict=True))
+    }
+    metrics |= {name: ends_of(found.estimate(name, random_state=seed), level) for name in metric}
     about = {"confusion": found.confusion, "prior": found.prior, "metrics": metrics, "level": level}
 
     def show(_: Any) -> None:
         heads = ("truth", *(f"predicted {k}" for k in range(len(found.confusion))))
         cells = [(str(k), *map(float, row)) for k, row in enumerate(found.confusion)]
         print_table(heads, cells, title="Of the items of each class, how they are predicted")
-        _table([{"name": name, **row} for name, row in metrics.items()], level)
+        _table(metrics, level)
         if found.truncated:
             say("! Cells were negative before truncation: by chance, or because errors are not independent.")
 
@@ -236,15 +239,9 @@ def _rates(**texts: str) -> dict[str, float]:
     return {name: parse_rate(text, option=f"--{name}")[0] for name, text in texts.items()}
 
 
-def _same(given: int | None, counted: int | None, option: str) -> int | None:
-    """The number of items from its option or from a count; they must not differ."""
-    if given is not None and counted is not None and given != counted:
-        raise InvalidParameter(f"{option} must be the number in the count, {counted}, got {given}; give one of them")
-    return counted if given is None else given
-
-
-def _table(rows: Sequence[Mapping[str, Any]], level: float) -> None:
-    print_records({"quantity": "name", "value": "mean", interval_head(level): "interval"}, rows, places=4)
+def _table(numbers: Mapping[str, Mapping[str, Any]], level: float) -> None:
+    columns = {"quantity": "name", "value": "mean", interval_head(level): "interval"}
+    print_records(columns, [{"name": name, **ends} for name, ends in numbers.items()], places=4)
 
 
 def _one_number(name: str, value: Any, known: Mapping[str, float], doubt: str = "") -> Answer:
