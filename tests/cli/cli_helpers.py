@@ -36,6 +36,12 @@ def write_csv(path: Path, header: Sequence[str], rows: Sequence[Sequence[object]
     return path
 
 
+def rows_of(path: Path) -> list[dict[str, str]]:
+    """The rows of a csv file."""
+    with path.open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
 def crowd(n_items: int = 60, n_labelers: int = 5, skill: float = 0.85, seed: int = 0) -> dict[str, np.ndarray]:
     """Truth, votes (items × labelers) and the predictions of a good and a bad system; classes 0 and 1."""
     rng = np.random.default_rng(seed)

@@ -14,7 +14,6 @@ from cli_helpers import PROGRAM, assert_one_sentence
 
 from trueup import __version__
 from trueup.cli import _console
-from trueup.cli import _console as _codes
 from trueup.cli._app import COMMANDS
 from trueup.cli._options import lists
 
@@ -65,7 +64,7 @@ def test_a_bug_is_one_sentence_and_exit_code_3(run_main, monkeypatch, votes_csv)
 
     monkeypatch.setattr("trueup.adapters.read_labels", broken)
     ran = run_main("check", votes_csv)
-    assert_one_sentence(ran, code=_codes.BUG)
+    assert_one_sentence(ran, code=_console.BUG)
     assert "ZeroDivisionError" in ran.err
     assert "--debug" in ran.err
     assert "Traceback" in run_main("check", votes_csv, "--debug").err
@@ -98,17 +97,8 @@ def test_an_interrupted_run_leaves_at_once_and_writes_nothing(tmp_path, votes_cs
     report.write_text("old", encoding="utf-8")
     before = {path.name for path in tmp_path.iterdir()}
     ours, its = pty.openpty()
-    arguments = [
-        "evaluate",
-        votes_csv,
-        predictions_csv,
-        "--noise",
-        "dawid-skene",
-        "--draws",
-        "3000000",
-        "--report",
-        report,
-    ]
+    options = ("--noise", "dawid-skene", "--draws", "3000000", "--report", report)
+    arguments = ["evaluate", votes_csv, predictions_csv, *options]
     # What it says goes to a terminal, on which it shows a bar; from then on an interrupt is heard, not before.
     running = start_process(PROGRAM, *arguments, stderr=its, COLUMNS="200", TERM="xterm")
     os.close(its)
@@ -120,7 +110,7 @@ def test_an_interrupted_run_leaves_at_once_and_writes_nothing(tmp_path, votes_cs
     finally:
         os.close(ours)
     assert running.stdout.read() == b""
-    assert running.wait() == _codes.INTERRUPTED, printed
+    assert running.wait() == _console.INTERRUPTED, printed
     assert b"interrupted; nothing was written" in printed
     assert b"Traceback" not in printed
     assert report.read_text(encoding="utf-8") == "old"
@@ -138,7 +128,7 @@ def test_a_reader_that_leaves_early_is_no_error(tmp_path, form, start_process):
     running.stdout.close()
     err = running.stderr.read()
     running.stderr.close()
-    assert running.wait() == _codes.PIPE_CLOSED
+    assert running.wait() == _console.PIPE_CLOSED
     assert first.strip() == (b"{" if form else b"")
     assert err == b""
 

@@ -1,10 +1,9 @@
 """trueup formats, trueup convert, and exports as the files of other commands."""
 
-import csv
 import json
 
 import pytest
-from cli_helpers import QUICK, assert_one_sentence
+from cli_helpers import QUICK, assert_one_sentence, rows_of, write_csv
 
 import trueup as tu
 from trueup.report import render_html, render_markdown
@@ -38,11 +37,6 @@ def export(tmp_path):
     return path
 
 
-def rows_of(path):
-    with path.open(encoding="utf-8", newline="") as stream:
-        return list(csv.DictReader(stream))
-
-
 def test_formats_are_listed(run_main):
     ran = run_main("formats")
     assert ran.code == 0
@@ -50,11 +44,8 @@ def test_formats_are_listed(run_main):
         assert name in ran.out
     records = json.loads(run_main("formats", "--json").out)["formats"]
     assert [one["name"] for one in records] == tu.adapters.list_formats()
-    assert {one["basis"] for one in records} <= {
-        "from real files",
-        "from files that the tool's own code wrote",
-        "from the documented layout",
-    }
+    bases = {"from real files", "from files that the tool's own code wrote", "from the documented layout"}
+    assert {one["basis"] for one in records} <= bases
 
 
 def test_every_command_takes_an_export(run_main, export, tmp_path):
@@ -88,12 +79,8 @@ def test_from_an_export_to_tables_and_back(run_main, export, tmp_path):
     votes = rows_of(out["votes"])
     assert votes[0] == {"item": "1", "labeler": "annotator-1", "label": "good", "run": "1"}
     assert rows_of(out["gold"]) == [{"item": "3", "label": "good"}]
-    assert rows_of(out["predictions"])[0] == {
-        "item": "1",
-        "system": "strong",
-        "prediction": "good",
-        "confidence": "0.8",
-    }
+    predicted = {"item": "1", "system": "strong", "prediction": "good", "confidence": "0.8"}
+    assert rows_of(out["predictions"])[0] == predicted
     assert rows_of(out["items"])[0] == {"item": "1", "text": "text 1"}
     labels = tu.read_labels(out["votes"]).with_gold(tu.read_gold(out["gold"]))
     assert (labels.n_votes, labels.gold) == (35, tu.read_labels(export).gold)
@@ -108,14 +95,17 @@ def test_from_an_export_to_tables_and_back(run_main, export, tmp_path):
 
 
 def test_mistakes_are_one_sentence(run_main, export, tmp_path, votes_csv):
-    assert_one_sentence(run_main("check", export, "--question", "moods"))
-    assert_one_sentence(run_main("check", votes_csv, "--question", "mood"))
-    assert_one_sentence(run_main("check", export, "--item", "id"))
-    assert_one_sentence(run_main("check", export, "--format", "lable-studio"))
-    assert_one_sentence(run_main("convert", votes_csv, tmp_path / "x.csv", "--predictions-out", tmp_path / "p.csv"))
-    assert_one_sentence(run_main("convert", export, tmp_path / "x.json", "--to", "promptfoo"))
     (tmp_path / "folder").mkdir()
-    assert_one_sentence(run_main("check", tmp_path / "folder"))
+    for call in (
+        ("check", export, "--question", "moods"),
+        ("check", votes_csv, "--question", "mood"),
+        ("check", export, "--item", "id"),
+        ("check", export, "--format", "lable-studio"),
+        ("check", tmp_path / "folder"),
+        ("convert", votes_csv, tmp_path / "x.csv", "--predictions-out", tmp_path / "p.csv"),
+        ("convert", export, tmp_path / "x.json", "--to", "promptfoo"),
+    ):
+        assert_one_sentence(run_main(*call))
 
 
 def test_vetting_in_a_tool_and_back(run_main, export, tmp_path):
@@ -141,12 +131,10 @@ def test_vetting_in_a_tool_and_back(run_main, export, tmp_path):
     assert "is not known, got records with the keys 'data'" in unanswered.err
 
 
-@pytest.mark.parametrize(("name", "rows"), [("yes", 3), ("1", 3)])
-def test_a_file_with_one_class(run_main, tmp_path, name, rows):
-    votes = tmp_path / "votes.csv"
-    votes.write_text("item,labeler,label\n" + "".join(f"i{k},a,{name}\n" for k in range(rows)), encoding="utf-8")
+@pytest.mark.parametrize("name", ["yes", "1"])
+def test_a_file_with_one_class(run_main, tmp_path, name):
+    votes = write_csv(tmp_path / "votes.csv", ("item", "labeler", "label"), [(f"i{k}", "a", name) for k in range(3)])
     ran = run_main("convert", votes, tmp_path / "out.csv")
     assert ran.code == 0, ran.err
-    with (tmp_path / "out.csv").open(newline="") as stream:
-        assert [row["label"] for row in csv.DictReader(stream)] == [name] * rows
+    assert [row["label"] for row in rows_of(tmp_path / "out.csv")] == [name] * 3
     assert run_main("convert", votes, tmp_path / "tasks.json", "--to", "label-studio").code == 2

@@ -1,11 +1,10 @@
 """Gates that go on: a table of items to check, filled in and given back until it is decided."""
 
-import csv
 import json
 
 import numpy as np
 import pytest
-from cli_helpers import assert_one_sentence, write_csv
+from cli_helpers import assert_one_sentence, rows_of, write_csv
 
 
 @pytest.fixture
@@ -33,15 +32,12 @@ def ask(run_main, verdicts, tmp_path):
     return run
 
 
-def read_rows(path):
-    return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+def write_rows(path, rows):
+    write_csv(path, tuple(rows[0]), [tuple(row.values()) for row in rows])
 
 
 def fill_in(path, truth):
-    rows = read_rows(path)
-    for row in rows:
-        row["label"] = truth[row["prompt"], row["system"]]
-    write_csv(path, tuple(rows[0]), [tuple(row.values()) for row in rows])
+    write_rows(path, [{**row, "label": truth[row["prompt"], row["system"]]} for row in rows_of(path)])
 
 
 def test_from_undecided_to_passed(ask, verdicts, tmp_path):
@@ -75,7 +71,7 @@ def test_the_order_of_the_files_and_empty_rows_play_no_part(ask, verdicts, tmp_p
     )
     assert one == other
     ask("--gold", tmp_path / "a.csv", "--gold", tmp_path / "b.csv", "--ask", tmp_path / "c.csv", "--n-ask", "8")
-    rows = read_rows(tmp_path / "c.csv")
+    rows = rows_of(tmp_path / "c.csv")
     assert [row["draw"] for row in rows] == [str(k) for k in range(7, 15)]  # those that wait, and two more
 
 
@@ -93,8 +89,7 @@ def test_damaged_tables_are_refused_in_a_sentence(ask, verdicts, tmp_path, damag
     path = tmp_path / "a.csv"
     ask("--ask", path, "--n-ask", "4")
     fill_in(path, verdicts[1])
-    rows = damage(read_rows(path))
-    write_csv(path, tuple(rows[0]), [tuple(row.values()) for row in rows])
+    write_rows(path, damage(rows_of(path)))
     ran = ask("--gold", path)
     assert_one_sentence(ran)
     assert message in ran.err
@@ -121,9 +116,6 @@ def test_contests_are_asked_for_and_answered_by_the_name_of_the_winner(run_main,
     pairs = write_csv(tmp_path / "pairs.csv", ("item", "first", "second", "judge", "winner"), rows)
     how = ("preferences", pairs, "--candidate", "x", "--better-than", "y", "--target", "sample", "--ask")
     assert run_main(*how, tmp_path / "a.csv", "--n-ask", "30").code == 5
-    asked = read_rows(tmp_path / "a.csv")
-    for row in asked:
-        row["winner"] = "x"
-    write_csv(tmp_path / "a.csv", tuple(asked[0]), [tuple(row.values()) for row in asked])
+    write_rows(tmp_path / "a.csv", [{**row, "winner": "x"} for row in rows_of(tmp_path / "a.csv")])
     ran = run_main(*how, tmp_path / "b.csv", "--gold", tmp_path / "a.csv")
     assert ran.code == 0, ran.err

@@ -132,14 +132,3 @@ def test_what_no_parser_takes_is_one_sentence(run_main, tmp_path, name, content)
     path = tmp_path / name
     path.write_text(content, encoding="utf-8")
     assert_one_sentence(run_main("check", path))
-
-
-@pytest.mark.parametrize("change", [{"reasons": 5}, {"files": {"votes": {"path": 1, "sha256": "x"}}}])
-def test_a_session_of_the_wrong_shape_is_one_sentence(run_main, tmp_path, change):
-    record = {"format": "trueup vet", "version": 1, "files": {}, "reading": {}, "test": {}, "reasons": []}
-    path = tmp_path / "s.json"
-    path.write_text(json.dumps(record | change), encoding="utf-8")
-    assert_one_sentence(run_main("vet", "status", path))
-    path.write_text("[" * 100_000, encoding="utf-8")
-    assert_one_sentence(run_main("vet", "status", path))
-    assert_one_sentence(run_main("monitor", "show", path))

@@ -37,23 +37,8 @@ IN_PYTHON = {
     "warmup": "n_warmup",
 }
 # Of the program: what it shows and writes, and how it ends. Python has these as methods, or as an index.
-OF_THE_PROGRAM = {
-    "json",
-    "report",
-    "plot",
-    "junit",
-    "out",
-    "force",
-    "with_text",
-    "top",
-    "only_system",
-    "n",
-    "judged_on",
-    "ask",
-    "n_ask",
-    "summary",
-}
-OF_THE_PROGRAM |= {"fail_if_dependent", "fail_if_spam", "fail_on_alarm", "summary", "ask", "n_ask"}
+OF_THE_PROGRAM = {"json", "report", "plot", "junit", "summary", "out", "force", "with_text", "top", "only_system", "n"}
+OF_THE_PROGRAM |= {"judged_on", "ask", "n_ask", "fail_if_dependent", "fail_if_spam", "fail_on_alarm"}
 # Objects, and what a program does in its own way: progress, many machines, a check that is always made.
 OF_PYTHON = {"prior", "labels", "progress", "engine", "check_dependence", "truth", "predictions"}
 OF_SAMPLERS = {"n_draws", "draws", "warmup"}  # they go through to the sampler of a named model

@@ -32,13 +32,8 @@ def promptfoo() -> str:
 def evaluate(program, folder, *options):
     """What the program wrote; it must not be asked for more than the example asks."""
     quiet = {f"PROMPTFOO_DISABLE_{name}": "1" for name in ("TELEMETRY", "UPDATE", "REMOTE_GENERATION")}
-    environment = {
-        **os.environ,
-        **quiet,
-        "PROMPTFOO_CONFIG_DIR": str(folder / "home"),
-        "PROMPTFOO_PYTHON": sys.executable,
-        "PYTHONPATH": str(ROOT / "src"),
-    }
+    own = {"PROMPTFOO_CONFIG_DIR": str(folder / "home"), "PROMPTFOO_PYTHON": sys.executable}
+    environment = {**os.environ, **quiet, **own, "PYTHONPATH": str(ROOT / "src")}
     command = [program, "eval", "-o", "results.json", "--no-cache", "--no-table", *options]
     ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=500, check=False)
     assert ran.returncode in (0, 100), ran.stdout + ran.stderr  # 100: an answer failed
@@ -133,11 +128,8 @@ def test_the_page_and_the_example_say_the_same():
 
 
 def context(path, **variables):
-    return {
-        "vars": variables,
-        "config": {"checked": str(path)},
-        "provider": {"label": "new", "options": {"id": "echo"}},
-    }
+    provider = {"label": "new", "options": {"id": "echo"}}
+    return {"vars": variables, "config": {"checked": str(path)}, "provider": provider}
 
 
 @pytest.mark.parametrize(
@@ -177,13 +169,8 @@ def test_without_a_file_the_test_fails_with_a_sentence(about):
 
 def test_the_assertion_loads_nothing_that_takes_long():
     code = "import sys, trueup.integrations.promptfoo; print(sorted({'numpy', 'scipy', 'pandas'} & set(sys.modules)))"
-    ran = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "[]"
 
 

@@ -26,20 +26,17 @@ ANSWERS = """
         labels = sim.labels.with_items({"item": sim.labels.items.tolist(), "system": system})
         return tu.share(labels, of=1, by="system", n_draws=100, check_dependence=False)
 """
-ONE_OF_EACH = """
+OPEN = """
+    def test_is_open(trueup_gate, shares):
+        trueup_gate(shares, candidate="new", not_worse_than="old", margin=0.001)
+"""
+ONE_OF_EACH = f"""
     def test_passes(trueup_gate, shares):
         assert trueup_gate(shares, candidate="new", at_least=0.01).verdict == "passed"
 
     def test_fails(trueup_gate, shares):
         trueup_gate(shares, candidate="new", at_least=0.99)
-
-    def test_is_open(trueup_gate, shares):
-        trueup_gate(shares, candidate="new", not_worse_than="old", margin=0.001)
-"""
-OPEN = """
-    def test_is_open(trueup_gate, shares):
-        trueup_gate(shares, candidate="new", not_worse_than="old", margin=0.001)
-"""
+{OPEN}"""
 
 
 @pytest.fixture(scope="module")
