@@ -109,7 +109,7 @@ def _groups(base: Floats, codes: Codes) -> Codes:
     return np.vstack([codes, base.argmax(axis=1)])
 
 
-def _sum_block(block: VoteBlock, readings: list[Reading], n_threads: int) -> Sums:
+def _sum_block(block: VoteBlock, readings: list[Reading]) -> Sums:
     base, codes = base_of_block(block, readings), _outputs(block)
     sizes = np.array([group_sizes(row, base.shape[1]) for row in _groups(base, codes)])
     return Sums(block.n_items, base_values(base, codes).sum(axis=0), sizes)
@@ -124,7 +124,6 @@ def _sample_block(
     readings: list[Reading],
     sums: Sums,
     share: Callable[[VoteBlock], VoteBlock] | None,
-    n_threads: int,
 ) -> SampledItems:
     base = base_of_block(block if share is None else share(block), readings)
     is_checked = (drawn_codes(block) >= 0) | (block.gold_codes >= 0)

@@ -382,7 +382,7 @@ def _joined(one: _Seen, other: _Seen) -> _Seen:
     return _Seen(**both, **rest)
 
 
-def _look_at(block: VoteBlock, readings: Sequence[Reading], n_answers: int, share: float, n_threads: int) -> _Seen:
+def _look_at(block: VoteBlock, readings: Sequence[Reading], n_answers: int, share: float) -> _Seen:
     """What a part says of its labelers, in rows of items."""
     numbers = len(readings[0].weights) * max(len(block.indices), block.n_items)
     parts = _in_rows(block, max(1, _BLOCK * block.n_items // numbers))
@@ -509,7 +509,7 @@ def _added(one: _ClassSums, other: _ClassSums) -> _ClassSums:
     return _ClassSums(*(mine + theirs for mine, theirs in zip(one, other, strict=True)))
 
 
-def _sum_classes(block: VoteBlock, readings: Sequence[Reading], points: Sequence[Point], n_threads: int) -> _ClassSums:
+def _sum_classes(block: VoteBlock, readings: Sequence[Reading], points: Sequence[Point]) -> _ClassSums:
     """The sums of a part, in rows of items."""
     parts = _in_rows(block, max(1, _BLOCK // (len(points) * readings[0].lattice.shape[1])))
     return reduce(_added, (_sum_classes_of_rows(part, readings, points) for part in parts))
@@ -542,7 +542,7 @@ def _sum_classes_of_rows(block: VoteBlock, readings: Sequence[Reading], points: 
     )
 
 
-def block_numbers(block: VoteBlock, n_answers: int, n_threads: int) -> Floats:
+def block_numbers(block: VoteBlock, n_answers: int) -> Floats:
     """Of each labeler the number of votes, how far they agree with themselves, and on how many items, in one block."""
     labeler = block.indices // n_answers
     times = block.data if len(block.data) else np.ones(len(labeler))

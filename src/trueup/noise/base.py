@@ -95,12 +95,11 @@ class LoopSampler(Sampler):
     def draw(self, counts: Floats, state_counts: Floats, gold: Floats, rng: np.random.Generator) -> None:
         from trueup.noise.kernels import loops
 
-        now = self.state()
+        now, no_outputs = self.state(), np.empty((0, self.n_states))
         self.table, self.weights = np.empty(counts.shape), np.empty(len(state_counts))
-        no_outputs = np.empty((0, self.n_states))
         totals = (np.ascontiguousarray(counts), state_counts, gold, no_outputs)
-        systems = loops.NO_PROBLEM[1]
-        loops.draw_one(now, totals, self.table, self.weights, systems, no_outputs.copy(), True, rng)
+        systems = (np.empty((0, 0), np.int64), np.zeros(1, np.int64), np.empty(0), no_outputs)
+        loops.draw_parameters(now, totals, self.table, self.weights, systems, no_outputs.copy(), True, rng)
         self.state_class = now.labels.astype(np.int32)
 
 

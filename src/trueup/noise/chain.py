@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -70,13 +71,6 @@ class SystemOutputs:
             rows.append(ROW_MASS * weights / weights.sum(axis=0))
         return np.concatenate(rows)
 
-    def indicator(self) -> sparse.csr_array:
-        """Items × columns."""
-        system, item = np.nonzero(self.codes >= 0)
-        column = self.first[system] + self.codes[system, item]
-        shape = (self.codes.shape[1], int(self.first[-1]))
-        return sparse.csr_array(sparse.coo_array((np.ones(len(item)), (item, column)), shape=shape))
-
 
 _MAX_KEPT_TRUTHS = 50_000_000  # labels in all: 100 MB
 _MOST_KEPT = 500  # truths of a chain
@@ -90,36 +84,26 @@ class SamplingProblem:
     votes: sparse.csr_array
     outputs: SystemOutputs
 
+    @cached_property
+    def row_of_item(self) -> Positions:
+        """A number that identical items (votes, outputs, gold) share."""
+        votes = self.votes
+        beside = np.vstack([self.labels.gold_codes, self.outputs.codes]).T.copy()
+        numbers: dict[tuple[bytes, bytes, bytes], int] = {}
+        rows = np.empty(len(beside), dtype=np.int64)
+        for i, (first, last) in enumerate(pairwise(votes.indptr)):
+            key = (votes.indices[first:last].tobytes(), votes.data[first:last].tobytes(), beside[i].tobytes())
+            rows[i] = numbers.setdefault(key, len(numbers))
+        return rows
+
     def arrays(self, sampler: Sampler) -> tuple[Any, ...]:
         """Votes, systems and gold as the loops take them."""
-        votes, outputs = self.votes, self.outputs
+        votes, outputs, rows = self.votes, self.outputs, self.row_of_item
         counts = (votes.indptr.astype(np.int64), votes.indices.astype(np.int64), votes.data.astype(np.float64))
         # Of one layout: the chain is compiled anew, for many seconds, for each kind of array.
         row_prior = outputs.row_prior(sampler.n_states, sampler.closeness)
         systems = (np.ascontiguousarray(outputs.codes), outputs.first, outputs.power, row_prior)
-        return (*counts, self.places), systems, self.labels.gold_codes
-
-    @cached_property
-    def places(self) -> npt.NDArray[np.int64]:
-        """A number that identical items (votes, outputs, gold) share, -1 for an item like no other."""
-        votes, gold = self.votes, self.labels.gold_codes
-        beside = np.vstack([gold, self.outputs.codes]).T.copy()
-        numbers: dict[tuple[bytes, bytes, bytes], int] = {}
-        same = np.empty(len(gold), dtype=np.int64)
-        for i, (first, last) in enumerate(zip(votes.indptr[:-1], votes.indptr[1:], strict=True)):
-            key = (votes.indices[first:last].tobytes(), votes.data[first:last].tobytes(), beside[i].tobytes())
-            same[i] = numbers.setdefault(key, len(numbers))
-        n_alike = np.bincount(same, minlength=len(numbers))
-        places = np.where(n_alike > 1, np.cumsum(n_alike > 1) - 1, -1)
-        return np.asarray(places[same])
-
-    @cached_property
-    def first_alike(self) -> Positions:
-        """Index of the first identical item."""
-        places = self.places
-        own = np.arange(len(places))
-        numbers, first = np.unique(places, return_index=True)
-        return np.asarray(np.where(places >= 0, first[np.searchsorted(numbers, places)], own))
+        return (*counts, rows, np.unique(rows, return_index=True)[1]), systems, self.labels.gold_codes
 
 
 class Chain:
@@ -133,50 +117,45 @@ class Chain:
         self.truths = np.empty((len(self.truth_draws), labels.n_items), dtype=np.int16)
         self.prior = np.zeros((n_draws, labels.n_classes))
         self.accuracy = np.zeros((n_draws, labels.n_labelers))
-        self.chances = np.zeros((labels.n_items, labels.n_classes))
         self.log_likelihood = np.empty(n_draws)
         self.mean_table = np.zeros((problem.votes.shape[1], sampler.n_states))
-
-    def _first_states(self, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-        """A dispersed first guess of the state of each item."""
-        labels = self.problem.labels
-        shares, n_classes = vote_shares(labels), labels.n_classes
-        flat = shares ** (1.0 if self.number % 4 < 2 else 0.5)
-        flat /= flat.sum(axis=1, keepdims=True)
-        truth = (flat.cumsum(axis=1) < rng.random(labels.n_items)[:, None]).sum(axis=1).clip(0, n_classes - 1)
-        return np.where(labels.gold_codes >= 0, labels.gold_codes, truth).astype(np.int64)
 
     def run(
         self, n_warmup: int, rng: np.random.Generator, report: Callable[[float], None], *, each: int | None = None
     ) -> None:
         """Run from a start of its own; a second thread looks at a counter, and `report` gets the share done."""
-        sampler, labels, problem = self.sampler, self.problem.labels, self.problem.arrays(self.sampler)
+        from trueup.noise.kernels import loops
+
+        sampler, labels, arrays = self.sampler, self.problem.labels, self.problem.arrays(self.sampler)
+        _, columns, data, rows, first_item = arrays[0]
+        model = sampler.state(arrays)
+        is_compiled = kernels.engine_for_chains() == "numba" and not isinstance(model, loops.OwnSampler)
+        run = loops.run_chain if is_compiled else loops.in_python(loops.run_chain)
+        # A dispersed first guess of the state of each item.
+        flat = vote_shares(labels) ** (1.0 if self.number % 4 < 2 else 0.5)
+        flat /= flat.sum(axis=1, keepdims=True)
+        guess = (flat.cumsum(axis=1) < rng.random(labels.n_items)[:, None]).sum(axis=1).clip(0, labels.n_classes - 1)
+        states = np.where(labels.gold_codes >= 0, labels.gold_codes, guess).astype(np.int64)
         each = sampler.sweeps_a_draw if each is None else each
-        total = n_warmup + each * self.n_draws
+        volume = np.bincount(columns // labels.n_answers, data, labels.n_labelers).astype(np.float64)
+        chances = np.zeros((len(first_item), labels.n_classes))
+        out = (self.prior, self.accuracy, self.log_likelihood, self.mean_table, chances)
         done = np.zeros(2)  # sweeps, and the log-likelihood of the last
         finished = threading.Event()
 
         def watch() -> None:
             while not finished.wait(0.2):
-                report(float(done[0] / total))
+                report(float(done[0] / (n_warmup + each * self.n_draws)))
 
-        from trueup.noise.kernels import loops
-
-        model = sampler.state(problem)
-        is_compiled = kernels.engine_for_chains() == "numba" and not isinstance(model, loops.OwnSampler)
-        run = loops.run_chain if is_compiled else loops.in_python(loops.run_chain)
-        states, kept = self._first_states(rng), self.truth_draws
-        drawn = (self.prior, self.accuracy, self.log_likelihood, self.mean_table)
-        out = (self.chances, self.truths)
         watcher = threading.Thread(target=watch, daemon=True)
         watcher.start()
         try:
-            run(model, problem, labels.n_labelers, states, n_warmup, each, kept, rng, drawn, out, done)
+            run(model, arrays, volume, states, n_warmup, each, self.truth_draws, rng, out, self.truths, done)
         finally:
             finished.set()
             watcher.join()
         sampler.state_class = model.labels.astype(np.int32)
-        self.chances = self.chances[self.problem.first_alike]  # chances of like items are recorded at the first
+        self.chances = chances[rows]
         report(1.0)
 
 

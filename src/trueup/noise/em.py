@@ -11,23 +11,26 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from trueup._base.arrays import contiguous, like, namespace, to_numpy
 from trueup._base.clusters import grouped_by_place, map_at, open_client, places_for, reduce_over, same_value
-from trueup._base.engines import OF_ONE_MACHINE, OF_ONE_PROCESSOR, EngineName, choose_engine, n_cores
+from trueup._base.engines import OF_ONE_PROCESSOR, EngineName, choose_engine
 from trueup._base.types import Codes, Floats
 from trueup.data.labels import Labels
 from trueup.data.partitions import PartitionReader, VoteBlock
 from trueup.data.scanning import LabelScan
 from trueup.exceptions import ConvergenceWarning
 from trueup.noise import kernels
-from trueup.noise.base import NoiseModel, TableModel, check_matrices_fit, class_states, normalise, vote_shares
+from trueup.noise.base import NoiseModel, TableModel, check_matrices_fit, class_states, normalise
 from trueup.noise.kernels import run_where_memory_suffices
+
+if TYPE_CHECKING:
+    from trueup.noise.torch import DevicePasses
 
 Maximise = Callable[[Floats, Floats], tuple[Floats, Floats, float]]
 MaximiseItems = Callable[[Floats], tuple[Floats, float]]
@@ -135,29 +138,16 @@ def _warn_unsettled(name: str, losses: list[float], max_iter: int, tol: float, *
             f"{name} did not settle in {max_iter} iterations (last change {abs(losses[-2] - losses[-1]):.2g} a vote, "
             f"tol {tol:g}); raise `max_iter` or `tol`"
         )
-    warnings.warn((sentence), ConvergenceWarning, stacklevel=stacklevel)
+    warnings.warn(sentence, ConvergenceWarning, stacklevel=stacklevel)
 
 
 Counts = tuple[Floats, Floats]  # of votes (labelers·answers, states), and of items (states,)
 _FEWEST_ROWS = 20_000  # items of a block that is worth sending to a worker
-_OFFERS: tuple[EngineName, ...] = (*OF_ONE_MACHINE, "dask")
-
-
-class Passes(Protocol):
-    """What a fit asks of its votes; on a device, tables and counts are tensors there."""
-
-    def first_counts(self, smoothing: float = 0.0) -> Counts:
-        """Counts if the truth is the shares of an item's votes."""
-        ...
-
-    def expect(self, table: Floats, weights: Floats, state_class: Codes) -> kernels.Expectation:
-        """The E-step."""
-        ...
 
 
 def passes_over(
-    labels: Labels | LabelScan[Labels], n_passes: int, *, offers: tuple[EngineName, ...] = _OFFERS
-) -> Passes:
+    labels: Labels | LabelScan[Labels], n_passes: int, *, offers: tuple[EngineName, ...]
+) -> BlockPasses | DevicePasses:
     """The passes of a fit by the engine that is named, or that suits the votes, among those that the fit offers."""
     sizes = labels.n_classes, labels.n_answers
     if isinstance(labels, LabelScan):
@@ -174,14 +164,14 @@ def passes_over(
         from trueup.noise.torch import DevicePasses
 
         return DevicePasses(labels.votes, labels.gold_codes, *sizes)
-    return MemoryPasses(labels, engine)
+    return BlockPasses(None, [_KeptBlock.of(labels)], *sizes, engine)
 
 
 def sum_over_blocks(labels: Labels | LabelScan[Labels], work: Callable[..., Any], *arguments: Any) -> tuple[Any, ...]:
-    """The sums over all blocks of items of the arrays that ``work(block, *arguments, n_threads)`` gives."""
+    """The sums over all blocks of items of the arrays that ``work(block, *arguments)`` gives."""
     if isinstance(labels, LabelScan):
         return scan_over(labels, _add_arrays, work, *arguments)  # type: ignore[no-any-return]
-    return work(VoteBlock.of(labels), *arguments, n_cores())  # type: ignore[no-any-return]
+    return work(VoteBlock.of(labels), *arguments)  # type: ignore[no-any-return]
 
 
 def _add_arrays(first: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -189,12 +179,17 @@ def _add_arrays(first: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ..
 
 
 def scan_over(scan: LabelScan[Labels], join: Callable[..., Any], work: Callable[..., Any], *arguments: Any) -> Any:
-    """The results of ``work(block, *arguments, n_threads)`` of all blocks, joined in pairs where the blocks are."""
-    encoded = scan.encoded
-    if encoded.client is None:
-        return reduce(join, (work(block, *arguments, n_cores()) for block in encoded.blocks))
-    groups = grouped_by_place(encoded.client, list(encoded.blocks))
-    return reduce_over(encoded.client, groups, join, work, *arguments, 1)
+    """The results of ``work(block, *arguments)`` of all blocks, joined in pairs where the blocks are."""
+    client, blocks = scan.encoded.client, scan.encoded.blocks
+    groups = blocks if client is None else grouped_by_place(client, list(blocks))
+    return _over_blocks(client, groups, join, work, *arguments)
+
+
+def _over_blocks(client: Any, groups: Any, join: Callable[..., Any], work: Callable[..., Any], *arguments: Any) -> Any:
+    """The same of blocks that are here, or of groups of blocks on a cluster."""
+    if client is None:
+        return reduce(join, (work(block, *arguments) for block in groups))
+    return reduce_over(client, groups, join, work, *arguments)
 
 
 def partitions_over(
@@ -213,43 +208,33 @@ def _work_on_file(path: str, work: Callable[..., Any], shared: tuple[PartitionRe
     return work(reader.read(path), *arguments)
 
 
-class MemoryPasses(Passes):
-    """Votes in memory."""
+class _KeptBlock(VoteBlock):
+    """A block in memory, whose matrix is kept between the passes of a fit."""
 
-    def __init__(self, labels: Labels, engine: EngineName) -> None:
-        self._labels, self._engine = labels, engine
-        self._votes = VoteBlock.of(labels) if engine == "numba" else labels.votes
-
-    def first_counts(self, smoothing: float = 0.0) -> Counts:
-        shares = vote_shares(self._labels, smoothing)
-        return np.asarray(self._labels.votes.T @ shares), shares.sum(axis=0)
-
-    def expect(self, table: Floats, weights: Floats, state_class: Codes) -> kernels.Expectation:
-        gold = self._labels.gold_codes
-        return kernels.em_step(self._votes, table, weights, gold=gold, state_class=state_class, engine=self._engine)
+    matrix = cached_property(VoteBlock.matrix.fget)  # type: ignore[assignment, attr-defined]
 
 
-class BlockPasses(Passes):
-    """Votes of a scan, one file after another, or blocks on the workers of a client, which sum them in a tree there."""
+class BlockPasses:
+    """Votes in memory, of a scan one file after another, or blocks on the workers of a client, which sum them there."""
 
     def __init__(
         self, client: Any, blocks: Iterable[Any], n_classes: int, n_answers: int, engine: EngineName | None = None
     ) -> None:
         self._client, self._sizes, self._engine = client, (n_classes, n_answers), engine
-        self._blocks: Any = blocks if client is None else grouped_by_place(client, list(blocks))
-
-    def _sum(self, add: Callable[[Any, Any], Any], work: Callable[..., Any], *arguments: Any) -> Any:
-        if self._client is None:
-            return reduce(add, (work(block, *arguments) for block in self._blocks))
-        return reduce_over(self._client, self._blocks, add, work, *arguments)
+        self._blocks = blocks if client is None else grouped_by_place(client, list(blocks))
 
     def first_counts(self, smoothing: float = 0.0) -> Counts:
-        return self._sum(_add_arrays, first_counts_of, *self._sizes, smoothing)  # type: ignore[no-any-return]
+        """Counts if the truth is the shares of an item's votes."""
+        how = (*self._sizes, smoothing)
+        counts: Counts = _over_blocks(self._client, self._blocks, _add_arrays, first_counts_of, *how)
+        return counts
 
     def expect(self, table: Floats, weights: Floats, state_class: Codes) -> kernels.Expectation:
-        n_threads = n_cores() if self._client is None else 1  # on a cluster the workers are the threads
-        arguments = (table, weights, state_class, self._engine, n_threads)
-        return self._sum(_add, expectation_of, *arguments)  # type: ignore[no-any-return]
+        """The E-step."""
+        has_threads = self._client is None  # on a cluster the workers are the threads
+        how = (table, weights, state_class, self._engine, has_threads)
+        step: kernels.Expectation = _over_blocks(self._client, self._blocks, _add, expectation_of, *how)
+        return step
 
 
 def first_counts_of(block: VoteBlock, n_classes: int, n_answers: int, smoothing: float) -> Counts:
@@ -265,11 +250,11 @@ def first_counts_of(block: VoteBlock, n_classes: int, n_answers: int, smoothing:
 
 
 def expectation_of(
-    block: VoteBlock, table: Floats, weights: Floats, state_class: Codes, engine: EngineName | None, n_threads: int
+    block: VoteBlock, table: Floats, weights: Floats, state_class: Codes, engine: EngineName | None, has_threads: bool
 ) -> kernels.Expectation:
     """Of a block, the E-step; by the engine that suits it where none is given."""
     engine = choose_engine(work=len(block.indices)) if engine is None else engine
-    given: Any = {"gold": block.gold_codes, "state_class": state_class, "engine": engine, "n_threads": n_threads}
+    given: Any = {"gold": block.gold_codes, "state_class": state_class, "engine": engine, "has_threads": has_threads}
     return kernels.em_step(block, table, weights, **given)
 
 

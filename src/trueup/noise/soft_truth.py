@@ -265,7 +265,7 @@ class _Totals(NamedTuple):
     agreed: float
 
 
-def _count_votes(block: VoteBlock, n_classes: int, n_answers: int, n_threads: int) -> tuple[Floats, float, float]:
+def _count_votes(block: VoteBlock, n_classes: int, n_answers: int) -> tuple[Floats, float, float]:
     """The totals of a block; of items with gold the votes count, too."""
     repeats = block.data if len(block.data) else np.ones(len(block.indices))
     item = np.repeat(np.arange(block.n_items), np.diff(block.indptr))
@@ -332,7 +332,7 @@ def labeler_spread(labels: Labels | LabelScan[Labels], pooled: Floats, lattice: 
 
 
 def _residual_sums(
-    block: VoteBlock, n_labelers: int, pooled: Floats, lattice: Floats, weights: Floats, n_threads: int
+    block: VoteBlock, n_labelers: int, pooled: Floats, lattice: Floats, weights: Floats
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Of a block the sums over the votes of each labeler of x and of products of r, and of their squares."""
     votes, (n_classes, n_answers) = block.matrix, pooled.shape

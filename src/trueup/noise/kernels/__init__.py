@@ -87,7 +87,7 @@ def em_step(
     state_class: Codes,
     engine: EngineName,
     keep_posterior: bool = False,
-    n_threads: int = _MOST_BLOCKS,
+    has_threads: bool = True,
 ) -> Expectation:
     """Expected states of all items and the votes' expected counts; `gold` is the known class of each item or -1.
 
@@ -117,7 +117,7 @@ def em_step(
         total = compiled.em_block(low, high, *rows, *arrays)
         return counts, state_counts, total
 
-    blocks = list(pairwise(edges_of(ready, n_threads)))
+    blocks = list(pairwise(edges_of(ready, has_threads)))
     parts = (
         [block(*blocks[0])]
         if len(blocks) == 1
@@ -133,12 +133,12 @@ def em_step(
     return Expectation(counts, state_counts[:n_states], total, out if keep_posterior else None)
 
 
-def edges_of(votes: VoteBlock, n_threads: int = _MOST_BLOCKS) -> list[int]:
+def edges_of(votes: VoteBlock, has_threads: bool = True) -> list[int]:
     """Of parts of the items with about equal numbers of votes, which are worked on at once."""
     # Parts do not depend on the machine's cores, so sums are rounded alike everywhere. Each has counts of its own,
     # which must not need more memory than the votes.
     n_votes = len(votes.indices)
-    n_parts = max(1, min(_MOST_BLOCKS if n_threads > 1 else 1, n_votes // _BLOCK, n_votes // votes.n_columns))
+    n_parts = max(1, min(_MOST_BLOCKS if has_threads else 1, n_votes // _BLOCK, n_votes // votes.n_columns))
     cuts = [n_votes * k // n_parts for k in range(1, n_parts)]
     return [0, *np.searchsorted(votes.indptr, cuts).tolist(), votes.n_items]
 

@@ -1,13 +1,13 @@
 """The sampler as plain loops: compiled where numba is installed, and where it is not run by Python, far more slowly.
 
 A chain draws the parameters given the states of the items (`draw_parameters`, one function for each model), and the
-states given the parameters. `votes` is a table of counts by item (indptr, indices, data) and, of items of which all is
-said alike, a place that they share, -1 for an item that has no like. `systems` are codes of outputs (systems, items),
-the first column of each, what each counts for, and the pseudo-counts of the columns. `totals` are the counts of the
-votes, of the items, of the gold items of each class and of the outputs in each state.
+states given the parameters. `votes` is a table of counts by item (indptr, indices, data) with the row of each item,
+which identical items share, and the first item of each row. `systems` are codes of outputs (systems, items), the first
+column of each, what each counts for, and the pseudo-counts of the columns. `totals` are the counts of the votes, of the
+items, of the gold items of each class and of the outputs in each state.
 
-What is handed on is `np.int64(0)` and not 0, of which numba would compile a version of its own; and arrays are copied
-number by number, since what numba brings along to say that shapes differ takes longer to compile than the rest.
+Arrays are copied number by number, since what numba brings along to say that shapes differ takes longer to compile than
+the rest.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
@@ -27,15 +27,7 @@ from trueup.noise.kernels import FLOOR
 
 Integers = npt.NDArray[Any]
 
-# Votes, systems and gold of no items.
-NO_PROBLEM = (
-    (np.zeros(1, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64)),
-    (np.empty((0, 0), np.int64), np.zeros(1, np.int64), np.empty(0), np.empty((0, 0))),
-    np.empty(0, np.int32),
-)
 _RESCALE_EVERY = 16
-_BLOCK = 64  # items that a call is for: handing over all the arrays takes as long as one item
-
 
 DRAWS: dict[type, Any] = {}  # the loop that draws the parameters, by the type of what it changes
 
@@ -111,23 +103,14 @@ def draw_output_rows(counts, first, row_prior, power, table, rng):
 
 
 @jit
-def _weigh_states(start, stop, votes, systems, gold, parts, rows):
-    """P(state and what is said of an item), of each state but for a scale, for the items from `start` to `stop`.
-
-    Items that share a place share a row of `rows`, which is filled once; those without one have the rows behind.
-    """
-    indptr, indices, data, place = votes
+def weigh_states(votes, systems, gold, parts, chances, sums):
+    """P(state and what is said of an item), but for a scale, for each row; `sums` has log P and the scaled total."""
+    indptr, indices, data, _, first_item = votes
     outputs, first, power, _ = systems
     labels, weights, table, output_table = parts
-    first_item, chances, sums, _ = rows
     n_states = len(weights)
-    n_places = len(first_item) - _BLOCK
-    first_item[n_places:] = -1
-    for i in range(start, stop):
-        row = place[i] if place[i] >= 0 else n_places + i - start
-        if row < n_places and first_item[row] >= 0:
-            continue
-        first_item[row] = i
+    for row in range(len(first_item)):
+        i = first_item[row]
         log_scale = 0.0
         for g in range(n_states):
             chances[row, g] = weights[g] if gold[i] < 0 or labels[g] == gold[i] else 0.0
@@ -165,45 +148,41 @@ def _weigh_states(start, stop, votes, systems, gold, parts, rows):
 
 
 @jit
-def _draw_block(start, stop, place, labels, rows, states, truth, rng):
-    """Draw the states of the items from `start` to `stop`, in their order; returns their log-likelihood."""
-    first_item, chances, sums, n_drawn = rows
-    n_places, n_states = len(first_item) - _BLOCK, chances.shape[1]
+def draw_states(row_of_item, chances, sums, states, rng):
+    """Draw the states of all items in their order; returns their log-likelihood."""
     log_likelihood = 0.0
-    for i in range(start, stop):
-        row = place[i] if place[i] >= 0 else n_places + i - start
+    for i in range(len(row_of_item)):
+        row = row_of_item[i]
         log_likelihood += sums[row, 0]
         rest = rng.random() * sums[row, 1]
-        drawn = -1
-        for g in range(n_states):
+        for g in range(chances.shape[1]):
             if chances[row, g] > 0.0:
-                drawn = g
+                states[i] = g
                 rest -= chances[row, g]
                 if rest < 0.0:
                     break
-        states[i] = drawn
-        n_drawn[row, drawn] += 1.0
-        if len(truth) > 0:
-            truth[i] = labels[drawn]
     return log_likelihood
 
 
 @jit
-def _tally(first_row, last_row, rows, votes, systems, gold, totals):
-    """Count what is said of the items of some rows as often as each state was drawn there, and forget the times."""
-    indptr, indices, data, _ = votes
+def count_states(votes, systems, gold, states, totals, n_drawn):
+    """Fill `totals` with what is said of the items in each state; `n_drawn` is of the shape (rows, states)."""
+    indptr, indices, data, row_of_item, first_item = votes
     outputs, first, power, _ = systems
     counts, state_counts, held, output_counts = totals
-    first_item, _, _, n_drawn = rows
-    for row in range(first_row, last_row):
+    counts[:] = 0.0
+    state_counts[:] = 0.0
+    held[:] = 0.0
+    output_counts[:] = 0.0
+    n_drawn[:] = 0.0
+    for i in range(len(states)):
+        n_drawn[row_of_item[i], states[i]] += 1.0
+    for row in range(len(first_item)):
         i = first_item[row]
-        if i < 0:
-            continue
         for g in range(len(state_counts)):
             n = n_drawn[row, g]
             if n == 0.0:
                 continue
-            n_drawn[row, g] = 0.0
             state_counts[g] += n
             if gold[i] >= 0:
                 held[g, gold[i]] += n
@@ -215,127 +194,56 @@ def _tally(first_row, last_row, rows, votes, systems, gold, totals):
 
 
 @jit
-def _observe(first_row, last_row, rows, labels, posterior):
-    """Add the chances of the classes of some rows."""
-    first_item, chances, sums, _ = rows
-    for row in range(first_row, last_row):
-        i = first_item[row]
-        if i < 0:
-            continue
-        for g in range(chances.shape[1]):
-            posterior[i, labels[g]] += chances[row, g] / sums[row, 1]
-
-
-@jit
-def draw_states(votes, systems, gold, parts, states, totals, keep, out, rng):
-    """Draw the state of each item given all parameters, and count; returns the log-likelihood."""
-    place = votes[3]
-    labels, weights, _, _ = parts
-    totals[0][:] = 0.0
-    totals[1][:] = 0.0
-    totals[2][:] = 0.0
-    totals[3][:] = 0.0
-    n_places = np.int64(0)
-    for i in range(len(place)):
-        n_places = max(n_places, place[i] + 1)
-    n_rows = n_places + _BLOCK
-    n_states = len(weights)
-    # The first item of a row, the chances of its states, their sums, and how often each was drawn.
-    rows = (np.full(n_rows, -1), np.empty((n_rows, n_states)), np.empty((n_rows, 2)), np.zeros((n_rows, n_states)))
-    truth = out[1] if keep > 1 else out[1][:0]
-    log_likelihood = 0.0
-    for start in range(0, len(gold), _BLOCK):
-        stop = min(start + _BLOCK, len(gold))
-        _weigh_states(start, stop, votes, systems, gold, parts, rows)
-        log_likelihood += _draw_block(start, stop, place, labels, rows, states, truth, rng)
-        _tally(n_places, n_rows, rows, votes, systems, gold, totals)
-        if keep > 0:
-            _observe(n_places, n_rows, rows, labels, out[0])
-    _tally(np.int64(0), n_places, rows, votes, systems, gold, totals)
-    if keep > 0:
-        _observe(np.int64(0), n_places, rows, labels, out[0])
-    return log_likelihood
-
-
-@jit
-def count(votes, systems, gold, states, totals):
-    """The counts that the states of a start give."""
-    n_states = len(totals[1])
-    rows = (np.zeros(1, np.int64), np.empty((0, n_states)), np.empty((0, 2)), np.zeros((1, n_states)))
-    for i in range(len(gold)):
-        rows[0][0] = i
-        rows[3][0, states[i]] = 1.0
-        _tally(np.int64(0), np.int64(1), rows, votes, systems, gold, totals)
-
-
-@jit
-def record(k, labels, weights, counts, table, n_labelers, n_answers, volume, out):
-    """Class shares and accuracies of labelers of one draw."""
-    out_prior, out_accuracy, _, mean_table = out
+def record(k, labels, weights, counts, table, volume, chances, sums, out):
+    """Class shares, accuracies of labelers and chances of the classes of one draw."""
+    prior, accuracy, _, mean_table, posterior = out
+    n_answers = len(table) // len(volume)
     for row in range(len(table)):
         for g in range(len(weights)):
-            mean_table[row, g] += table[row, g] / len(out_prior)
+            mean_table[row, g] += table[row, g] / len(prior)
     for g in range(len(weights)):
         y = labels[g]
-        out_prior[k, y] += weights[g]
-        for t in range(n_labelers):
-            out_accuracy[k, t] += counts[t * n_answers + y, g]
-    for t in range(n_labelers):
-        out_accuracy[k, t] = out_accuracy[k, t] / volume[t] if volume[t] > 0 else np.nan
+        prior[k, y] += weights[g]
+        for t in range(len(volume)):
+            accuracy[k, t] += counts[t * n_answers + y, g]
+        for row in range(len(chances)):
+            posterior[row, y] += chances[row, g] / sums[row, 1]
+    for t in range(len(volume)):
+        accuracy[k, t] = accuracy[k, t] / volume[t] if volume[t] > 0 else np.nan
 
 
 @jit
-def volumes(votes, n_labelers, n_answers):
-    """How many votes each labeler gave."""
-    _, indices, data, _ = votes
-    volume = np.zeros(n_labelers)
-    for j in range(len(indices)):
-        volume[indices[j] // n_answers] += data[j]
-    return volume
-
-
-@jit
-def draw_one(model, totals, table, weights, systems, output_table, warm, rng):
-    """One draw of the parameters, for a caller that is Python."""
-    draw_parameters(model, totals, table, weights, systems, output_table, warm, rng)
-
-
-@jit
-def run_chain(model, problem, n_labelers, states, n_warmup, each, kept, rng, parameters, out, done):
+def run_chain(model, problem, volume, states, n_warmup, each, kept, rng, out, truths, done):
     """Run all sweeps of a chain from the states of the items, and fill the outputs, one draw after `each` sweeps.
 
-    `states` and the arrays of the model are changed in place, so that a chain can go on where it stopped. `parameters`
-    are of each draw class shares, accuracies of labelers and log-likelihoods, and the mean of the tables; `out` the
-    summed chances of the classes and the truths of the draws `kept`. `done` counts sweeps, for progress, and has the
+    `states` and the arrays of the model are changed in place. `volume` has how many votes each labeler gave. `out` are
+    of each draw class shares, accuracies of labelers and log-likelihoods, the mean of the tables and the summed chances
+    of the classes of each row; `truths` are those of the draws `kept`. `done` counts sweeps, for progress, and has the
     log-likelihood of the last.
     """
     votes, systems, gold = problem
-    prior, _, log_likelihood, mean_table = parameters
-    n_draws, n_classes = prior.shape
-    n_states, n_rows = len(model.labels), len(mean_table)
-    n_answers = n_rows // n_labelers
-    n_outputs = systems[1][-1]
-    counts = np.zeros((n_rows, n_states))
-    totals = (counts, np.zeros(n_states), np.zeros((n_states, n_classes)), np.zeros((n_outputs, n_states)))
-    table, weights, output_table = np.empty((n_rows, n_states)), np.empty(n_states), np.empty((n_outputs, n_states))
-    volume = volumes(votes, n_labelers, n_answers)
-    count(votes, systems, gold, states, totals)
-    next_kept = np.int64(0)
-    for sweep in range(n_warmup + each * n_draws):
+    prior, _, log_likelihood, mean_table, _ = out
+    n_states, n_rows, n_outputs = len(model.labels), len(votes[4]), systems[1][-1]
+    counts, output_counts = np.empty((len(mean_table), n_states)), np.empty((n_outputs, n_states))
+    totals = (counts, np.empty(n_states), np.empty((n_states, prior.shape[1])), output_counts)
+    table, weights, output_table = np.empty(counts.shape), np.empty(n_states), np.empty(output_counts.shape)
+    chances, n_drawn, sums = np.empty((n_rows, n_states)), np.empty((n_rows, n_states)), np.empty((n_rows, 2))
+    count_states(votes, systems, gold, states, totals, n_drawn)
+    next_kept = 0
+    for sweep in range(n_warmup + each * len(prior)):
         draw_parameters(model, totals, table, weights, systems, output_table, sweep < n_warmup, rng)
-        k = (sweep - n_warmup) // each
-        is_draw = sweep >= n_warmup and (sweep - n_warmup) % each == each - 1
-        keep = 0
-        if is_draw:
-            keep = 2 if next_kept < len(kept) and kept[next_kept] == k else 1
-        recorded = (out[0], out[1][min(next_kept, len(out[1]) - 1)])
-        parts = (model.labels, weights, table, output_table)
-        done[1] = draw_states(votes, systems, gold, parts, states, totals, keep, recorded, rng)
+        weigh_states(votes, systems, gold, (model.labels, weights, table, output_table), chances, sums)
+        done[1] = draw_states(votes[3], chances, sums, states, rng)
+        count_states(votes, systems, gold, states, totals, n_drawn)
         done[0] += 1
-        next_kept += keep > 1
-        if is_draw:
+        if sweep >= n_warmup and (sweep - n_warmup) % each == each - 1:
+            k = (sweep - n_warmup) // each
             log_likelihood[k] = done[1]
-            record(k, model.labels, weights, counts, table, n_labelers, n_answers, volume, parameters)
+            record(k, model.labels, weights, counts, table, volume, chances, sums, out)
+            if next_kept < len(kept) and kept[next_kept] == k:
+                for i in range(len(states)):
+                    truths[next_kept, i] = model.labels[states[i]]
+                next_kept += 1
 
 
 # ------------------ The parameters of each model

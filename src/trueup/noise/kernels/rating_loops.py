@@ -45,46 +45,46 @@ def set_thresholds(gaps, stretch, bias, own):
 
 
 @jit
-def fill_table(classes, gaps, own, rates, table):
-    """P(answer | rater, class), written into `table`; abstentions have a rate of the rater that ignores the class."""
-    n_classes = len(classes)
-    n_raters, n_own = own.shape
-    n_answers = n_classes + rates.shape[1] - 1
-    thresholds = np.empty(n_classes - 1)
-    for t in range(n_raters):
-        set_thresholds(gaps, own[t, 2 : n_own - 1], own[t, 0], thresholds)
-        scale, chance = math.exp(own[t, 1]), sigmoid(own[t, n_own - 1])
-        place = 0.0
-        for y in range(n_classes):
-            below = 0.0
-            for k in range(n_classes):
-                upto = sigmoid(scale * (thresholds[k] - place)) if k < n_classes - 1 else 1.0
-                rated = (1 - chance) * (upto - below) + chance / n_classes
-                table[t * n_answers + classes[k], classes[y]] = max(rates[t, 0] * rated, FLOOR)
-                below = upto
-            for a in range(n_classes, n_answers):
-                table[t * n_answers + a, classes[y]] = max(rates[t, 1 + a - n_classes], FLOOR)
-            if y < n_classes - 1:
-                place += math.exp(gaps[2 * y]) + math.exp(gaps[2 * y + 1])
-
-
-@jit
-def _value(counts, gaps, rater, own):
-    """Log-likelihood of the ratings of one rater, a row of the state's `own`; counts of shape (classes, ratings)."""
-    n_classes = len(counts)
-    set_thresholds(gaps, rater[2 : len(rater) - 1], rater[0], own)
+def rate(gaps, rater, thresholds, rated):
+    """P(rating | class) of one rater, a row of the state's `own`, by rank; written into `rated`."""
+    n_classes = len(rated)
+    set_thresholds(gaps, rater[2 : len(rater) - 1], rater[0], thresholds)
     scale, chance = math.exp(rater[1]), sigmoid(rater[len(rater) - 1])
-    value = 0.0
     place = 0.0
     for y in range(n_classes):
         below = 0.0
         for k in range(n_classes):
-            upto = sigmoid(scale * (own[k] - place)) if k < n_classes - 1 else 1.0
-            if counts[y, k] > 0.0:
-                value += counts[y, k] * math.log(max((1 - chance) * (upto - below) + chance / n_classes, 1e-12))
+            upto = sigmoid(scale * (thresholds[k] - place)) if k < n_classes - 1 else 1.0
+            rated[y, k] = (1 - chance) * (upto - below) + chance / n_classes
             below = upto
         if y < n_classes - 1:
             place += math.exp(gaps[2 * y]) + math.exp(gaps[2 * y + 1])
+
+
+@jit
+def fill_table(classes, gaps, own, rates, table):
+    """P(answer | rater, class), written into `table`; abstentions have a rate of the rater that ignores the class."""
+    n_classes = len(classes)
+    n_answers = n_classes + rates.shape[1] - 1
+    thresholds, rated = np.empty(n_classes - 1), np.empty((n_classes, n_classes))
+    for t in range(len(own)):
+        rate(gaps, own[t], thresholds, rated)
+        for y in range(n_classes):
+            for k in range(n_classes):
+                table[t * n_answers + classes[k], classes[y]] = max(rates[t, 0] * rated[y, k], FLOOR)
+            for a in range(n_classes, n_answers):
+                table[t * n_answers + a, classes[y]] = max(rates[t, 1 + a - n_classes], FLOOR)
+
+
+@jit
+def _value(counts, gaps, rater, thresholds, rated):
+    """Log-likelihood of the ratings of one rater; counts of shape (classes, ratings)."""
+    rate(gaps, rater, thresholds, rated)
+    value = 0.0
+    for y in range(len(counts)):
+        for k in range(len(counts)):
+            if counts[y, k] > 0.0:
+                value += counts[y, k] * math.log(max(rated[y, k], 1e-12))
     return value
 
 
@@ -102,12 +102,11 @@ def _is_accepted(change, rng):
 
 
 @jit
-def _move_raters(counts, gaps, own, laws, steps, rate, values, moved, rng):
+def _move_raters(counts, gaps, own, laws, steps, speed, values, thresholds, rated, rng):
     """Each rater in each respect: bias, sharpness, stretch, lapse. The columns of `own` are these."""
-    n_raters, n_classes = counts.shape[0], counts.shape[1]
-    thresholds = np.empty(n_classes - 1)
     n_own = own.shape[1]
-    for t in range(n_raters):
+    moved = np.empty(n_own)
+    for t in range(len(counts)):
         for respect in range(4):
             low = respect if respect < 3 else n_own - 1
             high = n_own - 1 if respect == 2 else low + 1
@@ -121,35 +120,33 @@ def _move_raters(counts, gaps, own, laws, steps, rate, values, moved, rng):
             for k in range(low, high):
                 moved[k] += math.exp(steps[respect, t]) * rng.standard_normal()
                 change += ((own[t, k] - centre) ** 2 - (moved[k] - centre) ** 2) / (2 * spread**2)
-            value = _value(counts[t], gaps, moved, thresholds)
+            value = _value(counts[t], gaps, moved, thresholds, rated)
             accepted = _is_accepted(change + value - values[t], rng)
             if accepted:
                 values[t] = value
                 for k in range(low, high):
                     own[t, k] = moved[k]
-            steps[respect, t] = min(steps[respect, t] + rate * ((1.0 if accepted else 0.0) - 0.35), math.log(3.0))
+            steps[respect, t] = min(steps[respect, t] + speed * ((1.0 if accepted else 0.0) - 0.35), math.log(3.0))
 
 
 @jit
-def _move_gaps(counts, gaps, own, steps, hyper, rate, values, rng):
+def _move_gaps(counts, gaps, own, steps, hyper, speed, values, thresholds, rated, rng):
     """Each gap in turn."""
-    n_raters, n_classes = counts.shape[0], counts.shape[1]
-    thresholds = np.empty(n_classes - 1)
-    proposed = np.empty(n_raters)
+    proposed = np.empty(len(counts))
     for k in range(len(gaps)):
         before = gaps[k]
         change = -_log_gaps(gaps, hyper)
         gaps[k] += math.exp(steps[k]) * rng.standard_normal()
         change += _log_gaps(gaps, hyper)
-        for t in range(n_raters):
-            proposed[t] = _value(counts[t], gaps, own[t], thresholds)
+        for t in range(len(counts)):
+            proposed[t] = _value(counts[t], gaps, own[t], thresholds, rated)
             change += proposed[t] - values[t]
         accepted = _is_accepted(change, rng)
         if accepted:
             values[:] = proposed
         else:
             gaps[k] = before
-        steps[k] = min(steps[k] + rate * ((1.0 if accepted else 0.0) - 0.35), math.log(3.0))
+        steps[k] = min(steps[k] + speed * ((1.0 if accepted else 0.0) - 0.35), math.log(3.0))
 
 
 @jit
@@ -205,22 +202,6 @@ def _draw_laws(own, laws, hyper, rng):
 
 
 @jit
-def move(counts, gaps, own, laws, steps, gap_steps, hyper, rate, rng):
-    """All parameters, some times over of few raters; counts are (raters, classes, ratings), in the order of classes."""
-    n_raters = len(counts)
-    thresholds = np.empty(counts.shape[1] - 1)
-    values = np.empty(n_raters)
-    moved = np.empty(own.shape[1])
-    for _ in range(1 if n_raters > _FEW_RATERS else _REPEATS):
-        for t in range(n_raters):
-            values[t] = _value(counts[t], gaps, own[t], thresholds)
-        _move_raters(counts, gaps, own, laws, steps, rate, values, moved, rng)
-        _move_gaps(counts, gaps, own, gap_steps, hyper, rate, values, rng)
-        _move_together(gaps, own, laws, hyper, rng)
-        _draw_laws(own, laws, hyper, rng)
-
-
-@jit
 def draw_ratings(model, totals, table, weights, systems, output_table, warm, rng):
     """All that raters do, rates of abstention, class shares and rows of systems."""
     flat, state_counts, _, output_counts = totals
@@ -233,8 +214,15 @@ def draw_ratings(model, totals, table, weights, systems, output_table, warm, rng
             for k in range(n_classes):
                 rated[t, y, k] = counts[t, classes[k], classes[y]]
     n_sweeps = model.n_sweeps
-    rate = 1.0 / math.sqrt(1.0 + n_sweeps[0] / 4) if n_sweeps[0] < _TUNED_SWEEPS else 0.0
-    move(rated, gaps, own, laws, model.steps, model.gap_steps, hyper, rate, rng)
+    speed = 1.0 / math.sqrt(1.0 + n_sweeps[0] / 4) if n_sweeps[0] < _TUNED_SWEEPS else 0.0
+    thresholds, work, values = np.empty(n_classes - 1), np.empty((n_classes, n_classes)), np.empty(n_raters)
+    for _ in range(1 if n_raters > _FEW_RATERS else _REPEATS):
+        for t in range(n_raters):
+            values[t] = _value(rated[t], gaps, own[t], thresholds, work)
+        _move_raters(rated, gaps, own, laws, model.steps, speed, values, thresholds, work, rng)
+        _move_gaps(rated, gaps, own, model.gap_steps, hyper, speed, values, thresholds, work, rng)
+        _move_together(gaps, own, laws, hyper, rng)
+        _draw_laws(own, laws, hyper, rng)
     n_sweeps[0] += 1
     draw_rates(counts, n_classes, model.rates, rng)
     fill_table(classes, gaps, own, model.rates, table)
