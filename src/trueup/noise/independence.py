@@ -1,15 +1,14 @@
 """Do labelers err together? The check, and what a panel is worth if they do.
 
-A design is who votes on which item. Its data sets are held as one array of answers, a row for each data set, so that a
-few hundred fits are one computation. Votes are in the order of places: the first vote of every item, then the second
-of every item that has one, and so on, with the items of most votes first. What a place holds is then a run of votes
-that belong to the first so many items.
+A design is who votes on which item. Its data sets are one array of answers, a row for each, so that a few hundred fits
+are one computation. Votes come in the order of places: the first vote of every item, then the second of every item that
+has one, and so on, with the items of most votes first, so that the votes of a place belong to the first so many items.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -119,24 +118,14 @@ class Rates:
     weights: Floats  # (n_classes, n_sets)
     table: Floats  # (n_classes, n_sets, n_labelers, n_answers)
 
-    @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-        return len(self.weights)
-
     def item_weights(self, gold: Codes) -> Floats:
         """P(class) of each item, shape (n_classes, n_sets, n_items or 1); a known class is certain."""
         given = np.flatnonzero(gold >= 0)
         if not len(given):
             return self.weights[:, :, None]
         weights = np.repeat(self.weights[:, :, None], len(gold), axis=2)
-        weights[:, :, given] = (np.arange(self.n_classes)[:, None] == gold[given])[:, None, :]
+        weights[:, :, given] = (np.arange(len(weights))[:, None] == gold[given])[:, None, :]
         return weights
-
-    def errors(self, y: int) -> Floats:
-        """P(a vote names another class) in class y, shape (n_sets, n_labelers); an abstention is no error."""
-        decided = self.table[y, :, :, : self.n_classes]
-        return np.asarray(decided.sum(axis=2) - decided[:, :, y])
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,33 +169,26 @@ def refit(
 ) -> tuple[Rates, Summaries]:
     """The first data set fitted anew, and what is left to say of all, each fitted by EM from `start`."""
     rows = max(1, _BLOCK // max(answers.shape[1], start.table[:, 0].size))
-    blocks = (answers[first : first + rows] for first in range(0, len(answers), rows))
-    parts = [_refit_block(design, block, start, maximise, n_steps) for block in blocks]
-    weights, table = parts[0][0].weights[:, :1], parts[0][0].table[:, :1]
-    names = ("joint_errors", "joint_errors_expected", "agreement")
-    summaries = Summaries(*(np.concatenate([getattr(each, name) for _, each in parts]) for name in names))
-    return Rates(weights, table), summaries
-
-
-def _refit_block(
-    design: VoteDesign, answers: Answers, start: Rates, maximise: Maximise | None, n_steps: int
-) -> tuple[Rates, Summaries]:
-    n_classes, _, n_labelers, n_answers = start.table.shape
-    shape = (n_classes, len(answers), n_labelers, n_answers)
-    cell = (np.arange(len(answers))[:, None] * n_labelers + design.labeler) * n_answers + answers
-    weights, table = np.repeat(start.weights, len(answers), axis=1), np.broadcast_to(start.table, shape)
-    rates = Rates(weights, table)
-    posterior = _posterior(design, rates, cell)
-    if maximise is not None:
-        for _ in range(n_steps):
+    n_labelers, n_answers = start.table.shape[2:]
+    first_rates, parts = start, []
+    for first in range(0, len(answers), rows):
+        block = answers[first : first + rows]
+        shape = (len(start.table), len(block), n_labelers, n_answers)
+        cell = (np.arange(len(block))[:, None] * n_labelers + design.labeler) * n_answers + block
+        rates = Rates(np.repeat(start.weights, len(block), axis=1), np.broadcast_to(start.table, shape))
+        posterior = _posterior(design, rates, cell)
+        for _ in range(0 if maximise is None else n_steps):
             counts = np.empty(shape)
             for s, share in enumerate(posterior):
                 votes = np.bincount(cell.ravel(), design.spread_out(share).ravel(), counts[s].size)
                 counts[s] = votes.reshape(shape[1:])
-            weights = posterior.sum(axis=2) / design.n_items
-            rates = Rates(weights, maximise(counts))
+            assert maximise is not None
+            rates = Rates(posterior.sum(axis=2) / design.n_items, maximise(counts))
             posterior = _posterior(design, rates, cell)
-    return rates, _summaries(design, answers, rates, posterior)
+        if not first:
+            first_rates = Rates(rates.weights[:, :1], rates.table[:, :1])
+        parts.append(_summaries(design, block, rates, posterior))
+    return first_rates, Summaries(*map(np.concatenate, zip(*map(astuple, parts), strict=True)))
 
 
 def _posterior(design: VoteDesign, rates: Rates, cell: Positions) -> Floats:
@@ -223,21 +205,19 @@ def _posterior(design: VoteDesign, rates: Rates, cell: Positions) -> Floats:
 
 
 def _summaries(design: VoteDesign, answers: Answers, rates: Rates, posterior: Floats) -> Summaries:
-    weights = rates.item_weights(design.gold)
+    weights, n_classes = rates.item_weights(design.gold), len(rates.table)
     observed, expected = np.zeros((2, len(answers)))
-    n_decided = design.add_up((answers < rates.n_classes).astype(np.int16))
-    for y in range(rates.n_classes):
+    n_decided = design.add_up((answers < n_classes).astype(np.int16))
+    for y in range(n_classes):
         n_wrong = n_decided - design.add_up((answers == y).astype(np.int16))
         observed += (posterior[y] * (n_wrong * (n_wrong - 1) / 2)).sum(axis=1)
-        errors = rates.errors(y)[:, design.labeler]  # of the labelers of votes; squares of sums have each pair twice
+        decided = rates.table[y, :, :, :n_classes]  # an abstention is no error
+        errors = (decided.sum(axis=2) - decided[:, :, y])[:, design.labeler]
+        # Squares of sums have each pair twice.
         expected += (weights[y] * (design.add_up(errors) ** 2 - design.add_up(errors**2)) / 2).sum(axis=1)
-    return Summaries(observed, expected, _agreement(design, answers, rates))
-
-
-def _agreement(design: VoteDesign, answers: Answers, rates: Rates) -> Floats:
     each, other, starts = design.meetings
     if not len(starts):
-        return np.zeros((len(answers), 0))
+        return Summaries(observed, expected, np.zeros((len(answers), 0)))
     repeats = np.diff(np.append(starts, len(each)))
     same = np.add.reduceat(answers[:, each] == answers[:, other], starts, axis=1, dtype=np.int64)
     chance = np.zeros(same.shape)
@@ -245,7 +225,8 @@ def _agreement(design: VoteDesign, answers: Answers, rates: Rates) -> Floats:
         both = table[:, design.labeler[each[starts]]] * table[:, design.labeler[other[starts]]]
         chance += weight[:, None] * both.sum(axis=2)
     chance = np.clip(chance, 0.01, 0.99)
-    return np.asarray((same - repeats * chance) / np.sqrt(repeats * chance * (1 - chance)))
+    agreement = (same - repeats * chance) / np.sqrt(repeats * chance * (1 - chance))
+    return Summaries(observed, expected, agreement)
 
 
 def pooled_rows(strength: Floats) -> Maximise:
@@ -295,11 +276,9 @@ class IndependenceCheck:
 
     Attributes
     ----------
-    ratio : float
-        Observed joint errors over expected ones; 1 where labelers err independently given what the model knows.
+    ratio : float. Observed joint errors over those that are expected if labelers err independently.
     p_value : float. The share of data sets made by the model itself that look as dependent.
-    power : float
-        How often the check would notice, in data sets like this one, errors of two labelers that correlate at 0.1.
+    power : float. How often errors of two labelers that correlate at 0.1 would be noticed in data sets like this one.
     sentence : str. The finding in plain words.
     """
 
@@ -343,9 +322,7 @@ class EffectiveLabelers:
     ----------
     votes_per_item : float. Votes on an average item.
     labelers_per_item : float. Different labelers on an average item; fewer than votes where some voted several times.
-    effective : float
-        Independent votes that would leave the same variance of the share of wrong votes; never more than there are
-        different labelers.
+    effective : float. Independent votes that would leave the same variance of the share of wrong votes.
     correlation : float. Mean correlation of the errors of two labelers on one item.
     """
 
@@ -380,8 +357,8 @@ def check_independence(
     rates_of.log_likelihood(labels)  # checks that the model is fitted and fits the labels
     prior, matrices = rates_of.prior_, rates_of.confusion_for(labels)
     if (labels.witnesses_per_item < 2).all():
-        nothing = "No item has votes of two labelers, so nothing can be said about dependence."
-        return IndependenceCheck(1.0, 1.0, 0.0, (nothing))
+        sentence = "No item has votes of two labelers, so nothing can be said about dependence."
+        return IndependenceCheck(1.0, 1.0, 0.0, sentence)
     rng = as_generator(random_state)
     design, answers = design_of(labels, rng, n_classes=min(len(prior), _MOST_CLASSES))
     if len(prior) > _MOST_CLASSES:
@@ -395,11 +372,29 @@ def check_independence(
     usual = float(drawn.ratio[:n_replicates].mean())
     # A model in which nobody errs has no errors to compare.
     ratio = float(observed.ratio[0]) / usual if usual > 0 else 1.0
-    each = p_values(_statistics(observed, drawn, n_replicates), n_replicates)
+    # Of the data and of every drawn data set: joint errors, and how far agreements of two labelers depart in all.
+    agreement = np.concatenate([observed.agreement, drawn.agreement])
+    replicates = agreement[1 : 1 + n_replicates]
+    spread = replicates.std(axis=0)
+    departure = (agreement - replicates.mean(axis=0)) / np.where(spread > 0, spread, np.inf)
+    statistics = np.stack([np.concatenate([observed.ratio, drawn.ratio]), (departure**2).sum(axis=1)])
+    each = p_values(statistics, n_replicates)
     both = smallest_p_values(each, n_replicates)
-    power = float((both[1 + n_replicates :] < _LIMIT).mean())
-    sentence = _sentence(ratio, float(both[0]), power, by_pairs=each[1, 0] < each[0, 0])
-    return IndependenceCheck(ratio, float(both[0]), power, sentence)
+    p_value, power = float(both[0]), float((both[1 + n_replicates :] < _LIMIT).mean())
+    if p_value >= _LIMIT:
+        sentence = (
+            f"No sign that labelers err together: joint errors are {ratio:.2f} times the expected "
+            f"(p = {p_value:.3g}). In data like these, errors that correlate at {_CORRELATION:g} would be noticed in "
+            f"{power:.0%} of cases."
+        )
+        return IndependenceCheck(ratio, p_value, power, sentence)
+    what = f"two votes on an item are both wrong {ratio:.2f} times as often as independent labelers would be"
+    if each[1, 0] < each[0, 0]:  # the agreement of single pairs of labelers gave it away
+        what = (
+            "some agree with each other more or less than their error rates explain, and joint errors are "
+            f"{ratio:.2f} times the expected"
+        )
+    return IndependenceCheck(ratio, p_value, power, f"Labelers err together: {what} (p = {p_value:.3g}).")
 
 
 def _checked(model: NoiseModel) -> TableModel:
@@ -409,15 +404,6 @@ def _checked(model: NoiseModel) -> TableModel:
             "or OneCoin"
         )
     return model
-
-
-def _statistics(observed: Summaries, drawn: Summaries, n_replicates: int) -> Floats:
-    """Of the data and of every drawn data set: joint errors, and how far agreements of two labelers depart in all."""
-    agreement = np.concatenate([observed.agreement, drawn.agreement])
-    replicates = agreement[1 : 1 + n_replicates]
-    spread = replicates.std(axis=0)
-    departure = (agreement - replicates.mean(axis=0)) / np.where(spread > 0, spread, np.inf)
-    return np.stack([np.concatenate([observed.ratio, drawn.ratio]), (departure**2).sum(axis=1)])
 
 
 def p_values(statistics: Floats, n_replicates: int) -> Floats:
@@ -439,23 +425,6 @@ def _share_as_small(values: Floats, n_replicates: int, slack: Floats) -> Floats:
     return np.asarray((1 + n_below) / (1 + n_replicates))
 
 
-def _sentence(ratio: float, p_value: float, power: float, *, by_pairs: bool) -> str:
-    """What was found; `by_pairs` if the agreement of single pairs of labelers gave it away."""
-    if p_value >= _LIMIT:
-        return (
-            f"No sign that labelers err together: joint errors are {ratio:.2f} times the expected "
-            f"(p = {p_value:.3g}). In data like these, errors that correlate at {_CORRELATION:g} would be noticed in "
-            f"{power:.0%} of cases."
-        )
-    what = (
-        f"some agree with each other more or less than their error rates explain, and joint errors are {ratio:.2f} "
-        "times the expected"
-        if by_pairs
-        else f"two votes on an item are both wrong {ratio:.2f} times as often as independent labelers would be"
-    )
-    return f"Labelers err together: {what} (p = {p_value:.3g})."
-
-
 def effective_labelers(
     labels: Labels, model: NoiseModel | None = None, *, random_state: RandomState = 0
 ) -> EffectiveLabelers:
@@ -470,10 +439,9 @@ def effective_labelers(
     Parameters
     ----------
     model : NoiseModel, optional
-        A fitted or known model with a confusion matrix for each labeler, which says what the truth may be; by default
-        the mean of Dawid–Skene and soft truth, as in plain answers.
-    random_state : int, Generator or None
-        For the items that are taken, at most 2,000, and for the data sets that are drawn.
+        A fitted or known model with a confusion matrix for each labeler; by default the mean of Dawid–Skene and soft
+        truth, as in plain answers.
+    random_state : int, Generator or None. For the items, of which at most 2,000 are taken, and for drawn data sets.
     """
     of_repeats, rng = as_generator(random_state).spawn(2)  # so that repeats do not change what is drawn after them
     n_voted = max(int((labels.votes_per_item > 0).sum()), 1)
@@ -481,14 +449,11 @@ def effective_labelers(
     rho = _correlation(one_vote_each(labels, of_repeats), model, rng)
     worth = n_labelers / (1 + max(n_labelers - 1, 0.0) * rho)
     by_whom = f" by {n_labelers:.1f} labelers" if n_labelers < n_votes else ""
-    return EffectiveLabelers(
-        n_votes,
-        n_labelers,
-        worth,
-        rho,
+    sentence = (
         f"The {n_votes:.1f} votes{by_whom} on an average item are worth {worth:.1f} independent ones "
-        f"(errors of two {'labelers' if by_whom else 'votes'} correlate at {rho:.2f}).",
+        f"(errors of two {'labelers' if by_whom else 'votes'} correlate at {rho:.2f})."
     )
+    return EffectiveLabelers(n_votes, n_labelers, worth, rho, sentence)
 
 
 def _correlation(labels: Labels, model: NoiseModel | None, rng: np.random.Generator) -> float:

@@ -17,11 +17,9 @@ from trueup._base.registry import Registry
 from trueup._base.types import Floats, Positions
 from trueup._base.validation import RandomState, as_generator, check_choice, check_integer, check_number
 from trueup.data.labels import Labels
-from trueup.data.partitions import VoteBlock
 from trueup.data.scanning import LabelScan
 from trueup.data.votes import vote_matrix
 from trueup.exceptions import DataWarning, InvalidLabels, InvalidParameter, silenced_warnings
-from trueup.noise import kernels
 from trueup.noise.base import (
     NoiseModel,
     TableModel,
@@ -30,19 +28,17 @@ from trueup.noise.base import (
     from_table,
     normalise,
     rows_for,
-    vote_shares,
     warn_if_unidentifiable,
     with_gold,
 )
 from trueup.noise.dawid_skene import DawidSkene
 from trueup.noise.difficulty import Difficulty
+from trueup.noise.em import passes_over
 from trueup.noise.glad import GLAD
 from trueup.noise.majority import Majority
 from trueup.noise.one_coin import OneCoin
 from trueup.noise.ordinal import Ordinal
 from trueup.noise.soft_truth import SoftTruth
-
-# ------------------ Choosing a noise model without truth, and the models that are weighed where none are named.
 
 Shape = Literal["matrix", "class", "coin"]
 
@@ -106,64 +102,56 @@ class Stack(NoiseModel):
         self.random_state = random_state
 
     def fit(self, labels: Labels) -> Self:
-        with silenced_warnings():  # members' warnings are summed up below
-            self._fit(labels)
-        if np.isnan(self.candidates_[0].score):
-            warnings.warn(self.reason_, DataWarning, stacklevel=3)
-        return self
-
-    def _fit(self, labels: Labels) -> None:
         models = default_candidates() if self.models is None else [model.clone() for model in self.models]
         if not models:
             raise InvalidParameter("models must hold at least one noise model, got none")
         check_number(self.time_budget, name="time_budget", low=0.0)
         check_integer(self.n_folds, name="n_folds", low=2)
         check_number(self.even_share, name="even_share", low=0.0, high=1.0)
-        scores, skipped = self._scores(models, _some_items(labels))
-        weights = stacking_weights(scores, tol=_WEIGHT_TOLERANCE) if scores.shape[1] else np.array([])
-        weights = (1 - self.even_share) * weights + self.even_share / max(len(weights), 1)
-        scored = list(zip(models, np.nanmean(scores, axis=0), weights, strict=False)) if scores.shape[1] else []
-        if not scored:  # nothing could be held out, or no time at all
-            scored = [(models[0], float("nan"), 1.0)]
-        kept = [Candidate(m, float(s), float(w)) for m, s, w in scored]
-        total = sum(c.weight for c in kept if c.weight >= _LEAST_WEIGHT)
-        kept = [Candidate(c.model, c.score, c.weight / total if c.weight >= _LEAST_WEIGHT else 0.0) for c in kept]
-        kept += [Candidate(m, float("nan"), 0.0) for m in models[len(kept) :]]
-        self.candidates_ = tuple(sorted(kept, key=lambda c: -c.weight))
-        self._members = [(c.model.fit(labels), c.weight) for c in self.candidates_ if c.weight > 0]
+        with silenced_warnings():  # members' warnings are summed up in `reason_`
+            scores = self._scores(models, _some_items(labels))
+            n_scored = scores.shape[1]
+            means, weights = np.full(len(models), np.nan), np.zeros(len(models))
+            if n_scored:
+                stacked = (1 - self.even_share) * stacking_weights(scores, tol=_WEIGHT_TOLERANCE)
+                means[:n_scored], weights[:n_scored] = np.nanmean(scores, axis=0), stacked + self.even_share / n_scored
+                weights[weights < _LEAST_WEIGHT] = 0.0
+                weights /= sum(weights.tolist())
+            else:  # nothing could be held out, or no time at all
+                weights[0] = 1.0
+            made = zip(models, means.tolist(), weights.tolist(), strict=True)
+            self.candidates_ = tuple(sorted((Candidate(*each) for each in made), key=lambda c: -c.weight))
+            self._members = [(c.model.fit(labels), c.weight) for c in self.candidates_ if c.weight > 0]
         self.best_ = self._members[0][0]
         self.prior_ = normalise(np.sum([w * m.prior_ for m, w in self._members], axis=0))
         self.n_iter_ = max(m.n_iter_ for m, _ in self._members)
         self.converged_ = all(m.converged_ for m, _ in self._members)
         self.loss_history_ = list(self.best_.loss_history_)
-        self.reason_ = self._reason(skipped)
         self._remember(labels)
+        head, shares = self.candidates_[0], ", ".join(f"{m!r} {w:.0%}" for m, w in self._members)
+        if np.isnan(head.score):
+            self.reason_ = f"{shares}: no item has two votes, so models could not be compared and the first was taken."
+            warnings.warn(self.reason_, DataWarning, stacklevel=3)
+            return self
+        skipped = len(models) - n_scored
+        spent = f" {skipped} models were not tried within the time budget." if skipped else ""
+        self.reason_ = (
+            f"{self.even_share:.0%} of the weight is shared evenly, and under the rest held-out votes are most likely: "
+            f"{shares} (the first alone: {head.score:.4f} nats a vote).{spent}"
+        )
+        return self
 
-    def _scores(self, models: list[NoiseModel], labels: Labels) -> tuple[Floats, int]:
-        """Held-out scores (votes, models) of as many models as the time allows, and how many were left out."""
+    def _scores(self, models: list[NoiseModel], labels: Labels) -> Floats:
+        """Held-out scores (votes, models) of as many models as the time allows."""
         columns: list[Floats] = []
-        if not is_splittable(labels):
-            return np.empty((labels.votes.nnz, 0)), len(models)
-        started = time.perf_counter()
-        longest = 0.0
-        for model in models:
+        started, longest = time.perf_counter(), 0.0
+        for model in models if is_splittable(labels) else ():
             before = time.perf_counter()
             if columns and before - started + longest > self.time_budget:
                 break
             columns.append(heldout_scores(model, labels, n_folds=self.n_folds, random_state=self.random_state))
             longest = max(longest, time.perf_counter() - before)
-        return np.column_stack(columns), len(models) - len(columns)
-
-    def _reason(self, skipped: int) -> str:
-        shares = ", ".join(f"{c.model!r} {c.weight:.0%}" for c in self.candidates_ if c.weight > 0)
-        head = self.candidates_[0]
-        if np.isnan(head.score):
-            return f"{shares}: no item has two votes, so models could not be compared and the first was taken."
-        spent = f" {skipped} models were not tried within the time budget." if skipped else ""
-        return (
-            f"{self.even_share:.0%} of the weight is shared evenly, and under the rest held-out votes are most likely: "
-            f"{shares} (the first alone: {head.score:.4f} nats a vote).{spent}"
-        )
+        return np.stack(columns, axis=1) if columns else np.empty((0, 0))
 
     def posterior(self, labels: Labels) -> Floats:
         self._check(labels)
@@ -219,13 +207,7 @@ def choose(
     time_budget: float = 60.0,
     random_state: RandomState = 0,
 ) -> Stack:
-    """A mix of models, in part by how likely they make held-out votes; nothing of the truth is used.
-
-    Parameters
-    ----------
-    models : sequence of NoiseModel, optional. The candidates, by default `default_candidates`.
-    time_budget : float. Seconds for comparing models; what does not fit in is left out and said so in ``reason_``.
-    """
+    """A mix of models, in part by how likely they make held-out votes; nothing of the truth is used. See `Stack`."""
     return Stack(models, time_budget=time_budget, random_state=random_state).fit(labels)
 
 
@@ -257,17 +239,13 @@ class UncertainMatrices(TableModel):
     def fit(self, labels: Labels) -> Self:
         warn_if_unidentifiable(labels, what="auto")
         self._remember(labels)
-        engine = kernels.engine_for(labels.votes, self.max_iter)
-        votes = VoteBlock.of(labels) if engine == "numba" else labels.votes
-        given: Any = {"gold": labels.gold_codes, "state_class": class_states(labels.n_classes), "engine": engine}
-        start = vote_shares(labels)
-        counts, class_counts = np.asarray(labels.votes.T @ start), start.sum(axis=0)
+        passes, states = passes_over(labels, self.max_iter, offers=self.engines), class_states(labels.n_classes)
+        counts, class_counts = passes.first_counts()
         self.loss_history_, self.converged_ = [], False
         while not self.converged_ and len(self.loss_history_) < self.max_iter:
             rows = _believed(from_table(counts, labels.n_answers), self.shape, self.pooling)
             weights = class_counts + 1.0
-            shares = np.exp(psi(weights) - psi(weights.sum()))
-            step = kernels.em_step(votes, as_table(np.exp(rows.log_mean)), shares, **given)
+            step = passes.expect(as_table(np.exp(rows.log_mean)), np.exp(psi(weights) - psi(weights.sum())), states)
             change = np.abs(step.state_counts - class_counts).max() / max(labels.n_items, 1)
             self.converged_ = bool(change < self.tol)
             counts, class_counts = step.counts, step.state_counts
@@ -293,22 +271,14 @@ def _believed(counts: Floats, shape: Shape, pooling: float) -> _Rows:
     total = counts.sum(axis=0)
     if shape == "matrix":
         return _dirichlet_rows(counts + pooling * normalise(total + 1e-3) + _LEAST_COUNT)
-    return _right_or_wrong(counts, total, pooling, by_class=shape == "class")
-
-
-def _dirichlet_rows(counts: Floats) -> _Rows:
-    return _Rows(normalise(counts), np.asarray(psi(counts) - psi(counts.sum(axis=-1, keepdims=True))))
-
-
-def _right_or_wrong(counts: Floats, total: Floats, pooling: float, *, by_class: bool) -> _Rows:
-    """Labelers who differ in how often they are right; what they say else is shared."""
+    # Labelers differ in how often they are right; what they say else is shared.
     n_classes = counts.shape[1]
     classes = np.arange(n_classes)
     is_wrong = np.ones(total.shape)
     is_wrong[classes, classes] = 0.0
-    spread = normalise((total + 0.5) * is_wrong if by_class else is_wrong)
+    spread = normalise((total + 0.5) * is_wrong if shape == "class" else is_wrong)
     right, all_votes = counts[:, classes, classes], counts.sum(axis=2)
-    if not by_class:
+    if shape == "coin":
         right, all_votes = (np.repeat(n.sum(axis=1, keepdims=True), n_classes, axis=1) for n in (right, all_votes))
     usual = (right.sum(axis=0) + 2.0) / (all_votes.sum(axis=0) + 3.0)
     pseudo = pooling * np.stack([usual, 1 - usual], axis=1)
@@ -317,6 +287,10 @@ def _right_or_wrong(counts: Floats, total: Floats, pooling: float, *, by_class: 
     log_mean = rows.log_mean[:, :, 1:] + np.log(np.maximum(spread, 1e-300))
     mean[:, classes, classes], log_mean[:, classes, classes] = rows.mean[:, :, 0], rows.log_mean[:, :, 0]
     return _Rows(mean, log_mean)
+
+
+def _dirichlet_rows(counts: Floats) -> _Rows:
+    return _Rows(normalise(counts), np.asarray(psi(counts) - psi(counts.sum(axis=-1, keepdims=True))))
 
 
 _AUTO = "auto"
@@ -331,9 +305,8 @@ REMOVED_MODELS = {
 
 
 def _check_model(name: str, model: Any) -> None:
-    if not (
-        isinstance(model, type) and issubclass(model, NoiseModel) and isinstance(getattr(model, "alias", None), str)
-    ):
+    is_model = isinstance(model, type) and issubclass(model, NoiseModel)
+    if not (is_model and isinstance(getattr(model, "alias", None), str)):
         raise InvalidParameter(f"a subclass of NoiseModel with an alias is needed, got {model!r}")
     if model.alias == _AUTO:
         raise InvalidParameter(f"the alias of a noise model must not be {_AUTO!r}, which lets held-out votes choose")
@@ -377,14 +350,7 @@ def get_model(name: str, **parameters: Any) -> NoiseModel:
 
 
 def resolve(noise: str | NoiseModel, **parameters: Any) -> NoiseModel:
-    """The model that is meant by a name or by a model, not fitted here: a model is handed back as it is.
-
-    Parameters
-    ----------
-    noise : str or NoiseModel. A name from `list_models`, "auto", or a model.
-    **parameters
-        For the model of a name.
-    """
+    """The model that is meant by a name or by a model, not fitted here: a model is handed back as it is."""
     if not isinstance(noise, NoiseModel):
         return get_model(noise, **parameters)
     if parameters:
@@ -407,12 +373,11 @@ def fit(
 
     Parameters
     ----------
-    labels : Labels or LabelScan
-        Votes that are scanned (`Labels.scan`) for models that can be fitted on a cluster, which pass over the files.
+    labels : Labels or LabelScan. Scanned votes (`Labels.scan`) are for models with the engine "dask".
     model : str or NoiseModel. A name from `list_models`, "auto" (see `choose`), or a model, of which a copy is fitted.
     engine : {"scipy", "numba", "torch", "dask"}, optional
-        What works it out, one of the model's ``engines``; by default as `trueup.engines` says. "torch" runs on a GPU
-        where there is one, or on the device named behind it, as in "torch:cuda:0" or "torch:cpu".
+        One of the model's ``engines``; by default as `trueup.engines` says. "torch" runs on a GPU where there is one,
+        or on the device named behind it, as in "torch:cuda:0" or "torch:cpu".
     **parameters
         For the model of a name.
     """
@@ -466,14 +431,10 @@ def split_votes(labels: Labels, *, n_folds: int, random_state: RandomState) -> l
     fold[order] = (np.arange(n) - first[item] + rng.integers(n_folds, size=labels.n_items)[item]) % n_folds
     fold[labels.votes_per_item[item] == 1] = -1
     folds = []
+    shape = (labels.n_items, labels.n_labelers, labels.n_answers)
     for k in range(n_folds):
         kept, held = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-        votes = vote_matrix(
-            item[kept].astype(np.int32),
-            labeler[kept].astype(np.int32),
-            answer[kept].astype(np.int32),
-            (labels.n_items, labels.n_labelers, labels.n_answers),
-        )
+        votes = vote_matrix(*(codes[kept].astype(np.int32) for codes in (item, labeler, answer)), shape)
         folds.append(Fold(replace(labels, votes=votes), held, item[held], labeler[held], answer[held]))
     return folds
 
