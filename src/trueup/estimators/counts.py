@@ -38,13 +38,7 @@ TruthSampler = Callable[[int, np.random.Generator], Codes]
 
 @dataclass(frozen=True)
 class JointPoint:
-    """Two metrics from a method that cannot say how sure it is: a point and no region.
-
-    Parameters
-    ----------
-    means : (float, float). The values of the two metrics.
-    names : (str, str). What they are.
-    """
+    """The values of two metrics from a method that cannot say how sure it is: a point and no region."""
 
     means: tuple[float, float]
     names: tuple[str, str] = ("x", "y")
@@ -62,6 +56,8 @@ class CountsPosterior(ABC):
     `Estimate.undefined` says how much was conditioned away.
     """
 
+    _truths: TruthSampler | None = None
+
     @property
     @abstractmethod
     def mean_counts(self) -> Floats:
@@ -71,9 +67,10 @@ class CountsPosterior(ABC):
     def estimate(self, metric: Metric) -> Estimate:
         """The distribution of a metric."""
 
-    @abstractmethod
     def joint(self, a: Metric, b: Metric) -> JointEstimate | JointPoint:
-        """The joint distribution of two metrics."""
+        """The joint distribution of two metrics, smoothed from draws."""
+        counts = self.draw_counts(JOINT_DRAWS, 0)
+        return JointEstimate.from_draws(a(counts), b(counts), bounds=(a.bounds, b.bounds), names=(a.name, b.name))
 
     @abstractmethod
     def cell(self, truth: int, prediction: int) -> Estimate:
@@ -83,9 +80,14 @@ class CountsPosterior(ABC):
     def draw_counts(self, n: int, random_state: RandomState = None) -> Floats:
         """`n` draws of the counts, shape (n, n_classes, n_classes)."""
 
-    @abstractmethod
     def draw_truths(self, n: int, random_state: RandomState = None) -> Codes:
         """`n` draws of the truth of all items, shape (n, n_items), for metrics that need more than counts."""
+        if self._truths is None:
+            raise InvalidParameter(
+                "these confusion counts have no truths to draw, so they cannot serve a metric(y_true, y_pred); use a "
+                "metric of the confusion counts, or `method='bayes'`"
+            )
+        return self._truths(check_integer(n, name="n", low=0), as_generator(random_state))
 
     @property
     def n_classes(self) -> int:
@@ -158,14 +160,6 @@ class DrawnCounts(CountsPosterior):
     def draw_counts(self, n: int, random_state: RandomState = None) -> Floats:
         p = None if self.weights is None else self.weights / self.weights.sum()
         return self.draws[as_generator(random_state).choice(len(self.draws), size=n, p=p)]
-
-    def draw_truths(self, n: int, random_state: RandomState = None) -> Codes:
-        if self._truths is None:
-            raise InvalidParameter(
-                "this method draws confusion counts but no truths, so it cannot serve a metric(y_true, y_pred); "
-                "use a metric of the confusion counts, or `method='bayes'`"
-            )
-        return self._truths(check_integer(n, name="n", low=0), as_generator(random_state))
 
 
 class DrawnRates(DrawnCounts):
@@ -252,25 +246,13 @@ class TwoClassCounts(CountsPosterior):
     def _most(self) -> float:
         return float(max(self.n_positive + self.n_negative, 1))
 
-    def joint(self, a: Metric, b: Metric) -> JointEstimate:
-        counts = self.draw_counts(JOINT_DRAWS, 0)
-        return JointEstimate.from_draws(a(counts), b(counts), bounds=(a.bounds, b.bounds), names=(a.name, b.name))
-
-    def draw_truths(self, n: int, random_state: RandomState = None) -> Codes:
-        if self._truths is None:
-            raise InvalidParameter("these counts were made without items and have no truths to draw; pass `truths`")
-        return self._truths(check_integer(n, name="n", low=0), as_generator(random_state))
-
 
 class LatticeCounts(TwoClassCounts):
     """Exact probabilities of (U, V), the numbers of true positives and of misses (Su 2024, eqs. 8 and 9, times N).
 
-    The predictions are known, so U and V determine all four counts, and every metric has an exact distribution.
-
     Parameters
     ----------
-    u, v : arrays of shape (n,)
-        Pairs of counts: items of class 1 among those predicted as 1, and among those predicted as 0.
+    u, v : arrays of shape (n,). Pairs of counts: items of class 1 among those predicted as 1, and as 0.
     pmf : array of shape (n,). Their probabilities, summing to 1.
     n_positive, n_negative : int. How many items are predicted as 1 and as 0.
     truths : callable, optional. As for `DrawnCounts`.
@@ -309,9 +291,9 @@ class LatticeCounts(TwoClassCounts):
         return DiscreteEstimate(values, self.pmf, bounds=metric.bounds, name=metric.name)
 
     def joint(self, a: Metric, b: Metric) -> JointEstimate:
-        """The joint distribution of two metrics, smoothed from draws: the lattice itself has no density."""
-        means = (self.estimate(a).mean, self.estimate(b).mean)  # these are known exactly
-        return replace(super().joint(a, b), means=means)
+        joint = super().joint(a, b)
+        assert isinstance(joint, JointEstimate)
+        return replace(joint, means=(self.estimate(a).mean, self.estimate(b).mean))  # these are known exactly
 
     def cell(self, truth: int, prediction: int) -> Estimate:
         y, yhat = self._check_cell(truth, prediction)
@@ -353,25 +335,19 @@ def linear_ratio(metric: Metric, n_classes: int) -> tuple[Floats, Floats] | None
     ]
     of = options.get("of")
     if isinstance(of, int | np.integer):
-        tp, fp, fn, tn = _parts(int(of), n_classes)
+        true, predicted = np.zeros((2, n_classes, n_classes))
+        true[of], predicted[:, of] = 1.0, 1.0
+        tp, fp, fn, tn = true * predicted, (1 - true) * predicted, true * (1 - predicted), (1 - true) * (1 - predicted)
         b2 = float(options.get("beta", 1.0)) ** 2
         ratios += [
-            (confusion.prevalence, tp + fn, everything),
-            (confusion.precision, tp, tp + fp),
-            (confusion.recall, tp, tp + fn),
-            (confusion.specificity, tn, tn + fp),
-            (confusion.false_alarm_rate, fp, tn + fp),
+            (confusion.prevalence, true, everything),
+            (confusion.precision, tp, predicted),
+            (confusion.recall, tp, true),
+            (confusion.specificity, tn, 1 - true),
+            (confusion.false_alarm_rate, fp, 1 - true),
             (confusion.fbeta, (1 + b2) * tp, (1 + b2) * tp + fp + b2 * fn),
         ]
     return next(((above, below) for known, above, below in ratios if known is function), None)
-
-
-def _parts(of: int, n_classes: int) -> tuple[Floats, Floats, Floats, Floats]:
-    """Which cells are true and false positives, false and true negatives of a class."""
-    true, predicted = np.zeros((2, n_classes, n_classes))
-    true[of] = 1.0
-    predicted[:, of] = 1.0
-    return true * predicted, (1 - true) * predicted, true * (1 - predicted), (1 - true) * (1 - predicted)
 
 
 class NormalCounts(TwoClassCounts):
@@ -380,13 +356,7 @@ class NormalCounts(TwoClassCounts):
     Accuracy and precision are then normal; recall, false-alarm rate and F-score are ratios of correlated normals
     (Appendix B, Table 16), with the density exact and cut to [0, 1]. What is no such ratio (Matthews' correlation,
     averages over classes) is computed on a grid of quantiles of U and V. About 30 items of each predicted class are
-    needed for the approximation to be good.
-
-    Parameters
-    ----------
-    mean_u, sd_u, mean_v, sd_v : float. Moments of the two counts.
-    n_positive, n_negative : int. How many items are predicted as 1 and as 0.
-    truths : callable, optional. As for `DrawnCounts`.
+    needed for the approximation to be good. `n_positive` and `n_negative` items are predicted as 1 and as 0.
     """
 
     def __init__(
@@ -454,14 +424,9 @@ class NormalCounts(TwoClassCounts):
 
 def normal_counts(chances: Floats, predictions: Codes, truths: TruthSampler | None = None) -> NormalCounts:
     """Normal counts from the chance of class 1 of each item (Su 2024, eqs. 11–16)."""
-    moments: list[float] = []
-    totals = []
-    for predicted in (1, 0):
-        p = chances[predictions == predicted]
-        moments += [float(p.sum()), math.sqrt(float((p * (1 - p)).sum()))]
-        totals.append(len(p))
-    mean_u, sd_u, mean_v, sd_v = moments
-    return NormalCounts(mean_u, sd_u, mean_v, sd_v, n_positive=totals[0], n_negative=totals[1], truths=truths)
+    p, q = chances[predictions == 1], chances[predictions == 0]
+    moments = [float(moment) for x in (p, q) for moment in (x.sum(), math.sqrt(float((x * (1 - x)).sum())))]
+    return NormalCounts(*moments, n_positive=len(p), n_negative=len(q), truths=truths)
 
 
 _FAR = 37.0  # standard errors from which the normal tail has no digits left
@@ -487,13 +452,9 @@ class ScoreEstimate(Estimate):
 
     Parameters
     ----------
-    value : float
-        The unbiased estimate, kept as `mean` even outside of the bounds; nan if there is none, and then no value
-        within the bounds can be rejected.
-    deviation : callable
-        From values x of shape (n,) within the bounds to σ(x), the standard deviation of the estimate if x is true.
-    bounds, name, undefined
-        As for `Estimate`.
+    value : float. The unbiased estimate; nan if there is none, and then no value within the bounds can be rejected.
+    deviation : callable. From values x, shape (n,), to σ(x), the standard deviation of the estimate if x is true.
+    bounds, name, undefined : as for `Estimate`
 
     Examples
     --------
@@ -625,15 +586,7 @@ def _reach(c: Floats, to_bound: Floats) -> Floats:
 
 
 class BootstrapEstimate(DrawnEstimate):
-    """The percentile bootstrap: a value, and the same statistic of resampled items.
-
-    Parameters
-    ----------
-    value : float. The estimate on the items themselves, kept as `mean` even outside of the bounds.
-    draws : array of shape (n_draws,). The statistic of each resample; cut to the bounds.
-    bounds, name
-        As for `Estimate`.
-    """
+    """The percentile bootstrap: a value, and the same statistic of resampled items, cut to the bounds."""
 
     value: float
 

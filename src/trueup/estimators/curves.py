@@ -19,7 +19,7 @@ from trueup.estimators.given_noise import bayes
 from trueup.estimators.problem import Problem, class_posterior
 from trueup.estimators.system_values import system_counts
 from trueup.exceptions import InvalidParameter
-from trueup.metrics import get_metric
+from trueup.metrics import Metric, get_metric
 from trueup.posteriors import DrawnEstimate, Estimate
 from trueup.posteriors.estimate import new_axes
 
@@ -94,6 +94,16 @@ def curve_thresholds(scores: Floats, n_thresholds: int = 41) -> Floats:
     return np.unique(np.quantile(scores[has_score], shares, method="nearest"))
 
 
+def _codes_at(scores: Floats, threshold: float, positive: int) -> Codes:
+    """The classes predicted by a threshold, -1 without a score."""
+    codes = np.where(scores >= threshold, positive, 1 - positive)
+    return np.where(np.isfinite(scores), codes, -1)
+
+
+def _metrics(kind: CurveKind, positive: int) -> list[Metric]:
+    return [get_metric(name, [0, 1], positive) for name in _AXES[check_choice(kind, tuple(_AXES), name="kind")]]
+
+
 def curve_of_truths(
     truths: Codes,
     scores: Floats,
@@ -107,19 +117,9 @@ def curve_of_truths(
     thresholds = curve_thresholds(scores, n_thresholds)
     codes = np.stack([_codes_at(scores, threshold, positive) for threshold in thresholds])
     counts = system_counts(truths, codes, 2)
-    x, y = (get_metric(name, [0, 1], positive)(counts) for name in _axes(kind))
-    x_estimates, y_estimates = ([DrawnEstimate(row, bounds=(0.0, 1.0)) for row in each.T] for each in (x, y))
-    return _curve(kind, thresholds, x_estimates, y_estimates, np.stack([x.T, y.T], axis=2), level)
-
-
-def _codes_at(scores: Floats, threshold: float, positive: int) -> Codes:
-    """The classes predicted by a threshold, -1 without a score."""
-    codes = np.where(scores >= threshold, positive, 1 - positive)
-    return np.where(np.isfinite(scores), codes, -1)
-
-
-def _axes(kind: str) -> tuple[str, str]:
-    return _AXES[check_choice(kind, tuple(_AXES), name="kind")]
+    values = [metric(counts).T for metric in _metrics(kind, positive)]
+    x, y = ([DrawnEstimate(row, bounds=(0.0, 1.0)) for row in rows] for rows in values)
+    return _curve(kind, thresholds, x, y, np.stack(values, axis=2), level)
 
 
 def performance_curve(
@@ -140,7 +140,7 @@ def performance_curve(
     if problem.n_classes != 2:
         raise InvalidParameter(f"curves are for two classes, got {problem.n_classes}")
     thresholds = curve_thresholds(scores, n_thresholds)
-    x_metric, y_metric = (get_metric(name, [0, 1], positive) for name in _axes(kind))
+    x_metric, y_metric = _metrics(kind, positive)
     rng = np.random.default_rng(0)
     x, y, draws = [], [], []
     for threshold in thresholds:
@@ -159,11 +159,8 @@ def _curve(
 ) -> Curve:
     check_level(level)
     x_mean, y_mean = (np.array([estimate.mean for estimate in each]) for each in (x, y))
-    return Curve(kind, thresholds, x_mean, y_mean, _intervals(x, level), _intervals(y, level), draws, level)
-
-
-def _intervals(estimates: Sequence[Estimate], level: float) -> Floats:
-    return np.array([e.interval(level, kind="equal") for e in estimates])
+    x_interval, y_interval = (np.array([e.interval(level, kind="equal") for e in each]) for each in (x, y))
+    return Curve(kind, thresholds, x_mean, y_mean, x_interval, y_interval, draws, level)
 
 
 @dataclass(frozen=True)
@@ -173,8 +170,7 @@ class Sensitivity:
     Attributes
     ----------
     dependence : array. From 0, errors are independent, to 1, one kind of error always comes with the other.
-    error : array
-        The true error rate at each; the ends are the bounds of Lam and Stork (2003) for non-negative dependence.
+    error : array. The true error rate at each; the ends are the bounds of Lam and Stork (2003).
     apparent : float. The error rate against the most probable labels.
     mislabeling : float. The expected error rate of those labels.
     """

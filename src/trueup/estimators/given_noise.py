@@ -49,15 +49,11 @@ def bayes(
     P(U=u, V=v) ∝ PB₁(u) PB₀(v) B(u+1, v+1) B(n₁−u+1, n₀−v+1). No grid, no draws, no normal approximation. Otherwise
     see `bayes_multiclass`.
 
-    Returns a `Solution` with `LatticeCounts`, `DrawnCounts`, or `DrawnRates` for a population.
-
     Parameters
     ----------
     target : {"sample", "population"}
         Metrics of these items, or of the population they came from (whose class shares are the prior).
-    n_draws : int
-        Draws, where draws are needed; of truths and matrices together at most 4,000, and fewer of very many items.
-    random_state : int, Generator or None. Used where draws are needed.
+    n_draws : int. Where draws are needed; of truths and matrices at most 4,000, and fewer of very many items.
     """
     check_choice(target, _TARGETS, name="target")
     check_integer(n_draws, name="n_draws", low=1)
@@ -127,12 +123,7 @@ def bayes_multiclass(
     that they disagree. Rows have Dirichlet(1/2) priors and not uniform ones, which for C classes say that the
     classifier is right once in C times: where votes are weak and items few those pull a good classifier towards chance
     (measured: an accuracy of 0.75, four classes, 400 items with δ uniform: −0.025 and 84% coverage, against −0.006 and
-    92.5% with 1/2). The rows of two classes are uniform, as in `bayes`.
-
-    Parameters
-    ----------
-    problem, target, n_draws, random_state
-        As for `bayes`.
+    92.5% with 1/2). The rows of two classes are uniform, as in `bayes`, which has the parameters.
     """
     rng, given = as_generator(random_state), problem.predictions >= 0
     chances = class_posterior(problem)[given]

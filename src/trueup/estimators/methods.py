@@ -72,10 +72,9 @@ def bayes_learned(
     Parameters
     ----------
     predictions : integer array of shape (n_items,). Codes of the predicted classes, -1 for none.
-    model, **sampling
-        See `trueup.noise.sample`.
     target : {"sample", "population"}
         The confusion counts on these items, or the rates P(class) · P(prediction | class) behind them.
+    model, **sampling : see `trueup.noise.sample`
     """
     check_choice(target, ("sample", "population"), name="target")
     rng = as_generator(random_state)
@@ -96,14 +95,11 @@ class Method:
         Returns a `Solution`. It takes what `sees` says, then keywords: ``random_state`` always, ``target`` if there is
         more than one, ``progress`` if it `shows_progress`, and its own options.
     sees : {"problem", "votes", "noise"}
-        "problem": ``solve(problem, …)`` with arrays only, a `Problem`. "votes": ``solve(labels, codes, …)`` with the
-        codes of the predictions. "noise": ``solve(labels, codes, noise=model, …)``.
+        ``solve(problem, …)`` with a `Problem`, ``solve(labels, codes, …)`` or ``solve(labels, codes, noise=model, …)``.
     targets : tuple of str. What it can be about, the default first.
-    noise : str, optional. The noise model that it needs where the caller names none; by default that of all doors.
-    draws_noise : bool
-        Whether it takes a noise model that is drawn together with the truth; else the model is fitted first.
-    needs : str, optional
-        What it cannot do without beyond predictions and votes, by the name of the argument; files do not hold it.
+    noise : str, optional. The noise model that it needs where the caller names none.
+    draws_noise : bool. Whether it takes a noise model that is drawn with the truth; else the model is fitted first.
+    needs : str, optional. The argument that it cannot do without beyond predictions and votes.
     description : str. One sentence for the command line and the report.
     """
 

@@ -63,28 +63,28 @@ class MirroredSampler(Sampler):
         super().__init__(n_raters, n_classes, n_answers)
         self._judge, self._presentation = np.asarray(judge), np.asarray(presentation)
         self._swap = np.array(_SWAP[:n_classes])
-        self._prior = row_prior(n_classes)
+        self._prior = np.ones((n_classes, n_classes)) + (DIAGONAL_ALONE - 1.0) * np.eye(n_classes)
 
     def draw(self, counts: Floats, state_counts: Floats, gold: Floats, rng: np.random.Generator) -> None:
         by_rater = counts.reshape(self.n_raters, self.n_answers, self.n_classes).transpose(0, 2, 1)
-        is_reversed, is_both = self._presentation == 1, self._presentation == 2
-        placed = np.where(is_reversed[:, None, None], self.mirror(by_rater), by_rater)
+        is_reversed, is_both = (self._presentation == 1)[:, None, None], self._presentation == 2
+        placed = np.where(is_reversed, self._mirror(by_rater), by_rater)
         by_judge = np.zeros((int(self._judge.max()) + 1, self.n_classes, self.n_classes))
         np.add.at(by_judge, self._judge[~is_both], placed[~is_both])
         rows = draw_rows(by_judge + self._prior, rng)[self._judge]
-        table = np.where(is_reversed[:, None, None], self.mirror(rows), rows)
+        table = np.where(is_reversed, self._mirror(rows), rows)
         if is_both.any():
             table[is_both] = self._draw_mirror_images(by_rater[is_both], rng)
         self.table = np.ascontiguousarray(table.transpose(0, 2, 1)).reshape(counts.shape)
         self.weights = rng.dirichlet(1.0 + state_counts)
 
-    def mirror(self, tables: Floats) -> Floats:
+    def _mirror(self, tables: Floats) -> Floats:
         """Tables of (…, truth, answer) with first and second exchanged in both."""
         return np.asarray(tables[..., self._swap, :][..., self._swap])
 
     def _draw_mirror_images(self, counts: Floats, rng: np.random.Generator) -> Floats:
         """Rows that equal their mirror images: what is said of the second side is the image of that of the first."""
-        sums = counts + self.mirror(counts)
+        sums = counts + self._mirror(counts)
         rows = np.empty(counts.shape)
         rows[:, 0] = draw_rows(sums[:, 0] + self._prior[0], rng)
         rows[:, 1] = rows[:, 0][:, self._swap]
@@ -94,11 +94,6 @@ class MirroredSampler(Sampler):
             chances = draw_rows(mass.T, rng)
             rows[:, 2] = np.stack([chances[:, 0] / 2, chances[:, 0] / 2, chances[:, 1]], axis=1)
         return rows
-
-
-def row_prior(n_classes: int) -> Floats:
-    """Pseudo-counts of the rows of a judge."""
-    return np.ones((n_classes, n_classes)) + (DIAGONAL_ALONE - 1.0) * np.eye(n_classes)
 
 
 def draw_rows(mass: Floats, rng: np.random.Generator) -> Floats:

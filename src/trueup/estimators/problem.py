@@ -61,20 +61,19 @@ class Problem:
         table = np.asarray(log_likelihood, dtype=float)
         if table.ndim != 2 or table.shape[1] < 2:
             raise InvalidParameter(f"log_likelihood must have shape (n_items, n_classes ≥ 2), got {table.shape}")
-        top = table.max(axis=1)  # nan if any is nan
-        if not np.isfinite(top).all():
-            bad = int(np.flatnonzero(~np.isfinite(top))[0])
+        impossible = np.flatnonzero(~np.isfinite(table.max(axis=1)))  # nan if any is nan
+        if len(impossible):
             raise InvalidLabels(
-                f"the votes of an item must be possible under some class, got log-likelihoods {preview(table[bad])} "
-                f"for item {bad}; keep all probabilities of the noise model above 0"
+                "the votes of an item must be possible under some class, got log-likelihoods "
+                f"{preview(table[impossible[0]])} for item {impossible[0]}; keep all probabilities of the noise model "
+                "above 0"
             )
         n, n_classes = table.shape
-        unknown = np.full(n, -1, dtype=np.int8)
         fields: dict[str, npt.NDArray[Any]] = {
             "predictions": check_codes(predictions, n, n_classes),
             "log_likelihood": table,
             "prior": check_distribution(prior, name="prior", n=n_classes),
-            "gold": unknown if gold is None else check_codes(gold, n, n_classes, "gold"),
+            "gold": np.full(n, -1, dtype=np.int8) if gold is None else check_codes(gold, n, n_classes, "gold"),
         }
         for name, value in fields.items():
             view = value.view()
@@ -121,11 +120,8 @@ class Solution:
     ----------
     counts : CountsPosterior. The answer; a metric of it is an `Estimate`.
     confusion : array of shape (n_classes, n_classes), optional
-        The method's estimate of P(prediction | truth), rows the truth (the operating point); None if it has none.
-    trace : array of shape (n_iter + 1, n_classes, n_classes), optional
-        The estimates of an iterative method from its start on.
-    n_iter, converged
-        How many iterations, and whether they settled.
+        The method's estimate of P(prediction | truth), rows the truth (the operating point).
+    trace : array of shape (n_iter + 1, n_classes, n_classes), optional. The estimates of an iterative method.
     diagnostics : mapping. Numbers that tell how far the computation can be trusted, e.g. ``{"r_hat": 1.01}``.
     notes : tuple of str. Sentences a user should read.
     truth : array of shape (n_items, n_classes), optional
@@ -157,14 +153,9 @@ class Solution:
 
 
 def class_posterior(problem: Problem, confusion: npt.ArrayLike | None = None) -> Floats:
-    """P(class | prediction, votes) of each item (Su 2024, eqs. 10 and 25).
+    """P(class | prediction, votes) of each item (Su 2024, eqs. 10 and 25), shape (n_items, n_classes).
 
-    Returns an array of shape (n_items, n_classes), certain where the truth is known.
-
-    Parameters
-    ----------
-    confusion : array of shape (n_classes, n_classes), optional
-        P(prediction | truth), rows the truth. Without it predictions say nothing: p(y | z), eq. 21.
+    `confusion` is P(prediction | truth), rows the truth. Without it predictions say nothing: p(y | z), eq. 21.
     """
     joint = problem.log_likelihood + np.log(np.maximum(problem.prior, TINY))
     if confusion is not None:
@@ -243,13 +234,12 @@ def draw_successes(chances: Floats, n: int, rng: np.random.Generator) -> Floats:
 
 
 def truth_sampler(problem: Problem, confusions: npt.ArrayLike) -> TruthSampler:
-    """A function that draws the truth of all items: first the operating point, then each item's class."""
+    """A function, which can be pickled, that draws the truth of all items: first the operating point, then classes."""
     points = np.asarray(confusions, dtype=float).reshape(-1, problem.n_classes, problem.n_classes)
     return partial(_draw_truths_at, problem, points)
 
 
 def _draw_truths_at(problem: Problem, points: Floats, n: int, rng: np.random.Generator) -> Codes:
-    """Choose among operating points, then draw each item's class; a partial of this can be pickled."""
     chosen = rng.choice(len(points), size=n)
     codes = np.empty((n, problem.n_items), dtype=np.int8 if problem.n_classes < 128 else np.int32)
     for point in np.unique(chosen):

@@ -138,15 +138,9 @@ def system_values(
     """The values of a metric, shape (n_draws, n_systems); all systems see the same draws.
 
     In a population the items of each draw are weighted as in the Bayesian bootstrap (Rubin 1981): they are a sample of
-    all there could have been; metrics of counts know that there may be more than they show, see `unseen_counts`. Each
-    system is judged on the items it has a prediction for.
-
-    Parameters
-    ----------
-    truths : integer array of shape (n_draws, n_items)
-    population : Population, optional. What the items are a sample of; by default they stand for themselves.
-    weights : array of shape (n_draws, n_items), optional
-        In the place of a population, what each item counts for in each draw.
+    all there could have been; metrics of counts know that there may be more than they show, see `unseen_counts`. In its
+    place `weights` may say what each item counts for in each draw. Each system is judged on the items it has a
+    prediction for.
     """
     n_draws, n_items = truths.shape
     units = None
@@ -182,19 +176,18 @@ def _values(
         counts = system_counts(truths, aligned.outputs("classes"), len(classes), weights=weights)
         return metric(counts if unseen is None else counts + unseen)
     columns = []
-    for system, outputs in enumerate(aligned.outputs(metric.looks_at)):
-        given = np.flatnonzero(aligned.has_output(metric.looks_at)[system])
-        everywhere = len(given) == truths.shape[1]
-        seen = truths if everywhere else truths[:, given]
-        mass = weights if everywhere or weights is None else weights[:, given]
-        given_outputs = outputs if everywhere else outputs[given]
+    answered = aligned.has_output(metric.looks_at)
+    for name, outputs, has_output in zip(aligned.systems, aligned.outputs(metric.looks_at), answered, strict=True):
+        given = slice(None) if has_output.all() else np.flatnonzero(has_output)  # of all items there is no copy
+        seen, own_outputs = truths[:, given], outputs[given]
+        mass = None if weights is None else weights[:, given]
         if metric.needs != "labels":
-            own = metric.for_system(aligned.systems[system])
-            columns.append(own.of_outputs(seen, given_outputs, positive=positive, weights=mass))
+            own = metric.for_system(name)
+            columns.append(own.of_outputs(seen, own_outputs, positive=positive, weights=mass))
         elif mass is None:
-            columns.append(metric.of_labels(seen, given_outputs, classes=classes))
+            columns.append(metric.of_labels(seen, own_outputs, classes=classes))
         else:  # a function takes no weights: the items are drawn again instead
-            pairs = zip(*_resampled(seen, given_outputs, mass), strict=True)
+            pairs = zip(*_resampled(seen, own_outputs, mass), strict=True)
             columns.append(np.concatenate([metric.of_labels(y[None], p, classes=classes) for y, p in pairs]))
     return np.stack(columns, axis=1)
 
@@ -214,30 +207,23 @@ def system_counts(
     """Confusion counts of every system on every draw, shape (n_draws, n_systems, n_classes, n_classes)."""
     counts = np.empty((len(truths), len(codes), n_classes, n_classes))
     rows = max(1, _BLOCK // max(truths.shape[1], 1))
-    for first in range(0, len(truths), rows):
-        block = slice(first, first + rows)
-        counts[block] = _counts_at_once(truths[block], codes, n_classes, None if weights is None else weights[block])
-    return counts
-
-
-def _counts_at_once(
-    truths: Codes, codes: Codes, n_classes: int, weights: npt.NDArray[np.float32] | None
-) -> npt.NDArray[np.float64]:
-    if n_classes > _FEW_CLASSES:
-        return np.stack([counts_by_cell(truths, row, n_classes, weights) for row in codes], axis=1)
-    # As matrix products: for each pair of classes, draws × items times items × systems.
-    counts = np.empty((len(truths), len(codes), n_classes, n_classes))
-    predicted = [(codes == c).T.astype(np.float32) for c in range(n_classes)]
+    predicted = [(codes == c).T.astype(np.float32) for c in range(n_classes)] if n_classes <= _FEW_CLASSES else []
     # Of the last class there is what the others leave; sums of whole numbers are exact, those of weights are not.
     n_added = n_classes if weights is not None or truths.shape[1] >= _EXACT else n_classes - 1
-    for y in range(n_added):
-        is_y = (truths == y).astype(np.float32)
-        if weights is not None:
-            is_y *= weights
-        for c in range(n_classes):
-            counts[:, :, y, c] = is_y @ predicted[c]
-    if n_added < n_classes:
-        totals = np.stack([part.sum(axis=0, dtype=float) for part in predicted], axis=1)
+    for first in range(0, len(truths), rows):
+        block = slice(first, first + rows)
+        drawn, mass, part = truths[block], None if weights is None else weights[block], counts[block]
+        if not predicted:
+            part[:] = np.stack([counts_by_cell(drawn, row, n_classes, mass) for row in codes], axis=1)
+            continue
+        for y in range(n_added):  # as matrix products: for each pair of classes, draws × items times items × systems
+            is_y = (drawn == y).astype(np.float32)
+            if mass is not None:
+                is_y *= mass
+            for c in range(n_classes):
+                part[:, :, y, c] = is_y @ predicted[c]
+    if predicted and n_added < n_classes:
+        totals = np.stack([column.sum(axis=0, dtype=float) for column in predicted], axis=1)
         counts[:, :, -1] = totals - counts[:, :, :-1].sum(axis=2)
     return counts
 

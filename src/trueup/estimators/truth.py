@@ -103,8 +103,7 @@ class TruthDraws:
     Attributes
     ----------
     truths : integer array of shape (n_draws, n_items). A class for each item in each draw; gold items have their own.
-    chances : array of shape (n_items, n_classes), or callable () -> such an array
-        P(class) of each item, or what works it out when it is asked for.
+    chances : array of shape (n_items, n_classes), or callable () -> such an array. P(class) of each item.
     notes : tuple of str. Sentences a user should read.
     items : integer array, optional. The items that truths are drawn of, where these are not all.
     times : array, optional. How many items each of those stands for.
@@ -178,41 +177,30 @@ def solution_of(
 ) -> Solution:
     """The posterior of the confusion counts of one system, from draws of the truth."""
     codes, population = truth.at_drawn(np.asarray(codes)), truth.population(population)
-    if truth.n_draws * n_classes**2 > _MOST_CELLS:
-        return _solution_of_many_classes(truth, codes, n_classes, rng, population)
-    row = codes[None]
-    counts = system_counts(truth.truths, row, n_classes, weights=truth.fixed_weights)[:, 0]
-    if population is None:
-        posterior: CountsPosterior = DrawnCounts(counts, truths=partial(choose_truths, truth.truths))
+    posterior: CountsPosterior
+    if truth.n_draws * n_classes**2 > _MOST_CELLS:  # counts are made as they are asked for
+        n_kept = max(_FEWEST_TABLES, _MOST_CELLS // n_classes**2)
+        truths, weights = truth.truths[:n_kept], truth.fixed_weights
+        posterior = CountsOfTruths(truths, codes, n_classes, None if weights is None else weights[:n_kept])
+        mean = posterior.mean_counts
+        if population is not None:
+            posterior = CountsOfTruths(truths, codes, n_classes, population.masses(truths.shape, rng))
     else:
-        if population.is_of_items:
-            rates = rng.standard_gamma(counts)  # a sum of the masses of items
-        else:
-            masses = population.masses(truth.truths.shape, rng)
-            rates = system_counts(truth.truths, row, n_classes, weights=masses)[:, 0]
-        units = np.array([population.unit(row[0] >= 0)])
-        rates = rates + unseen_counts(row, n_classes, truth.n_draws, rng, units=units)[:, 0]
-        posterior = DrawnRates(rates / np.maximum(rates.sum(axis=(1, 2), keepdims=True), 1e-300))
-    return _solution(truth, posterior, counts.mean(axis=0))
-
-
-def _solution_of_many_classes(
-    truth: TruthDraws, codes: Codes, n_classes: int, rng: np.random.Generator, population: Population | None
-) -> Solution:
-    """The same, with the counts made as they are asked for."""
-    truths, weights = truth.truths[: max(_FEWEST_TABLES, _MOST_CELLS // n_classes**2)], truth.fixed_weights
-    counts = CountsOfTruths(truths, codes, n_classes, None if weights is None else weights[: len(truths)])
-    if population is None:
-        return _solution(truth, counts, counts.mean_counts)
-    masses = population.masses(truths.shape, rng)
-    return _solution(truth, CountsOfTruths(truths, codes, n_classes, masses), counts.mean_counts)
-
-
-def _solution(truth: TruthDraws, posterior: CountsPosterior, mean: Floats) -> Solution:
-    total = np.maximum(mean.sum(axis=1, keepdims=True), 1e-12)
+        row = codes[None]
+        counts = system_counts(truth.truths, row, n_classes, weights=truth.fixed_weights)[:, 0]
+        mean, posterior = counts.mean(axis=0), DrawnCounts(counts, truths=partial(choose_truths, truth.truths))
+        if population is not None:
+            if population.is_of_items:
+                rates = rng.standard_gamma(counts)  # a sum of the masses of items
+            else:
+                masses = population.masses(truth.truths.shape, rng)
+                rates = system_counts(truth.truths, row, n_classes, weights=masses)[:, 0]
+            units = np.array([population.unit(row[0] >= 0)])
+            rates = rates + unseen_counts(row, n_classes, truth.n_draws, rng, units=units)[:, 0]
+            posterior = DrawnRates(rates / np.maximum(rates.sum(axis=(1, 2), keepdims=True), 1e-300))
     return Solution(
         counts=posterior,
-        confusion=mean / total,
+        confusion=mean / np.maximum(mean.sum(axis=1, keepdims=True), 1e-12),
         n_iter=truth.n_draws,
         converged=truth.converged,
         diagnostics=truth.diagnostics,
@@ -252,47 +240,24 @@ def draw_truths(
     outputs : SystemOutputs, optional. What systems say of the items, for a model that is drawn.
     item_prior : LogLinearPrior, optional. The same for a model that is known or fitted; its coefficients are drawn too.
     n_draws : int. Fewer are made where there are very many items.
-    **sampling
-        For `trueup.noise.sample`: n_chains, n_warmup.
+    **sampling : for `trueup.noise.sample`: n_chains, n_warmup
     """
     check_integer(n_draws, name="n_draws", low=10)
     rng = as_generator(random_state)
     noise = resolve(noise)
-    if not is_drawn(noise):
-        return _known(labels, noise, item_prior, n_draws, rng, progress)
-    if item_prior is not None:
-        raise InvalidParameter("`item_prior` is for known or fitted noise; pass `outputs`")
-    n_chains = int(sampling.pop("n_chains", 4))
-    draws = sample(
-        labels,
-        noise,
-        outputs=outputs,
-        n_chains=n_chains,
-        n_warmup=sampling.pop("n_warmup", 500),
-        n_draws=max(4, _SWEEPS_A_DRAW * -(-n_draws // n_chains)),
-        random_state=rng,
-        progress=progress,
-        warn=False,
-        **sampling,
-    )
-    return truths_of_draws(draws)
-
-
-def _known(
-    labels: Labels,
-    noise: NoiseModel,
-    item_prior: LogLinearPrior | None,
-    n_draws: int,
-    rng: np.random.Generator,
-    progress: Callable[[float], None] | None,
-) -> TruthDraws:
-    """The noise is known or taken as known, so draws are independent: no chain."""
+    if is_drawn(noise):
+        if item_prior is not None:
+            raise InvalidParameter("`item_prior` is for known or fitted noise; pass `outputs`")
+        how = {"n_chains": 4, "n_warmup": 500} | sampling
+        n_sweeps = max(4, _SWEEPS_A_DRAW * -(-n_draws // int(how["n_chains"])))
+        given: Any = {"outputs": outputs, "random_state": rng, "progress": progress, "warn": False}
+        return truths_of_draws(sample(labels, noise, n_draws=n_sweeps, **given, **how))
+    # The noise is known or taken as known, so draws are independent: no chain.
     n_draws = max(10, min(n_draws, _MOST_LABELS // max(labels.n_items, 1)))
     log_likelihood = with_gold(noise.log_likelihood(labels), labels, others=-np.inf, own=0.0)
     if item_prior is None:
         posterior = noise.posterior(labels)
         return TruthDraws(draw_categories(posterior, n_draws, rng), posterior)
-    truths = np.empty((n_draws, labels.n_items), dtype=np.int8 if labels.n_classes <= 127 else np.int16)
     lattice = np.eye(labels.n_classes)
     if isinstance(noise, SoftTruth):
         # A system knows how ambiguous an item is, as labelers do: what it says tells the state, not only the class.
@@ -303,6 +268,7 @@ def _known(
     each = _DRAWS_A_COEFFICIENT if labels.n_items >= _MANY_ITEMS else 1
     drawn = item_prior.draws_given_votes(log_likelihood, -(-n_draws // each), rng)
     likelihood = np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True))
+    truths = np.empty((n_draws, labels.n_items), dtype=np.int8 if labels.n_classes <= 127 else np.int16)
     mean = np.zeros((labels.n_items, labels.n_classes))
     for k, coefficients in enumerate(drawn.coefficients):
         joint = likelihood * np.maximum(item_prior.probabilities(coefficients), 1e-300)
@@ -318,9 +284,8 @@ def _known(
             f"The votes say so little that draws are worth {drawn.effective:.0f} independent ones: take the intervals "
             "as rough, get more votes, or check some items.",
         )
-    return TruthDraws(
-        truths, mean / len(drawn.coefficients), {"effective_draws": min(drawn.effective, n_draws)}, not notes, notes
-    )
+    diagnostics = {"effective_draws": min(drawn.effective, n_draws)}
+    return TruthDraws(truths, mean / len(drawn.coefficients), diagnostics, not notes, notes)
 
 
 def settle_noise(noise: NoiseModel, labels: Labels, *, draw: bool) -> NoiseModel:
@@ -353,25 +318,37 @@ def truths_given_outputs(
     """Draw the truth of all items from p(truth | votes, what the systems say)."""
     others = outputs if in_votes is None else outputs.of_systems(~in_votes)
     what: dict[str, Any] = {}
-    if others.n_systems:
-        what = (
-            {"outputs": as_outputs(others, used)}
-            if is_drawn(noise)
-            else {"item_prior": system_prior(others, labels.n_classes, used=used)}
-        )
+    if others.n_systems and is_drawn(noise):
+        what["outputs"] = as_outputs(others, used)
+    elif others.n_systems:
+        what["item_prior"] = system_prior(others, labels.n_classes, used=used)
     return draw_truths(labels, noise, **what, n_draws=n_draws, random_state=random_state, progress=progress, **sampling)
 
 
 def as_outputs(part: AlignedPredictions, used: OutputKind) -> SystemOutputs:
     """What the systems say as answers: classes, bins of scores, or classes with how sure a system is."""
+    outputs = part.outputs(used)
     if used == "classes":
-        table = part.outputs("classes").astype(np.int64)
+        table = outputs.astype(np.int64)
         return SystemOutputs.of_classes(table, part.n_classes, witness_weights(table))
-    binned = [_bins(row) if used == "scores" else _sure_classes(row, part.n_classes) for row in part.outputs(used)]
-    table = np.array([codes for codes, _ in binned], dtype=np.int64).reshape(len(binned), part.n_items)
-    sizes = np.array([size for _, size in binned], dtype=np.int64)
-    levels = np.arange(sizes.sum()) // _LEVELS % part.n_classes
-    return SystemOutputs(table, sizes, witness_weights(table), said_class=levels if used == "probabilities" else None)
+    table = np.full((part.n_systems, part.n_items), -1, dtype=np.int64)
+    sizes = np.full(part.n_systems, part.n_classes * _LEVELS, dtype=np.int64)
+    for s, row in enumerate(outputs):
+        given = np.flatnonzero(~np.isnan(row if used == "scores" else row[:, 0]))
+        if used == "scores":
+            sizes[s] = _BINS if len(given) >= _FEW_ITEMS else _FEW_BINS
+            table[s, given] = _even_levels(row[given], sizes[s])
+        else:  # the likeliest class, with a level of how sure the system is of it
+            levels = _even_levels(row[given].max(axis=1), _LEVELS)
+            table[s, given] = row[given].argmax(axis=1) * _LEVELS + levels
+    said_class = None if used == "scores" else np.arange(sizes.sum()) // _LEVELS % part.n_classes
+    return SystemOutputs(table, sizes, witness_weights(table), said_class)
+
+
+def _even_levels(values: Floats, n_levels: int) -> Positions:
+    """The level of each value, of so many with equal numbers of values."""
+    share = (scipy.stats.rankdata(values) - 0.5) / max(len(values), 1)
+    return np.minimum((share * n_levels).astype(np.int64), n_levels - 1)
 
 
 def witness_weights(table: Positions) -> Floats:
@@ -398,27 +375,3 @@ def witness_weights(table: Positions) -> Floats:
         kappa = np.maximum(kappa, np.clip(turned, 0.0, 1.0))
     np.fill_diagonal(kappa, 1.0)
     return np.asarray(1 / kappa.sum(axis=1))
-
-
-def _bins(scores: Floats) -> tuple[Positions, int]:
-    """Scores in bins of equal numbers of items, -1 for none; and how many bins."""
-    given = np.flatnonzero(~np.isnan(scores))
-    codes = np.full(len(scores), -1, dtype=np.int64)
-    n_bins = _BINS if len(given) >= _FEW_ITEMS else _FEW_BINS
-    codes[given] = _even_levels(scores[given], n_bins)
-    return codes, n_bins
-
-
-def _even_levels(values: Floats, n_levels: int) -> Positions:
-    """The level of each value, of so many with equal numbers of values."""
-    share = (scipy.stats.rankdata(values) - 0.5) / max(len(values), 1)
-    return np.minimum((share * n_levels).astype(np.int64), n_levels - 1)
-
-
-def _sure_classes(probabilities: Floats, n_classes: int) -> tuple[Positions, int]:
-    """The likeliest class with a level of how sure the system is of it; -1 for none."""
-    given = np.flatnonzero(~np.isnan(probabilities[:, 0]))
-    codes = np.full(len(probabilities), -1, dtype=np.int64)
-    best, top = probabilities[given].argmax(axis=1), probabilities[given].max(axis=1)
-    codes[given] = best * _LEVELS + _even_levels(top, _LEVELS)
-    return codes, n_classes * _LEVELS

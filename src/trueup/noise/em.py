@@ -211,7 +211,7 @@ def _work_on_file(path: str, work: Callable[..., Any], shared: tuple[PartitionRe
 class _KeptBlock(VoteBlock):
     """A block in memory, whose matrix is kept between the passes of a fit."""
 
-    matrix = cached_property(VoteBlock.matrix.fget)  # type: ignore[assignment, attr-defined]
+    matrix = cached_property(VoteBlock.matrix.fget)  # type: ignore[attr-defined]
 
 
 class BlockPasses:

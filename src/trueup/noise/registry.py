@@ -434,7 +434,8 @@ def split_votes(labels: Labels, *, n_folds: int, random_state: RandomState) -> l
     shape = (labels.n_items, labels.n_labelers, labels.n_answers)
     for k in range(n_folds):
         kept, held = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-        votes = vote_matrix(*(codes[kept].astype(np.int32) for codes in (item, labeler, answer)), shape)
+        rows, raters, answers = (codes[kept].astype(np.int32) for codes in (item, labeler, answer))
+        votes = vote_matrix(rows, raters, answers, shape)
         folds.append(Fold(replace(labels, votes=votes), held, item[held], labeler[held], answer[held]))
     return folds
 
