@@ -32,6 +32,7 @@ def test_another_package_brings_parts(coins, install):
         assert coins["penny"] == 1  # a part of trueup is not replaced by being installed
         assert coins.names() == ["dime", "nickel", "penny"]
     assert "dime" not in coins
+    assert coins["PENNY"] == 1
 
 
 def test_a_package_that_cannot_be_loaded_leaves_the_others(coins, install):

@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from trueup._base.writing import check_writable, write_text_safely
+from trueup._base.writing import check_readable, check_writable, write_text_safely
 from trueup.exceptions import InvalidFile, MissingFile
 
 
@@ -53,6 +53,9 @@ def test_a_link_is_followed(tmp_path):
 
 
 def test_what_cannot_be_a_file(tmp_path):
+    with pytest.raises(InvalidFile, match="must be a file, got a folder"):
+        check_readable(tmp_path)
+    assert check_readable(tmp_path, folders=True) == tmp_path
     with pytest.raises(InvalidFile, match="got a folder"):
         check_writable(tmp_path)
     with pytest.raises(MissingFile, match="make it first"):

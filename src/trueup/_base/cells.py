@@ -12,13 +12,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
 def csv_text(header: Sequence[str] | None, rows: Iterable[Sequence[Any]]) -> str:
-    r"""A table as csv; without a header, more rows of one.
-
-    Examples
-    --------
-    >>> csv_text(["item", "label"], [["a,b", 1]])
-    'item,label\n"a,b",1\n'
-    """
+    """A table as csv; without a header, more rows of one."""
     stream = io.StringIO(newline="")
     writer = csv.writer(stream, lineterminator="\n")
     if header is not None:
@@ -28,24 +22,12 @@ def csv_text(header: Sequence[str] | None, rows: Iterable[Sequence[Any]]) -> str
 
 
 def safe_cell(value: Any) -> Any:
-    """A value that a spreadsheet shows and never runs: text that starts like a formula gets an apostrophe.
-
-    Examples
-    --------
-    >>> safe_cell("=cmd()"), safe_cell("a=b"), safe_cell(-1)
-    ("'=cmd()", 'a=b', -1)
-    """
+    """A value that a spreadsheet shows and never runs: text that starts like a formula gets an apostrophe."""
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 
 def plain_cell(value: Any, names: Mapping[str, Hashable]) -> Any:
-    """What `safe_cell` made safe, as it was; an apostrophe that belongs to a name stays.
-
-    Examples
-    --------
-    >>> plain_cell("'=cmd()", {"=cmd()": "=cmd()"}), plain_cell("'tis", {"tis": "tis"})
-    ('=cmd()', "'tis")
-    """
+    """What `safe_cell` made safe, as it was; an apostrophe that belongs to a name stays."""
     if isinstance(value, str) and value not in names and value[:1] == "'" and value[1:].startswith(_FORMULA):
         return names.get(value[1:], value)
     return value

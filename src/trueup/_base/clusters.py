@@ -1,4 +1,4 @@
-"""The client of a cluster that a user brings: where blocks of data are put, passes over them, and how long is waited.
+"""The client of a Dask cluster that a user brings: where blocks of data are put, passes over them, and waiting.
 
 A task costs the scheduler some milliseconds, and so does every message to it. So a pass over blocks has one task for
 several neighbours on one worker, and one message for all tasks of a level.
@@ -57,26 +57,23 @@ def wait_for(client: Any, future: Any) -> Any:
 
 
 def _tried_again(client: Any, attempt: Callable[[], Any], say_failure: Callable[[], None] = lambda: None) -> Any:
-    without_since = None
+    since = None  # when the workers were last seen to be gone
     while True:
         try:
             return attempt()
         except TimeoutError:
             say_failure()
+        try:
+            has_workers = bool(client.ncores())
+        except OSError:  # the scheduler does not answer
+            has_workers = False
         now = time.monotonic()
-        without_since = None if _has_workers(client) else now if without_since is None else without_since
-        if without_since is not None and now - without_since >= _LONGEST_WITHOUT_WORKERS:
+        since = None if has_workers else now if since is None else since
+        if since is not None and now - since >= _LONGEST_WITHOUT_WORKERS:
             raise ClusterLost(
                 f"a cluster must have workers, got none for {_LONGEST_WITHOUT_WORKERS:.0f} seconds at {client!r}; "
                 "start some and call again"
             )
-
-
-def _has_workers(client: Any) -> bool:
-    try:
-        return bool(client.ncores())
-    except OSError:  # the scheduler does not answer
-        return False
 
 
 def places_for(client: Any, sizes: Sequence[float]) -> list[str | None]:

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import cache
 from importlib.metadata import version
 from typing import Any, Literal, TypeVar, get_args
@@ -149,19 +149,15 @@ class Engines:
 
     def to_dict(self) -> dict[str, list[Any]]:
         """As columns, for any library of data frames."""
-        names = [field.name for field in fields(Engine)]
-        return dict(zip(names, map(list, zip(*map(astuple, self.rows), strict=True)), strict=True))
+        return {field.name: [getattr(row, field.name) for row in self.rows] for field in fields(Engine)}
 
     def __repr__(self) -> str:
-        head = ("engine", "version", "runs on", "default", "why")
-        body = [
-            (row.name, row.version or "—", row.device or "—", "yes" if row.is_default else "no", row.reason)
-            for row in self.rows
-        ]
-        lines = (head, *body)
+        lines = [("engine", "version", "runs on", "default", "why")]
+        for row in self.rows:
+            default = "yes" if row.is_default else "no"
+            lines.append((row.name, row.version or "—", row.device or "—", default, row.reason))
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        padded = ("  ".join(map(str.ljust, line, widths)) for line in lines)
-        return "\n".join(line.rstrip() for line in padded)
+        return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
 
 
 def engines() -> Engines:

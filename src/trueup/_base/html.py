@@ -26,14 +26,6 @@ def html_table(
 
     Bars are on the scale of the bounds, or of the rows where these are infinite; without an interval a bar goes from
     the lower bound to the value.
-
-    Examples
-    --------
-    >>> page = html_table("<b>", [("a", 0.5, 0.25, 0.75), (1, 0.2, float("nan"), float("nan"))])
-    >>> "&lt;b&gt;" in page, page.count("left:25.0%;width:50.0%"), page.count("left:0.0%;width:20.0%")
-    (True, 1, 1)
-    >>> html_table("", [], notes=["pass `a<b`"])[-37:]
-    '<p>pass <code>a&lt;b</code></p></div>'
     """
     rows = list(rows)
     shown = [value for row in rows for value in row[1:] if math.isfinite(value)]
@@ -41,7 +33,8 @@ def html_table(
     low_end, high_end = (own if math.isfinite(own) else end for own, end in zip(bounds, ends, strict=True))
     reach = (high_end - low_end) or 1.0
     has_intervals = any(math.isfinite(low) for _, _, low, _ in rows)
-    lines = [_line("th", [escape(name) for name in (*(head if has_intervals else head[:2]), "")])]
+    header = [*map(escape, head if has_intervals else head[:2]), ""]
+    lines = [_line("th", header)]
     for name, value, low, high in rows:
         first, last = (low, high) if math.isfinite(low) else (low_end, value)
         bar = ""
@@ -51,8 +44,8 @@ def html_table(
         between = [interval(low, high)] if has_intervals else []
         lines.append(_line("td", [escape(str(name)), number(value), *between, f'<div style="{_BOX}">{bar}</div>']))
     coded = (re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(note)) for note in notes)
-    said = "".join(f"<p>{note}</p>" for note in coded)
-    return f"<div><p><b>{escape(title)}</b></p><table>{''.join(lines)}</table>{said}</div>"
+    paragraphs = "".join(f"<p>{note}</p>" for note in coded)
+    return f"<div><p><b>{escape(title)}</b></p><table>{''.join(lines)}</table>{paragraphs}</div>"
 
 
 def _line(tag: str, cells: Sequence[str]) -> str:

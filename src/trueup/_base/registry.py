@@ -24,20 +24,7 @@ Made = TypeVar("Made")
 
 
 class Registry(Generic[Part]):
-    """Parts of one kind, by name; underscores, hyphens and case make no difference.
-
-    Examples
-    --------
-    >>> coins = Registry("coin", {"penny": 1, "nickel": 5}, aliases={"cent": "penny"}, group="trueup.coins")
-    >>> coins["PENNY"], coins["cent"], sorted(coins)
-    (1, 1, ['nickel', 'penny'])
-    >>> coins.register("dime", 10)
-    10
-    >>> coins["dim"]
-    Traceback (most recent call last):
-    ...
-    trueup.exceptions.InvalidParameter: `coin` must be one of 'dime', 'nickel', 'penny', got 'dim'; did you mean 'dime'?
-    """
+    """Parts of one kind, by name; underscores, hyphens and case make no difference."""
 
     def __init__(
         self,
@@ -108,18 +95,7 @@ class Registry(Generic[Part]):
 
     @contextmanager
     def preserved(self) -> Iterator[None]:
-        """After the block the parts are those of before; in it, other packages are asked for theirs anew.
-
-        For tests and for examples, whose parts should not be known to what runs after them.
-
-        Examples
-        --------
-        >>> coins = Registry("coin", {"penny": 1}, group="trueup.coins")
-        >>> with coins.preserved():
-        ...     _ = coins.register("dime", 10)
-        >>> coins.names()
-        ['penny']
-        """
+        """After the block the parts are those of before, for tests and examples; others are asked anew in it."""
         before = dict(self._parts), dict(self._aliases), self._outside_loaded
         self._outside_loaded = False
         try:
@@ -150,14 +126,13 @@ class Registry(Generic[Part]):
             self._loading_outside = True
             try:
                 for entry in entry_points(group=self.group):
-                    self._load_entry(entry)
+                    if _plain(entry.name) not in self._parts:
+                        self._load_entry(entry)
                 self._outside_loaded = True  # last, so that no other thread looks before all are there
             finally:
                 self._loading_outside = False
 
     def _load_entry(self, entry: EntryPoint) -> None:
-        if _plain(entry.name) in self._parts:
-            return
         try:
             self.register(entry.name, entry.load())
         except Exception as error:

@@ -18,10 +18,8 @@ _Name = TypeVar("_Name", bound=str)
 
 def as_generator(random_state: RandomState) -> np.random.Generator:
     """One `numpy.random.Generator` from a seed, a generator (used as it is) or ``None``."""
-    if isinstance(random_state, bool) or not (
-        random_state is None
-        or isinstance(random_state, int | np.integer | np.random.Generator | np.random.SeedSequence)
-    ):
+    kinds = (int, np.integer, np.random.Generator, np.random.SeedSequence, type(None))
+    if isinstance(random_state, bool) or not isinstance(random_state, kinds):
         raise InvalidParameter(
             f"random_state must be an integer, a Generator or None, got {random_state!r}; pass e.g. 0"
         )
@@ -198,13 +196,7 @@ def kind_hint(got: object, given: Sequence[Any] | npt.NDArray[Any], *, what: str
 
 
 def seed_of(random_state: RandomState) -> int:
-    """A number that JSON can hold: the seed itself, or one that is drawn.
-
-    Examples
-    --------
-    >>> seed_of(7)
-    7
-    """
+    """A number that JSON can hold: the seed itself, or one that is drawn."""
     rng = as_generator(random_state)
     return int(random_state) if isinstance(random_state, int | np.integer) else int(rng.integers(2**31))
 

@@ -12,37 +12,19 @@ _ARITHMETIC = 1e-9  # what arithmetic leaves of a zero
 
 
 def some(n: int, what: str) -> str:
-    """A number with its noun.
-
-    Examples
-    --------
-    >>> some(1, "item"), some(1000, "class"), some(2, "box")
-    ('1 item', '1,000 classes', '2 boxes')
-    """
+    """A number with its noun."""
     return f"{n:,} {what}{'' if n == 1 else 'es' if what.endswith(('s', 'x')) else 's'}"
 
 
 def listed(names: Sequence[str], most: int | None = None) -> str:
-    """Names in a sentence, of which the first `most` stand there.
-
-    Examples
-    --------
-    >>> listed(["a", "b", "c"]), listed(["a"]), listed([]), listed(["a", "b", "c"], most=1)
-    ('a, b and c', 'a', '', 'a and 2 more')
-    """
+    """Names in a sentence, of which the first `most` stand there."""
     if most is not None and len(names) > most:
         names = [*names[:most], f"{len(names) - most:,} more"]
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def decimals(low: float | None, high: float | None, *, least: int = 3) -> int:
-    """Decimals that tell the ends of an interval apart, and not many more.
-
-    Examples
-    --------
-    >>> decimals(0.8, 0.91), decimals(0.8, 0.91, least=2), decimals(0.99912, 0.99987)
-    (3, 2, 4)
-    """
+    """Decimals that tell the ends of an interval apart, and not many more."""
     if low is None or high is None or not 0 < high - low < math.inf:
         return max(least, 3)
     apart = math.ceil(-math.log10((high - low) / 2))
@@ -50,26 +32,14 @@ def decimals(low: float | None, high: float | None, *, least: int = 3) -> int:
 
 
 def number(value: float | None, places: int = 3) -> str:
-    """A number; a dash where there is none, and more decimals where rounding would claim certainty.
-
-    Examples
-    --------
-    >>> number(0.87654), number(None), number(float("nan")), number(0.99987), number(1.0), number(-1234.5, 1)
-    ('0.877', '–', '–', '0.9999', '1.000', '−1,234.5')
-    """
+    """A number; a dash where there is none, and more decimals where rounding would claim certainty."""
     if value is None or not math.isfinite(value):
         return _NONE
     return _written(value, _honest(places, value))
 
 
 def signed(value: float | None, places: int = 2) -> str:
-    """A number with its sign, so that none is taken for the end of an interval.
-
-    Examples
-    --------
-    >>> signed(0.031), signed(-0.031), signed(0.0)
-    ('+0.03', '−0.03', '0.00')
-    """
+    """A number with its sign, so that none is taken for the end of an interval."""
     written = number(value, places)
     return f"+{written}" if value is not None and value > 0 and written.strip("0.,") else written
 
@@ -77,19 +47,7 @@ def signed(value: float | None, places: int = 2) -> str:
 def interval(
     low: float | None, high: float | None, places: int | None = None, *, least: int = 3, joint: str = " to "
 ) -> str:
-    """Both ends of an interval, with decimals enough that they are not shown as one, or as certain.
-
-    Parameters
-    ----------
-    places : int, optional. The decimals; by default those of `decimals`.
-    least : int. The fewest decimals.
-    joint : str. What stands between the ends.
-
-    Examples
-    --------
-    >>> interval(0.8, 0.91), interval(0.99912, 0.99987), interval(0.9, 1.0, joint=" and "), interval(0.9, 0.99999)
-    ('0.800 to 0.910', '0.9991 to 0.9999', '0.900 and 1.000', '0.900 to 1.000')
-    """
+    """Both ends of an interval, with decimals enough that they are not shown as one, or as certain."""
     if low is None or high is None or math.isnan(low) or math.isnan(high):
         return _NONE
     places = decimals(low, high, least=least) if places is None else places
@@ -103,13 +61,7 @@ def interval(
 def text_bar(
     low: float, high: float, *, bounds: tuple[float, float], mark: float | None = None, width: int = 40
 ) -> str:
-    """An interval as a bar of text, with a mark such as the bound of a gate.
-
-    Examples
-    --------
-    >>> text_bar(0.5, 0.75, bounds=(0.0, 1.0), mark=0.6, width=20)
-    '0 ··········━━┃━━━···· 1'
-    """
+    """An interval as a bar of text, with a mark such as the bound of a gate."""
     least, most = bounds
     if not (math.isfinite(least) and math.isfinite(most)):
         ends = [low, high, *([] if mark is None else [mark])]
@@ -127,13 +79,7 @@ def text_bar(
 
 
 def percent(share: float | None, places: int = 0) -> str:
-    """A share; neither all nor nothing unless it is so.
-
-    Examples
-    --------
-    >>> percent(0.954), percent(0.9541, 1), percent(0.9999, 1), percent(0.0001, 1), percent(1.0)
-    ('95%', '95.4%', 'over 99.9%', 'under 0.1%', '100%')
-    """
+    """A share; neither all nor nothing unless it is so."""
     if share is None or math.isnan(share):
         return _NONE
     least = 10.0 ** -(places + 2)
@@ -145,13 +91,7 @@ def percent(share: float | None, places: int = 0) -> str:
 
 
 def chance(probability: float | None) -> str:
-    """A probability from draws, which never claims certainty.
-
-    Examples
-    --------
-    >>> chance(0.5), chance(0.953), chance(1.0), chance(0.0)
-    ('50%', '95.3%', 'over 99.9%', 'under 0.1%')
-    """
+    """A probability from draws, which never claims certainty."""
     if probability is None or math.isnan(probability):
         return _NONE
     if probability >= 0.9995:
@@ -162,13 +102,7 @@ def chance(probability: float | None) -> str:
 
 
 def level_words(level: float) -> str:
-    """The probability of an interval, never rounded to 100%.
-
-    Examples
-    --------
-    >>> level_words(0.95), level_words(0.999), level_words(0.99999)
-    ('95%', '99.9%', '99.999%')
-    """
+    """The probability of an interval, never rounded to 100%."""
     return f"{level * 100:.12g}%"
 
 

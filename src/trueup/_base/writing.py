@@ -14,15 +14,7 @@ from trueup.exceptions import InvalidFile, MissingFile, TrueupError
 
 
 def check_readable(path: str | PathLike[str], *, folders: bool = False) -> Path:
-    """Stop where a file to read does not exist, or is a folder and `folders` will not do; it is not opened.
-
-    Examples
-    --------
-    >>> check_readable(".")
-    Traceback (most recent call last):
-    ...
-    trueup.exceptions.InvalidFile: '.' must be a file, got a folder; name a file in it
-    """
+    """Stop where a file to read does not exist, or is a folder and `folders` will not do; it is not opened."""
     source, who = Path(path), repr(fspath(path))
     try:
         exists, is_folder = source.exists(), source.is_dir()
@@ -36,16 +28,7 @@ def check_readable(path: str | PathLike[str], *, folders: bool = False) -> Path:
 
 
 def check_writable(path: str | PathLike[str]) -> Path:
-    """Stop before long work whose result could not be written.
-
-    Examples
-    --------
-    >>> check_writable("no/such/folder/report.html")
-    Traceback (most recent call last):
-    ...
-    trueup.exceptions.MissingFile: the folder of 'no/such/folder/report.html' does not exist, got 'no/such/folder'; \
-make it first
-    """
+    """Stop before long work whose result could not be written."""
     target, who = Path(path), repr(fspath(path))
     try:
         # A link is followed: the file it leads to is the one that is replaced.
@@ -65,17 +48,7 @@ make it first
 
 
 def write_text_safely(path: str | PathLike[str], text: str) -> None:
-    """Write a UTF-8 text file in one step; see `replace_file`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_text_safely(Path(folder) / "a.txt", "one")
-    ...     write_text_safely(Path(folder) / "a.txt", "two")
-    ...     (Path(folder) / "a.txt").read_text(), len(list(Path(folder).iterdir()))
-    ('two', 1)
-    """
+    """Write a UTF-8 text file in one step; see `replace_file`."""
     with replace_file(path) as stream:
         stream.write(text.encode())
 

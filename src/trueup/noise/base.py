@@ -37,10 +37,9 @@ from trueup.noise import kernels
 
 
 class Sampler(ABC):
-    """The parameters of a model in one chain, and how they are drawn given the states of all items.
+    """The parameters of a model in one chain, and how `draw` draws them given the states of all items.
 
-    A chain alternates two draws: the state of each item given the parameters, which is the same for all models, and the
-    parameters given the states, which is `draw`. A state is a class, whose name may change while the chain runs.
+    A state is a class, whose name may change while the chain runs.
 
     Attributes
     ----------
@@ -75,10 +74,7 @@ class Sampler(ABC):
         """
 
     def state(self, problem: Any = None) -> Any:
-        """What the loops of a chain change, a tuple of `kernels.loops`; one that has `draw` called by Python.
-
-        `problem` is votes, systems and gold as the loops take them, where there are some.
-        """
+        """What the loops of a chain change, a tuple of `kernels.loops`; `problem` is as the loops take it."""
         from trueup.noise.kernels.loops import OwnSampler
 
         return OwnSampler(self, self.state_class.astype(np.int64))
@@ -143,12 +139,7 @@ class NoiseModel(ABC):
         """P(answer) of labelers to items, given the votes on those items in `labels`; shape (n, n_answers)."""
 
     def samplers(self, labels: Labels, n_raters: int, n_chains: int) -> Sequence[Sampler]:
-        """What draws this model's parameters together with the truth, one sampler for each chain.
-
-        Parameters
-        ----------
-        n_raters : int. The labelers.
-        """
+        """What draws the parameters of `n_raters` labelers together with the truth, one sampler for each chain."""
         raise InvalidParameter(
             f"`noise` must be a model that can be drawn together with the truth, got {type(self).__name__}; fit it and "
             "take it as known, or use DawidSkene or OneCoin",
@@ -187,10 +178,15 @@ class NoiseModel(ABC):
         return twin
 
     def __repr__(self) -> str:
-        # Only what differs from the defaults, as scikit-learn does.
+        # Only what differs from the defaults, as scikit-learn does; arrays by their shape.
+        def shown(value: Any) -> str:
+            size = np.size(value) if isinstance(value, list | tuple | np.ndarray) else 0
+            is_long = isinstance(value, np.ndarray) or size > 8
+            return f"<array of shape {np.shape(value)}>" if is_long else repr(value)
+
         defaults = {k: p.default for k, p in inspect.signature(type(self)).parameters.items()}
-        shown = {k: _shown(v) for k, v in self.parameters().items()}
-        changed = [f"{k}={v}" for k, v in shown.items() if v != _shown(defaults.get(k))]
+        given = {k: shown(v) for k, v in self.parameters().items()}
+        changed = [f"{k}={v}" for k, v in given.items() if v != shown(defaults.get(k))]
         return f"{type(self).__name__}({', '.join(changed)})"
 
     def _check(self, labels: Labels) -> None:
@@ -209,12 +205,6 @@ class NoiseModel(ABC):
 
     def _remember(self, labels: Labels | LabelScan[Labels]) -> None:
         self.classes_, self.labelers_, self.answers_ = labels.classes, labels.labelers, labels.answers
-
-
-def _shown(value: Any) -> str:
-    """A parameter in a repr; arrays by their shape."""
-    size = np.size(value) if isinstance(value, list | tuple | np.ndarray) else 0
-    return f"<array of shape {np.shape(value)}>" if isinstance(value, np.ndarray) or size > 8 else repr(value)
 
 
 class TableModel(NoiseModel):
@@ -363,17 +353,13 @@ def identifiability_problem(labels: Labels | LabelScan[Labels], *, extra_raters:
     """One sentence if the labelers' rates cannot be known from these votes, else None.
 
     Agreement of two raters is one number, and their two error rates are two unknowns; only from three raters on an
-    item on do agreements determine rates [1]_. Gold items, known rates or an informative prior help too, and only the
-    first can be seen in the labels. Repeated votes of one (pooled) labeler count as raters of an item, and so does a
-    classifier that is evaluated (`extra_raters`).
-
-    .. [1] Kruskal (1977); Dawid and Skene (1979), Section 2.
+    item on do agreements determine rates (Kruskal 1977; Dawid and Skene 1979, Section 2), without gold. Repeated
+    votes of a labeler count as raters of an item, and so does a classifier that is evaluated (`extra_raters`).
     """
     if np.isin(np.arange(labels.n_classes), labels.gold_codes).all():
         return None
     histogram = labels.vote_histogram
-    most = len(histogram) - 1 + extra_raters
-    if most >= 3:
+    if len(histogram) - 1 + extra_raters >= 3:
         triples = int(histogram[max(3 - extra_raters, 0) :].sum())
         needed = 5 * labels.n_classes
         if triples >= needed:
@@ -384,7 +370,7 @@ def identifiability_problem(labels: Labels | LabelScan[Labels], *, extra_raters:
             "rates rest mostly on the prior; collect more votes on the same items, add gold (`labels.with_gold`), or "
             "pass known rates (`trueup.noise.Confusion`)"
         )
-    votes = most - extra_raters
+    votes = len(histogram) - 1
     beside = " beside the prediction" if extra_raters else ""
     return (
         f"no item has more than {votes} vote{'' if votes == 1 else 's'}{beside}, and fewer than three do not show how "

@@ -54,9 +54,8 @@ class DawidSkene(TableModel):
     tol : float. Least change of the loss per vote to go on.
     pooling : float or "auto", optional
         The strength s of the pull towards the pooled matrix, in votes: by default 2 in a fit; in draws none with up to
-        three classes, and "auto" with more, of each of which a labeler has few votes. 0 is none: a fit is then maximum
-        likelihood, as published. "auto" learns one for each class from how much labelers differ (a fit by Minka's fixed
-        point for the Dirichlet–multinomial).
+        three classes, and "auto" with more. 0 is none: a fit is then maximum likelihood, as published. "auto" learns
+        one for each class from how much labelers differ (a fit by Minka's fixed point).
     diagonal : float, optional
         Pseudo-count of the right answer where matrices are drawn; the other answers have 1. By default 3; where rows
         are pooled 4, and of C classes, four and more, 4 √(2.5 C).

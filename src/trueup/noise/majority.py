@@ -26,8 +26,7 @@ def share_evenly(scores: Floats, slack: float = 0.0) -> Floats:
 def majority_shares(labels: Labels) -> Floats:
     """The truth of each item if the majority of its votes is taken for it; shape (n_items, n_classes).
 
-    The class with most votes has the item. Classes that tie share it evenly, which is what drawing one of them gives on
-    average. Gold stands. An item without votes and gold has a row of zeros.
+    Classes that tie share the item evenly. Gold stands. An item without votes and gold has a row of zeros.
     """
     return with_gold(share_evenly(labels.answer_counts[:, : labels.n_classes]), labels)
 
@@ -47,17 +46,14 @@ def majority_codes(labels: Labels) -> Positions:
 class Majority(TableModel):
     """Every vote counts the same.
 
-    Soft: P(class) is the share of the item's votes with `smoothing` added to each class; 1/2 is the Jeffreys–Perks
-    estimate, (votes for the class + 1/2) / (votes + C/2) [1]_. Hard: the class with most votes is certain, and ties
-    share the certainty.
-
-    .. [1] Urkullu, Pérez and Calvo (2019), "On the evaluation and selection of classifier learning algorithms with
-       crowdsourced data", Applied Soft Computing.
-
     Parameters
     ----------
     kind : {"soft", "hard"}
-    smoothing : float. What is added to each class's votes.
+        Soft: P(class) is the share of the item's votes for it. Hard: the class with most votes is certain, and ties
+        share the certainty.
+    smoothing : float
+        What is added to each class's votes; 1/2 is the Jeffreys–Perks estimate (Urkullu, Pérez and Calvo 2019, "On the
+        evaluation and selection of classifier learning algorithms with crowdsourced data", Applied Soft Computing).
     """
 
     alias = "majority"

@@ -1,7 +1,4 @@
-"""Bayesian draws: truth, prior and matrices together, and whether chains have mixed.
-
-The sampler works on the same sparse vote matrix as EM.
-"""
+"""Bayesian draws: truth, prior and matrices together, and whether chains have mixed."""
 
 from __future__ import annotations
 
@@ -40,15 +37,11 @@ class PosteriorDraws:
     Attributes
     ----------
     prior : array of shape (n_draws, n_classes). P(class).
-    labeler_accuracy : array of shape (n_draws, n_labelers)
-        The share of a labeler's votes that name the drawn truth; NaN for a labeler without votes.
-    posterior : array of shape (n_items, n_classes)
-        P(class) of each item: the mean of its chances given the parameters of each draw.
-    truths : array of shape (n_kept, n_items)
-        Some of the drawn truths, evenly spaced over the draws at positions `truth_draws`.
+    labeler_accuracy : array of shape (n_draws, n_labelers). The share of a labeler's votes that name the drawn truth.
+    posterior : array of shape (n_items, n_classes). The mean of P(class) given the parameters of each draw.
+    truths : array of shape (n_kept, n_items). Some of the drawn truths, at positions `truth_draws`.
     log_likelihood : array of shape (n_draws,)
-    rhat, ess : float
-        The worst R-hat and the least effective number of draws among prior, accuracies and the systems' accuracies.
+    rhat, ess : float. The worst R-hat and the least effective number of draws among prior and accuracies.
     """
 
     prior: Floats
@@ -90,15 +83,12 @@ def sample(
 
     Parameters
     ----------
-    model : str or NoiseModel
-        A model that can be drawn, by name ("dawid-skene", "one-coin", "ordinal", or one that was registered with
-        samplers of its own) or as an object, whose parameters count and whose fit does not.
+    model : str or NoiseModel. A model that can be drawn, by name or as an object, whose parameters count and no fit.
     outputs : SystemOutputs, optional
         What systems say of the items, as answers with rows of their own in each state: they may err with the labelers,
         and say nothing of what labelers are like.
     one_witness : bool. Whether several votes of a labeler on an item count for one together; by default each counts.
-    n_chains, n_warmup, n_draws : int
-        Chains start from dispersed guesses of the truth; the warm-up is thrown away; `n_draws` is for each chain.
+    n_chains, n_warmup, n_draws : int. Chains start from dispersed guesses of the truth; `n_draws` is for each chain.
     progress : callable, optional. Called with the share of the work done.
     engine : {"scipy", "numba"}, optional
         "numba" compiles the loops of the sampler, "scipy" has Python run them, some fifty times as slowly: by default
@@ -143,8 +133,14 @@ def sample(
 
 def _joined(chains: list[Chain], problem: SamplingProblem) -> PosteriorDraws:
     chances = np.sum([c.chances for c in chains], axis=0)
-    monitored = _monitored(chains, problem)
-    n_draws = len(chains[0].prior)
+    n_draws, n_classes = chains[0].prior.shape
+    # What convergence is judged by, each of shape (n_chains, n_draws).
+    monitored = [np.stack([c.prior[:, y] for c in chains]) for y in range(n_classes)]
+    for codes in problem.outputs.codes[:_MOST_MONITORED]:
+        given = codes >= 0
+        if given.any() and codes.max() < n_classes:
+            monitored.append(np.stack([(c.truths[:, given] == codes[given]).mean(axis=1) for c in chains]))
+    monitored.append(np.stack([np.nanmean(c.accuracy, axis=1) for c in chains]))
     return PosteriorDraws(
         prior=np.concatenate([c.prior for c in chains]),
         labeler_accuracy=np.concatenate([c.accuracy for c in chains]),
@@ -156,18 +152,6 @@ def _joined(chains: list[Chain], problem: SamplingProblem) -> PosteriorDraws:
         rhat=float(np.nanmax([1.0, *[rhat(m) for m in monitored]])),
         ess=float(min(effective_draws(m) for m in monitored)),
     )
-
-
-def _monitored(chains: list[Chain], problem: SamplingProblem) -> list[Floats]:
-    """What convergence is judged by, each of shape (n_chains, n_draws)."""
-    n_classes = problem.labels.n_classes
-    values = [np.stack([c.prior[:, y] for c in chains]) for y in range(n_classes)]
-    for codes in problem.outputs.codes[:_MOST_MONITORED]:
-        given = codes >= 0
-        if given.any() and codes.max() < n_classes:
-            values.append(np.stack([(c.truths[:, given] == codes[given]).mean(axis=1) for c in chains]))
-    values.append(np.stack([np.nanmean(c.accuracy, axis=1) for c in chains]))
-    return values
 
 
 _LONG = 60.0  # seconds

@@ -43,8 +43,8 @@ class SoftTruth(NoiseModel):
     items; as it goes to zero the truth is one class and the model is `DawidSkene`, which grows overconfident with many
     votes on an ambiguous item.
 
-    Sharp labelers on soft items and poor labelers on clear items give much the same votes. What tells them apart is
-    how the shares of votes spread, and matrices of labelers with few votes would take up that spread. So the shape is
+    Sharp labelers on soft items and poor labelers on clear items give much the same votes. They differ in how the
+    shares of votes spread, and matrices of labelers with few votes would take up that spread. So the shape is
     learned first, with one matrix for all labelers who have few votes, from an even and from a hard start; where votes
     cannot tell, an even spread is preferred. Then every labeler gets a matrix, the shape held fixed. A matrix must
     not be made of the vote that it judges, else labelers with few votes confirm themselves: of the k votes of a labeler

@@ -51,14 +51,8 @@ def labeler_counts(labels: Labels, predictions: npt.ArrayLike) -> Floats:
 class LabelerCounts(PointCounts):
     """A metric is computed for each labeler, and the mean or the median of these is taken (Su 2024, Section 2.6.1).
 
-    Scalars have a median; pairs of metrics and confusion matrices the geometric one (Vardi and Zhang). Matrices are
-    scaled to the number of items first (Section 5.3).
-
-    Parameters
-    ----------
-    counts : array of shape (n_labelers, n_classes, n_classes). Of the labelers who voted on predicted items.
-    n_items : int. The number of predicted items.
-    center : {"mean", "median"}
+    Scalars have a median; pairs of metrics and confusion matrices the geometric one (Vardi and Zhang). Matrices, of
+    shape (n_labelers, n_classes, n_classes), are scaled to the number of predicted items first (Section 5.3).
     """
 
     def __init__(self, counts: npt.ArrayLike, *, n_items: int, center: Center) -> None:
@@ -163,8 +157,6 @@ def majority(labels: Labels, predictions: npt.ArrayLike, *, random_state: Random
     Classes with equally many votes share the item evenly (`trueup.noise.majority.majority_shares`). **The interval
     covers badly.** Where three labelers of accuracy 0.75 vote, the majority is wrong on one item in six, and no number
     of items makes that go away.
-
-    Returns a `Solution` with `MajorityCounts`.
 
     Parameters
     ----------

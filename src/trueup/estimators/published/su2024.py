@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +37,7 @@ from trueup.metrics import confusion_counts
 from trueup.posteriors import normal_ratio_mean, poisson_binomial_pmf
 
 Algorithm = Literal["auto", "ratios", "sampling", "exact"]
-_ALGORITHMS: tuple[Algorithm, ...] = ("auto", "ratios", "sampling", "exact")
+_ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
 _TOO_NARROW = "the operating point is taken as known, so intervals are too narrow; `method='bayes'` does not do so"
 
 
@@ -59,22 +59,16 @@ def mmse(
     the expected one. **The intervals are too narrow**: in Su's own simulation (Section 5.2.3) those of nominally 95%
     hold the true accuracy about three times in four. `bayes` gives the same point estimates with honest intervals.
 
-    Returns a `Solution` with `NormalCounts` for two classes and `DrawnCounts` for more, with the trace.
-
     Parameters
     ----------
     algorithm : {"auto", "ratios", "sampling", "exact"}
         How the expected operating point is computed: "ratios" of normals (Algorithm 1; two classes), "sampling"
-        (Algorithms 2 and 4), or "exact", all pairs of counts. "auto" is "ratios" for two classes and "sampling" for
-        more, as in the paper.
+        (Algorithms 2 and 4), or "exact", all pairs of counts. "auto" is as in the paper.
     n_draws : int, optional. Draws of a sampling step; by default 5000 for two classes and 2500 × classes for more.
-    start : array of shape (n_classes, n_classes), optional
-        The first P(prediction | truth), rows the truth; by default all equal, that is p_D = p_FA = 1/2.
-    tol, max_iter, clip
-        Stop when no entry moves by `tol` or after `max_iter` steps; keep entries within [clip, 1 − clip].
+    start : array of shape (n_classes, n_classes), optional. The first P(prediction | truth); by default all equal.
+    tol, max_iter, clip : stop when no entry moves by `tol`; keep entries within [clip, 1 − clip]
     mean : {"principal", "marsaglia"}
-        The approximation of the mean of a ratio, see `trueup.posteriors.normal_ratio_mean`; the paper's is the
-        second, which is about 1% off.
+        The approximation of `trueup.posteriors.normal_ratio_mean`; the paper's is the second, which is about 1% off.
     """
     n_classes = problem.n_classes
     algorithm = check_choice(algorithm, _ALGORITHMS, name="algorithm")
@@ -180,11 +174,9 @@ def _mean_exactly(chances: Floats, predictions: Codes) -> Floats:
     counted = predictions >= 0
     chances, predictions = chances[counted], predictions[counted]
     result = np.empty((n_classes, n_classes))
-    for truth in range(n_classes):
-        for predicted in range(n_classes):
-            mine = predictions == predicted
-            a, b = chances[mine, truth], chances[~mine, truth]
-            result[truth, predicted] = _mean_share(a, b)
+    for truth, predicted in np.ndindex(n_classes, n_classes):
+        mine = predictions == predicted
+        result[truth, predicted] = _mean_share(chances[mine, truth], chances[~mine, truth])
     return result
 
 
@@ -210,16 +202,7 @@ def estimated_labels(
 ) -> Solution:
     """The most probable label of each item, given an operating point that is counted from such labels (Algorithm 3).
 
-    It has no uncertainty, and often ends in a local optimum (Su 2024, Table 12). For any number of classes.
-
-    Returns a `Solution` with `PointCounts`.
-
-    Parameters
-    ----------
-    start, tol, max_iter, clip
-        As for `mmse`.
-    random_state
-        Not used.
+    It has no uncertainty, and often ends in a local optimum (Su 2024, Table 12). The parameters are those of `mmse`.
     """
 
     def step(confusion: Floats) -> Floats:
@@ -248,8 +231,6 @@ def no_predictions(
 
     Biased towards chance: what the predictions say about the truth is left out.
 
-    Returns a `Solution` with `NormalCounts`, `DrawnCounts` (more than two classes) or `PointCounts` (estimated).
-
     Parameters
     ----------
     estimated : bool. Take the most probable labels as true (fourth approach), without uncertainty.
@@ -273,8 +254,6 @@ def prior_average(
     A baseline: an operating point that the data rule out counts as much as one they support. `bayes` averages over
     the posterior.
 
-    Returns a `Solution` with `DrawnCounts`.
-
     Parameters
     ----------
     n_grid : int. Two classes: points along each axis of an even grid over the unit square.
@@ -295,16 +274,7 @@ def prior_average(
 
 
 def ideal(problem: Problem, *, truth: npt.ArrayLike, random_state: RandomState = None) -> Solution:
-    """The metrics with the truth known.
-
-    Returns a `Solution` with `DrawnCounts` of a single draw: intervals have no width.
-
-    Parameters
-    ----------
-    truth : integer array of shape (n_items,). The class of each item; needed for those with a prediction.
-    random_state
-        Not used.
-    """
+    """The metrics with the truth known, as codes of all items with a prediction; intervals have no width."""
     codes = np.asarray(truth)
     counted = problem.predictions >= 0
     if codes.shape != (problem.n_items,):

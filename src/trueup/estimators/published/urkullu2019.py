@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPrediction
 from trueup.metrics import GroupedItems, auc, check_scores, concordance_draws, concordance_many
 
 View = Literal["deterministic", "subjectivist", "probabilistic"]
-VIEWS: tuple[View, ...] = ("deterministic", "subjectivist", "probabilistic")
+VIEWS: tuple[View, ...] = get_args(View)
 _WEIGHTS = 1 << 21  # weights that are held at once
 _CELLS = 1 << 17  # AUCs of systems by labelers that are held at once; they stay within the processor's reach
 
@@ -32,13 +32,10 @@ class ViewResult:
     Attributes
     ----------
     values : array of shape (n_systems,). nan where nothing can be compared, e.g. where all items have the same truth.
-    skipped_labelers : int
-        Labelers who voted, but for one class only, and so say nothing of the order (subjectivist view).
-    unvoted_items : int. Items without a vote and without a vetted truth.
-    tied_items : int
-        Items with as many votes for as against and no vetted truth, whose class was drawn (deterministic view).
-    spread : array of shape (n_systems,), optional
-        The standard deviation of the AUC from labeler to labeler (subjectivist view).
+    skipped_labelers : int. Labelers who voted for one class only, and so say nothing of the order (subjectivist view).
+    unvoted_items : int. Items without a vote and without a checked truth.
+    tied_items : int. Items without a checked truth whose class was drawn, the votes being tied (deterministic view).
+    spread : array of shape (n_systems,), optional. The standard deviation over labelers (subjectivist view).
     """
 
     values: Floats
@@ -83,11 +80,6 @@ def subjectivist(labels: Labels, scores: npt.ArrayLike, *, positive: int = 1) ->
     over the labelers *j* who used both classes, each on the :math:`n_j` votes they gave. Vetted truths are not used:
     under this view there is no truth but the labelers'.
 
-    Parameters
-    ----------
-    labels, scores, positive
-        As for `deterministic`.
-
     Examples
     --------
     >>> import trueup as tu
@@ -123,11 +115,6 @@ def probabilistic(labels: Labels, scores: npt.ArrayLike, *, positive: int = 1) -
     is the truth of an item with :math:`n_i` votes, ½ without votes, and 0 or 1 if vetted. Pairs of different truth
     count, a tie in the scores by half; see `trueup.metrics.concordance`.
 
-    Parameters
-    ----------
-    labels, scores, positive
-        As for `deterministic`.
-
     Examples
     --------
     >>> import trueup as tu
@@ -152,16 +139,8 @@ def bootstrap_view(
 
     Items get random weights, and ties of the majority are solved anew in each draw. Under the subjectivist view
     labelers get the weights in place of items: what varies is who was asked, and the items are taken as given. All
-    systems share the weights, so differences between rows are those of paired systems. The draws say how much another
-    sample would differ, and nothing of how far a view is from another truth.
-
-    Returns an array of shape (n_systems, n_draws).
-
-    Parameters
-    ----------
-    labels, scores, positive
-        As for `deterministic`.
-    view : {"probabilistic", "deterministic", "subjectivist"}
+    systems share the weights, so differences between rows are those of paired systems. The draws, shape
+    (n_systems, n_draws), say how much another sample would differ, and nothing of how far a view is from another truth.
 
     Examples
     --------

@@ -118,11 +118,8 @@ def em_step(
         return counts, state_counts, total
 
     blocks = list(pairwise(edges_of(ready, has_threads)))
-    parts = (
-        [block(*blocks[0])]
-        if len(blocks) == 1
-        else list(_threads_of(os.getpid()).map(lambda edges: block(*edges), blocks))
-    )
+    run = map if len(blocks) == 1 else _threads_of(os.getpid()).map
+    parts = list(run(lambda edges: block(*edges), blocks))
     counts, state_counts, total = parts[0]
     for more, more_state_counts, more_total in parts[1:]:
         counts += more

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -53,19 +53,6 @@ class ConsolidatedConfusion:
     how: str
 
 
-@dataclass(frozen=True, eq=False)
-class _Outcomes:
-    """What some votes can be: m outcomes with their scores (m, d) and their chances given each class (m, C)."""
-
-    scores: Floats
-    chances: Floats
-
-    def times(self, other: _Outcomes) -> _Outcomes:
-        scores = self.scores[:, None] + other.scores[None]
-        chances = self.chances[:, None] * other.chances[None]
-        return _Outcomes(scores.reshape(-1, scores.shape[-1]), chances.reshape(-1, chances.shape[-1]))
-
-
 def consolidated_confusion(
     matrices: npt.ArrayLike,
     prior: npt.ArrayLike,
@@ -101,7 +88,6 @@ def consolidated_confusion(
     times : integer array of shape (n_labelers,), optional. How many votes each labeler casts; one by default.
     max_numbers : int. Numbers that may be held at once for an exact answer.
     n_draws : int. Draws of the votes where no exact answer can be had.
-    random_state : int, Generator or None. For these draws.
 
     Examples
     --------
@@ -132,9 +118,9 @@ def consolidated_confusion(
         if 2 * max(map(_n_outcomes, halves)) <= max_numbers:
             return _two_classes(halves, float(base[1] - base[0]))
     elif _n_outcomes(groups) * len(base) <= max_numbers:
-        everything = reduce(_Outcomes.times, [_outcomes(table, n) for table, n in groups])
-        label = _first_likeliest(everything.scores + base)
-        rows = [np.bincount(label, everything.chances[:, y], len(base)) for y in range(len(base))]
+        scores, chances = _outcomes(groups, len(base))
+        label = _first_likeliest(scores + base)
+        rows = [np.bincount(label, chances[:, y], len(base)) for y in range(len(base))]
         return ConsolidatedConfusion(normalise(np.array(rows)), 0.0, "exact")
     return _drawn(groups, base, n_draws, as_generator(random_state))
 
@@ -178,23 +164,26 @@ def _n_outcomes(groups: Alike) -> int:
     return math.prod(math.comb(n + table.shape[1] - 1, n) for table, n in groups)
 
 
-def _outcomes(table: Floats, n: int) -> _Outcomes:
-    """The counts of answers in n votes that share one matrix; scores are log-likelihoods, shape (m, C)."""
-    counts = compositions(n, table.shape[1])
-    scores = np.asarray(counts @ _log(table).T, dtype=float)
-    ways = gammaln(n + 1) - gammaln(counts + 1).sum(axis=1)
-    return _Outcomes(scores, np.exp(scores + ways[:, None]))
+def _outcomes(groups: Alike, n_classes: int) -> tuple[Floats, Floats]:
+    """What votes can be: the log-likelihoods of the classes for m outcomes, and their chances, both (m, n_classes)."""
+    scores, chances = np.zeros((1, n_classes)), np.ones((1, n_classes))
+    for table, n in groups:
+        counts = compositions(n, table.shape[1])  # of the answers in n votes that share one matrix
+        logs = np.asarray(counts @ _log(table).T, dtype=float)
+        ways = gammaln(n + 1) - gammaln(counts + 1).sum(axis=1)
+        scores = (scores[:, None] + logs).reshape(-1, n_classes)
+        chances = (chances[:, None] * np.exp(logs + ways[:, None])).reshape(-1, n_classes)
+    return scores, chances
 
 
 def _two_classes(halves: tuple[Alike, Alike], base: float) -> ConsolidatedConfusion:
     """Class 1 wins where base + Σ log-odds > 0 (up to rounding: a tie goes to class 0)."""
-    nothing = _Outcomes(np.zeros((1, 2)), np.ones((1, 2)))
-    parts = [reduce(_Outcomes.times, [_outcomes(table, n) for table, n in half], nothing) for half in halves]
-    odds, other_odds = (part.scores[:, 1] - part.scores[:, 0] for part in parts)
+    (scores, chances), (other_scores, other_chances) = (_outcomes(half, 2) for half in halves)
+    odds, other_odds = scores[:, 1] - scores[:, 0], other_scores[:, 1] - other_scores[:, 0]
     by_odds = np.argsort(odds, kind="stable")
-    upto = np.vstack([np.zeros(2), np.cumsum(parts[0].chances[by_odds], axis=0)])
+    upto = np.vstack([np.zeros(2), np.cumsum(chances[by_odds], axis=0)])
     cut = np.searchsorted(odds[by_odds], _TIE - base - other_odds, side="right")
-    columns = [(parts[1].chances * mass).sum(axis=0) for mass in (upto[cut], upto[-1] - upto[cut])]
+    columns = [(other_chances * mass).sum(axis=0) for mass in (upto[cut], upto[-1] - upto[cut])]
     return ConsolidatedConfusion(normalise(np.column_stack(columns)), 0.0, "exact")
 
 
@@ -228,15 +217,12 @@ class Consolidation:
 
     Attributes
     ----------
-    codes : integer array of shape (n_items,)
-        The consolidated label, as a position in ``labels.classes``; -1 for an item without votes.
+    codes : integer array of shape (n_items,). The position of the label in ``labels.classes``; -1 without votes.
     group : integer array of shape (n_items,). Which of the matrices is the item's; -1 for an item without votes.
     matrices : array of shape (n_groups, n_classes, n_classes). P(consolidated label | truth), rows the truth.
     errors : array of shape (n_groups,). 0 where the matrix is exact, else as `ConsolidatedConfusion.error`.
-    singular : boolean array of shape (n_groups,)
-        Whether the label says too little of the truth to be corrected: the matrix cannot be inverted.
-    likeliest : boolean array of shape (n_groups,)
-        Whether the label is the likeliest class without regard to the prior.
+    singular : boolean array of shape (n_groups,). Whether the matrix cannot be inverted.
+    likeliest : boolean array of shape (n_groups,). Whether the label is the likeliest class but for the prior.
     labelers : tuple of integer arrays, one for each group
         Who voted on the first item of the group, as positions in ``labels.labelers``; empty for gold. Others in the
         group may have had other voters with the same matrices.
@@ -287,11 +273,9 @@ def consolidate(
 
     Parameters
     ----------
-    noise : NoiseModel
-        With a confusion matrix for each labeler: known (`Confusion`) or fitted (`DawidSkene`, `OneCoin`).
+    noise : NoiseModel. With a confusion matrix for each labeler: known (`Confusion`) or fitted (e.g. `DawidSkene`).
     rule : {"map", "likelihood"}. "likelihood" leaves the prior out everywhere.
-    max_numbers, n_draws, random_state
-        As for `consolidated_confusion`.
+    max_numbers, n_draws, random_state : as for `consolidated_confusion`
 
     Examples
     --------

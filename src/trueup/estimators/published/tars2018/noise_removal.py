@@ -40,8 +40,6 @@ def noise_removal(
     the accuracy comes out too high where the filter errs as it does, and too low where noise stays. **The interval
     covers badly.**
 
-    Returns a `Solution` with `MajorityCounts`.
-
     .. [1] C. E. Brodley, M. A. Friedl, "Identifying mislabeled training data", Journal of Artificial Intelligence
        Research 11 (1999).
 
@@ -50,10 +48,8 @@ def noise_removal(
     labels : Labels. Items without votes are left out; gold is never dropped.
     predictions : integer array of shape (n_items,). Codes in the order of ``labels.items``, -1 for none.
     noise : NoiseModel. Gives the label of each item: its most probable class.
-    features : array of shape (n_items, n_features)
-        In the order of ``labels.items``, for the classifiers of the filter.
-    classifiers, filter, n_folds
-        As for `mislabeled`.
+    features : array of shape (n_items, n_features). In the order of ``labels.items``.
+    classifiers, filter, n_folds : as for `mislabeled`
 
     Examples
     --------
@@ -93,11 +89,8 @@ def mislabeled(
 ) -> npt.NDArray[np.bool_]:
     """Which labels classifiers disagree with that were trained on the other items (Brodley and Friedl 1999).
 
-    Returns a boolean array of shape (n_items,).
-
     Parameters
     ----------
-    features : array of shape (n_items, n_features)
     codes : integer array of shape (n_items,). The labels.
     classifiers : sequence of scikit-learn classifiers, optional
         By default those of the paper: a decision tree, the nearest neighbour and a linear model.
@@ -180,16 +173,7 @@ def dirty(
 
     `majority` does the same with the class that most votes name, and knows no noise model; with one vote an item and
     an even prior the two are one. **The interval covers badly**: it has the chance of having drawn these items and
-    nothing of the labels being wrong.
-
-    Returns a `Solution` with `MajorityCounts`.
-
-    Parameters
-    ----------
-    labels : Labels. Items without votes are left out; gold counts as the truth.
-    predictions : integer array of shape (n_items,). Codes in the order of ``labels.items``, -1 for none.
-    noise : NoiseModel. Fitted or known; any that gives P(class | votes).
-    random_state : int, Generator or None. For the bootstrap of metrics that are no share.
+    nothing of the labels being wrong. `noise` is fitted or known; the other parameters are those of `majority`.
 
     Examples
     --------

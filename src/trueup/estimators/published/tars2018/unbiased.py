@@ -68,8 +68,6 @@ def unbiased(
     population the items came from. Labels must err independently of the predictions given the truth, and the matrices
     are taken as known: fitted ones add an uncertainty that is not in the interval.
 
-    Returns a `Solution` with `UnbiasedCounts`.
-
     .. [1] M. Dolatshah, M. Teoh, J. Wang, J. Pei, "Cleaning Crowdsourced Labels Using Oracles for Statistical
        Classification", PVLDB 12(4) (2018), Section 4.
 
@@ -80,11 +78,8 @@ def unbiased(
     noise : NoiseModel. With a confusion matrix for each labeler.
     interval : {"delta", "bootstrap"}
         Analytic (a test of each value for quotients of counts, the delta method for other metrics), or percentiles of
-        resampled items.
-    rule, max_numbers, n_draws
-        As for `consolidate`.
-    n_bootstrap : int. The number of resamples.
-    random_state : int, Generator or None. For the bootstrap, and for matrices that must be drawn.
+        `n_bootstrap` resamples of the items.
+    rule, max_numbers, n_draws : as for `consolidate`
 
     Examples
     --------
@@ -134,15 +129,12 @@ def inverse_weights(matrices: npt.ArrayLike, frequencies: npt.ArrayLike | None =
     .. math:: W = D^{-1} R^\top (R D^{-1} R^\top)^{-1}
 
     has the least :math:`\sum_a d_a \lVert w_a \rVert^2`. If d are the frequencies of the answers, this is the least
-    variance, and the weights of each answer sum to 1.
-
-    Returns an array of shape (..., n_answers, n_classes), nan where a matrix cannot be inverted.
+    variance, and the weights of each answer sum to 1. They are nan where a matrix cannot be inverted.
 
     Parameters
     ----------
     matrices : array of shape (..., n_classes, n_answers). R; rows are the truth.
-    frequencies : array of shape (..., n_answers), optional
-        d; the same for all answers by default, which is the pseudo-inverse.
+    frequencies : array of shape (..., n_answers), optional. d; equal by default, which gives the pseudo-inverse.
 
     Examples
     --------
@@ -175,8 +167,7 @@ def _sums(weights: Floats, counts: Floats, predictions: Codes, c: int) -> tuple[
     for prediction in range(c):
         mine = predictions == prediction
         scaled = weights[mine] * (counts[mine] / counts.sum())[:, None]
-        shares[:, prediction] = scaled.sum(axis=0)
-        moments[prediction] = weights[mine].T @ scaled
+        shares[:, prediction], moments[prediction] = scaled.sum(axis=0), weights[mine].T @ scaled
     return shares, moments
 
 
@@ -282,13 +273,10 @@ class UnbiasedCounts(CountsPosterior):
 
     Parameters
     ----------
-    shares : array of shape (n_classes, n_classes)
-        The mean of X_i, rows the truth; sums to 1, and may have negative entries.
+    shares : array of shape (n_classes, n_classes). The mean of X_i, rows the truth; sums to 1, may be negative.
     moments : array of shape (n_classes, n_classes, n_classes)
         For each prediction the mean over all items of w_i w_iᵀ, 0 for items of other predictions.
-    n_items : int. The number of items.
-    draws : array of shape (n_draws, n_classes, n_classes), optional
-        Shares of resampled items; if given, intervals are those of the bootstrap.
+    draws : array of shape (n_draws, n_classes, n_classes), optional. Shares of resampled items, for the bootstrap.
     """
 
     def __init__(
