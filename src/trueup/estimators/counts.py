@@ -67,10 +67,9 @@ class CountsPosterior(ABC):
     def estimate(self, metric: Metric) -> Estimate:
         """The distribution of a metric."""
 
+    @abstractmethod
     def joint(self, a: Metric, b: Metric) -> JointEstimate | JointPoint:
         """The joint distribution of two metrics, smoothed from draws."""
-        counts = self.draw_counts(JOINT_DRAWS, 0)
-        return JointEstimate.from_draws(a(counts), b(counts), bounds=(a.bounds, b.bounds), names=(a.name, b.name))
 
     @abstractmethod
     def cell(self, truth: int, prediction: int) -> Estimate:
@@ -246,6 +245,10 @@ class TwoClassCounts(CountsPosterior):
     def _most(self) -> float:
         return float(max(self.n_positive + self.n_negative, 1))
 
+    def joint(self, a: Metric, b: Metric) -> JointEstimate:
+        counts = self.draw_counts(JOINT_DRAWS, 0)
+        return JointEstimate.from_draws(a(counts), b(counts), bounds=(a.bounds, b.bounds), names=(a.name, b.name))
+
 
 class LatticeCounts(TwoClassCounts):
     """Exact probabilities of (U, V), the numbers of true positives and of misses (Su 2024, eqs. 8 and 9, times N).
@@ -291,9 +294,8 @@ class LatticeCounts(TwoClassCounts):
         return DiscreteEstimate(values, self.pmf, bounds=metric.bounds, name=metric.name)
 
     def joint(self, a: Metric, b: Metric) -> JointEstimate:
-        joint = super().joint(a, b)
-        assert isinstance(joint, JointEstimate)
-        return replace(joint, means=(self.estimate(a).mean, self.estimate(b).mean))  # these are known exactly
+        means = (self.estimate(a).mean, self.estimate(b).mean)  # these are known exactly
+        return replace(super().joint(a, b), means=means)
 
     def cell(self, truth: int, prediction: int) -> Estimate:
         y, yhat = self._check_cell(truth, prediction)

@@ -29,24 +29,15 @@ _AXES = {"roc": ("false_alarm_rate", "recall"), "pr": ("recall", "precision")}
 
 @dataclass(frozen=True)
 class Curve:
-    """Two metrics at each of many thresholds, each with its posterior.
-
-    Attributes
-    ----------
-    kind : {"roc", "pr"}
-    thresholds : array of shape (n,). A score at or above the threshold counts as positive.
-    x, y : array of shape (n,). Posterior means: false-alarm rate and recall, or recall and precision.
-    x_interval, y_interval : array of shape (n, 2)
-    draws : array of shape (n, n_draws, 2). Joint draws of both at each threshold, for `heat_map`.
-    """
+    """Two metrics at each of many thresholds, each with its posterior."""
 
     kind: CurveKind
-    thresholds: Floats
-    x: Floats
-    y: Floats
-    x_interval: Floats
-    y_interval: Floats
-    draws: Floats
+    thresholds: Floats  # (n,): a score at or above the threshold counts as positive
+    x: Floats  # (n,): posterior means of the false-alarm rate, or of recall
+    y: Floats  # (n,): those of recall, or of precision
+    x_interval: Floats  # (n, 2)
+    y_interval: Floats  # (n, 2)
+    draws: Floats  # (n, n_draws, 2): joint draws of both at each threshold
     level: float
 
     @property
@@ -165,20 +156,12 @@ def _curve(
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """The error rate as a function of how much the classifier's errors depend on the labels' errors.
+    """The error rate as a function of how much the classifier's errors depend on the labels' errors."""
 
-    Attributes
-    ----------
-    dependence : array. From 0, errors are independent, to 1, one kind of error always comes with the other.
-    error : array. The true error rate at each; the ends are the bounds of Lam and Stork (2003).
-    apparent : float. The error rate against the most probable labels.
-    mislabeling : float. The expected error rate of those labels.
-    """
-
-    dependence: Floats
-    error: Floats
-    apparent: float
-    mislabeling: float
+    dependence: Floats  # from 0, errors are independent, to 1, one kind of error always comes with the other
+    error: Floats  # the true error rate at each; the ends are the bounds of Lam and Stork (2003)
+    apparent: float  # the error rate against the most probable labels
+    mislabeling: float  # the expected error rate of those labels
 
     @property
     def accuracy(self) -> Floats:
@@ -213,8 +196,8 @@ def error_sensitivity(problem: Problem, *, truth: Floats | None = None, n_points
     Parameters
     ----------
     truth : array of shape (n_items, n_classes), optional
-        P(class) of each item, by which ε is judged; by default what the votes say under the problem's noise. Draws
-        that learn the noise together with the truth give a better ε, since a fitted model is too sure of itself.
+        P(class) of each item, by which ε is judged; by default what the votes say under the problem's noise, although
+        draws that learn the noise together with the truth give a better ε.
     """
     check_integer(n_points, name="n_points", low=2)
     posterior = class_posterior(problem)

@@ -272,20 +272,12 @@ _TINY = 1e-12
 
 @dataclass(frozen=True)
 class IndependenceCheck:
-    """How often votes on one item are wrong together, against what independent errors give.
+    """How often votes on one item are wrong together, against what independent errors give."""
 
-    Attributes
-    ----------
-    ratio : float. Observed joint errors over those that are expected if labelers err independently.
-    p_value : float. The share of data sets made by the model itself that look as dependent.
-    power : float. How often errors of two labelers that correlate at 0.1 would be noticed in data sets like this one.
-    sentence : str. The finding in plain words.
-    """
-
-    ratio: float
-    p_value: float
-    power: float
-    sentence: str
+    ratio: float  # observed joint errors over those that are expected if labelers err independently
+    p_value: float  # the share of data sets made by the model itself that look as dependent
+    power: float  # how often errors of two labelers that correlate at 0.1 would be noticed in data sets like this one
+    sentence: str  # the finding in plain words
 
     @property
     def dependent(self) -> bool:
@@ -316,20 +308,12 @@ class IndependenceCheck:
 
 @dataclass(frozen=True)
 class EffectiveLabelers:
-    """How many independent labelers the votes on an item are worth.
+    """How many independent labelers the votes on an item are worth."""
 
-    Attributes
-    ----------
-    votes_per_item : float. Votes on an average item.
-    labelers_per_item : float. Different labelers on an average item; fewer than votes where some voted several times.
-    effective : float. Independent votes that would leave the same variance of the share of wrong votes.
-    correlation : float. Mean correlation of the errors of two labelers on one item.
-    """
-
-    votes_per_item: float
-    labelers_per_item: float
-    effective: float
-    correlation: float
+    votes_per_item: float  # votes on an average item
+    labelers_per_item: float  # different labelers on an average item; fewer than votes where some voted several times
+    effective: float  # independent votes that would leave the same variance of the share of wrong votes
+    correlation: float  # mean correlation of the errors of two labelers on one item
     sentence: str
 
 

@@ -32,27 +32,17 @@ _MOST_MONITORED = 8  # systems whose accuracies tell whether chains agree
 
 @dataclass(frozen=True)
 class PosteriorDraws:
-    """Draws from the posterior; the first axis of each array runs over draws, chain after chain.
+    """Draws from the posterior; the first axis of each array runs over draws, chain after chain."""
 
-    Attributes
-    ----------
-    prior : array of shape (n_draws, n_classes). P(class).
-    labeler_accuracy : array of shape (n_draws, n_labelers). The share of a labeler's votes that name the drawn truth.
-    posterior : array of shape (n_items, n_classes). The mean of P(class) given the parameters of each draw.
-    truths : array of shape (n_kept, n_items). Some of the drawn truths, at positions `truth_draws`.
-    log_likelihood : array of shape (n_draws,)
-    rhat, ess : float. The worst R-hat and the least effective number of draws among prior and accuracies.
-    """
-
-    prior: Floats
-    labeler_accuracy: Floats
-    posterior: Floats
-    truths: npt.NDArray[np.int16] = field(repr=False)
-    truth_draws: npt.NDArray[np.int64] = field(repr=False)
-    log_likelihood: Floats
+    prior: Floats  # (n_draws, n_classes): P(class)
+    labeler_accuracy: Floats  # (n_draws, n_labelers): the share of a labeler's votes that name the drawn truth
+    posterior: Floats  # (n_items, n_classes): the mean of P(class) given the parameters of each draw
+    truths: npt.NDArray[np.int16] = field(repr=False)  # (n_kept, n_items): some of the drawn truths
+    truth_draws: npt.NDArray[np.int64] = field(repr=False)  # (n_kept,): which draws these are
+    log_likelihood: Floats  # (n_draws,)
     n_chains: int
-    rhat: float
-    ess: float
+    rhat: float  # the worst among prior and accuracies
+    ess: float  # the least effective number of draws among them
 
     @property
     def n_draws(self) -> int:

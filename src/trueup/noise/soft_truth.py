@@ -43,48 +43,32 @@ class SoftTruth(NoiseModel):
     items; as it goes to zero the truth is one class and the model is `DawidSkene`, which grows overconfident with many
     votes on an ambiguous item.
 
-    Sharp labelers on soft items and poor labelers on clear items give much the same votes. They differ in how the
-    shares of votes spread, and matrices of labelers with few votes would take up that spread. So the shape is
-    learned first, with one matrix for all labelers who have few votes, from an even and from a hard start; where votes
-    cannot tell, an even spread is preferred. Then every labeler gets a matrix, the shape held fixed. A matrix must
-    not be made of the vote that it judges, else labelers with few votes confirm themselves: of the k votes of a labeler
-    for an answer, k − 1 count.
+    Sharp labelers on soft items and poor labelers on clear items differ only in how the shares of votes spread, which
+    matrices of labelers with few votes would take up. So the shape is learned first, with one matrix for all labelers
+    who have few votes, from an even and from a hard start; where votes cannot tell, an even spread is preferred. Then
+    every labeler gets a matrix, the shape held fixed. Of the k votes of a labeler for an answer, k − 1 count, or
+    labelers with few votes would confirm themselves. Gold items are taken to be wholly of their class.
 
     .. [1] Urkullu et al. (2019), on the evaluation and selection of models with crowdsourced labels, Section 4, has
        this truth; the model and its fit are of this library.
 
     Parameters
     ----------
-    max_iter : int. Most iterations of each of the two stages.
-    tol : float. Least change of the loss per vote to go on.
-    pooling : float or "auto"
-        The strength s, in votes; "auto" takes it from how much labelers differ (`labeler_spread`).
+    max_iter, tol : most iterations of each of the two stages, and the least change of the loss per vote to go on
+    pooling : float or "auto". The strength s, in votes; "auto" takes it from how much labelers differ.
     shape : float or "auto"
         The mean over the classes of the shape α; "auto" learns that too. 1.4 spreads the probability of one of two
         classes as much as the uniform distribution does, 0.01 says that items have hard classes.
-
-    Attributes
-    ----------
-    lattice_ : array of shape (n_states, n_classes). The class probabilities an item can have.
-    state_prior_ : array of shape (n_states,). w.
-    shape_ : array of shape (n_classes,)
-    confusion_ : array of shape (n_labelers, n_classes, n_answers). P(answer | class that the labeler saw).
-    pooled_ : array of shape (n_classes, n_answers)
-    pooling_ : float
-
-    Notes
-    -----
-    Gold items are taken to be wholly of their class. ``posterior`` is the mean of ρ_i, which is P(class | votes).
     """
 
     alias = "soft-truth"
     allows_dependence = True
 
-    lattice_: Floats
-    state_prior_: Floats
-    shape_: Floats
-    confusion_: Floats
-    pooled_: Floats
+    lattice_: Floats  # (n_states, n_classes): the class probabilities an item can have
+    state_prior_: Floats  # (n_states,): w
+    shape_: Floats  # (n_classes,): α
+    confusion_: Floats  # (n_labelers, n_classes, n_answers): P(answer | class that the labeler saw)
+    pooled_: Floats  # (n_classes, n_answers)
     pooling_: float
 
     def __init__(

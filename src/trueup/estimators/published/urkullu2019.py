@@ -50,13 +50,12 @@ def deterministic(
 ) -> ViewResult:
     """The AUC with the majority of votes as the truth (DGT, Section 3.1.1).
 
-    A tie is solved at random. An item without votes is a tie. A vetted truth stands.
+    A tie is solved at random. An item without votes is a tie. A checked truth stands.
 
     Parameters
     ----------
     labels : Labels. Votes for two classes.
-    scores : array of shape (n_items,) or (n_systems, n_items)
-        In the order of ``labels.items``, higher for items more likely to be of the positive class.
+    scores : array of shape (n_items,) or (n_systems, n_items). Higher for items more likely to be positive.
     positive : int. The code of the positive class.
     random_state : int, Generator or None. For ties.
 
@@ -77,16 +76,7 @@ def subjectivist(labels: Labels, scores: npt.ArrayLike, *, positive: int = 1) ->
 
     .. math:: \frac{\sum_j n_j \mathrm{AUC}_j}{\sum_j n_j}
 
-    over the labelers *j* who used both classes, each on the :math:`n_j` votes they gave. Vetted truths are not used:
-    under this view there is no truth but the labelers'.
-
-    Examples
-    --------
-    >>> import trueup as tu
-    >>> data = tu.simulate.urkullu(n_classifiers=3, random_state=0)
-    >>> result = subjectivist(data.labels, data.scores)
-    >>> result.values.round(2).tolist(), result.skipped_labelers
-    ([0.64, 0.64, 0.63], 2)
+    over the labelers *j* who used both classes, each on the :math:`n_j` votes they gave. Checked truths are not used.
     """
     table, votes = _inputs(labels, scores, positive)
     usable = votes.groups.pairs > 0
@@ -112,15 +102,8 @@ def probabilistic(labels: Labels, scores: npt.ArrayLike, *, positive: int = 1) -
 
     .. math:: \hat P_i = \frac{\sum_j z_{ij} + \tfrac12}{n_i + 1}
 
-    is the truth of an item with :math:`n_i` votes, ½ without votes, and 0 or 1 if vetted. Pairs of different truth
+    is the truth of an item with :math:`n_i` votes, ½ without votes, and 0 or 1 if checked. Pairs of different truth
     count, a tie in the scores by half; see `trueup.metrics.concordance`.
-
-    Examples
-    --------
-    >>> import trueup as tu
-    >>> data = tu.simulate.urkullu(n_classifiers=3, random_state=0)
-    >>> probabilistic(data.labels, data.scores).values.round(2).tolist()
-    [0.75, 0.74, 0.72]
     """
     table, votes = _inputs(labels, scores, positive)
     return ViewResult(concordance_many(table, votes.probability), 0, votes.n_unvoted)
@@ -141,14 +124,6 @@ def bootstrap_view(
     labelers get the weights in place of items: what varies is who was asked, and the items are taken as given. All
     systems share the weights, so differences between rows are those of paired systems. The draws, shape
     (n_systems, n_draws), say how much another sample would differ, and nothing of how far a view is from another truth.
-
-    Examples
-    --------
-    >>> import trueup as tu
-    >>> data = tu.simulate.urkullu(n_classifiers=3, random_state=0)
-    >>> draws = bootstrap_view(data.labels, data.scores, view="probabilistic", random_state=0)
-    >>> draws.shape, draws.std(axis=1).round(2).tolist()
-    ((3, 400), [0.01, 0.01, 0.01])
     """
     check_choice(view, VIEWS, name="view")
     n = check_integer(n_draws, name="n_draws", low=1)
@@ -179,7 +154,7 @@ class _Votes:
     """Votes of two classes, seen from the positive one."""
 
     counts: Floats  # (n_items, 2): votes against and for
-    gold: npt.NDArray[np.int8]  # 1 or 0 if vetted as positive or not, else -1
+    gold: npt.NDArray[np.int8]  # 1 or 0 if checked as positive or not, else -1
     groups: GroupedItems  # the labelers
     per_labeler: Floats
 

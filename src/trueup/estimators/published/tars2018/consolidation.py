@@ -39,18 +39,11 @@ _HELD = 1 << 21  # numbers held at once for many small sets
 
 @dataclass(frozen=True, eq=False)
 class ConsolidatedConfusion:
-    """The confusion matrix of a consolidated label.
+    """The confusion matrix of a consolidated label."""
 
-    Attributes
-    ----------
-    matrix : array of shape (n_classes, n_classes). P(consolidated label | truth), rows the truth.
-    error : float. 0 if exact, or the largest standard error of an entry.
-    how : str. "exact" or "draws".
-    """
-
-    matrix: Floats
-    error: float
-    how: str
+    matrix: Floats  # (n_classes, n_classes): P(consolidated label | truth), rows the truth
+    error: float  # 0 if exact, or the largest standard error of an entry
+    how: str  # "exact" or "draws"
 
 
 def consolidated_confusion(
@@ -74,11 +67,9 @@ def consolidated_confusion(
     Labelers with equal matrices are counted together. For two classes the label depends on a sum of log-odds, so the
     outcomes of two halves of the labelers are listed, one half is sorted, and for each outcome of the other half the
     mass on either side of the threshold is looked up: 25 different labelers take 2¹² + 2¹³ outcomes in place of 2²⁵.
-    For more classes all outcomes are listed. Where they are too many, beyond about 40 different labelers of two
-    classes, votes are drawn.
+    Where outcomes are too many, beyond about 40 different labelers of two classes, votes are drawn.
 
-    .. [1] M. Dolatshah, M. Teoh, J. Wang, J. Pei, "Cleaning Crowdsourced Labels Using Oracles for Statistical
-       Classification", PVLDB 12(4) (2018), Section 3.
+    .. [1] Dolatshah, Teoh, Wang and Pei (2018), Section 3; see `trueup.estimators.published.tars2018`.
 
     Parameters
     ----------
@@ -223,9 +214,7 @@ class Consolidation:
     errors : array of shape (n_groups,). 0 where the matrix is exact, else as `ConsolidatedConfusion.error`.
     singular : boolean array of shape (n_groups,). Whether the matrix cannot be inverted.
     likeliest : boolean array of shape (n_groups,). Whether the label is the likeliest class but for the prior.
-    labelers : tuple of integer arrays, one for each group
-        Who voted on the first item of the group, as positions in ``labels.labelers``; empty for gold. Others in the
-        group may have had other voters with the same matrices.
+    labelers : tuple of integer arrays. Who voted on the first item of each group; empty for gold.
     """
 
     codes: Positions
@@ -266,8 +255,7 @@ def consolidate(
 ) -> Consolidation:
     """The most probable class of each item given its votes, with the confusion matrix of that label.
 
-    The label is argmax_y π(y) Π_t q_t[y, z_t] (Dolatshah et al. 2018, eq. 2), the first class where several are
-    equally probable. Where the prior outweighs every vote that could have been cast, that label is always the same
+    Where the prior outweighs every vote that could have been cast, that label is always the same
     and says nothing; such items get the likeliest class instead, argmax_y Π_t q_t[y, z_t]. Either has its own matrix,
     so estimates that invert it stay unbiased.
 
@@ -276,15 +264,6 @@ def consolidate(
     noise : NoiseModel. With a confusion matrix for each labeler: known (`Confusion`) or fitted (e.g. `DawidSkene`).
     rule : {"map", "likelihood"}. "likelihood" leaves the prior out everywhere.
     max_numbers, n_draws, random_state : as for `consolidated_confusion`
-
-    Examples
-    --------
-    >>> import trueup as tu
-    >>> labels = tu.Labels.from_matrix([[0, 1, 1], [1, -1, -1]])
-    >>> noise = tu.noise.Confusion([[0.8, 0.2], [0.2, 0.8]])
-    >>> consolidation = consolidate(labels, noise)
-    >>> consolidation.codes.tolist(), consolidation.matrices[:, 0, 0].round(3).tolist()
-    ([1, 1], [0.896, 0.8])
     """
     how = check_choice(rule, _RULES, name="rule")
     confusion, prior = labeler_matrices(labels, noise)

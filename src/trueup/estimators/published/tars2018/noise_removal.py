@@ -50,16 +50,6 @@ def noise_removal(
     noise : NoiseModel. Gives the label of each item: its most probable class.
     features : array of shape (n_items, n_features). In the order of ``labels.items``.
     classifiers, filter, n_folds : as for `mislabeled`
-
-    Examples
-    --------
-    >>> import trueup as tu
-    >>> data = tu.simulate.tars(n_items=400, means=[[0, 0], [4, 0]], noise_rates=0.2, random_state=0)
-    >>> noise = tu.noise.Confusion([[0.8, 0.2], [0.2, 0.8]])
-    >>> solution = noise_removal(data.labels, data.predictions, noise=noise, features=data.features, random_state=0)
-    >>> kept = solution.counts.mean_counts
-    >>> bool(0.95 < kept.trace() / kept.sum())  # one label in five was wrong, and the true accuracy is 0.98
-    True
     """
     if features is None:
         raise InvalidParameter('`method="noise-removal"` needs `features=X`, a row for each of labels.items, got none')
@@ -174,14 +164,6 @@ def dirty(
     `majority` does the same with the class that most votes name, and knows no noise model; with one vote an item and
     an even prior the two are one. **The interval covers badly**: it has the chance of having drawn these items and
     nothing of the labels being wrong. `noise` is fitted or known; the other parameters are those of `majority`.
-
-    Examples
-    --------
-    >>> import trueup as tu
-    >>> labels = tu.Labels.from_matrix([[0, 0], [1, 1], [1, 0], [-1, 1]])
-    >>> noise = tu.noise.Confusion([[[0.9, 0.1], [0.1, 0.9]], [[0.6, 0.4], [0.4, 0.6]]])
-    >>> dirty(labels, np.array([0, 1, 0, 1]), noise=noise, random_state=0).counts.mean_counts.tolist()
-    [[1.0, 0.0], [1.0, 2.0]]
     """
     return taken_for_true(_likeliest_shares(labels, noise), predictions, random_state=random_state)
 

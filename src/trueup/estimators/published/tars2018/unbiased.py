@@ -68,14 +68,11 @@ def unbiased(
     population the items came from. Labels must err independently of the predictions given the truth, and the matrices
     are taken as known: fitted ones add an uncertainty that is not in the interval.
 
-    .. [1] M. Dolatshah, M. Teoh, J. Wang, J. Pei, "Cleaning Crowdsourced Labels Using Oracles for Statistical
-       Classification", PVLDB 12(4) (2018), Section 4.
+    .. [1] Dolatshah, Teoh, Wang and Pei (2018), Section 4; see `trueup.estimators.published.tars2018`.
 
     Parameters
     ----------
-    labels : Labels. Gold items enter exactly. Items without votes are left out.
-    predictions : integer array of shape (n_items,). Codes in the order of ``labels.items``, -1 for none.
-    noise : NoiseModel. With a confusion matrix for each labeler.
+    labels, predictions, noise : as for `majority` and `consolidate`; gold items enter exactly
     interval : {"delta", "bootstrap"}
         Analytic (a test of each value for quotients of counts, the delta method for other metrics), or percentiles of
         `n_bootstrap` resamples of the items.
