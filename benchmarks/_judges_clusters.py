@@ -12,7 +12,7 @@ from benchmarks._answers import coverage_table, draw_gold, row_of, width_over
 from benchmarks._coverage_tally import Section
 from benchmarks._judges_answers import for_population
 from benchmarks._runs import Case, Figure, Row
-from trueup.answers.build_answers import evaluate_again
+from trueup.answers.evaluate import evaluate_again
 
 N_PROMPTS = 100
 OUTPUTS = 10  # of each prompt, half of them of either system

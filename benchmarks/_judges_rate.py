@@ -12,7 +12,7 @@ from benchmarks._answers import coverage_table, draw_gold, interval_row, row_of,
 from benchmarks._coverage_tally import Section
 from benchmarks._runs import Case, Figure, Row
 from benchmarks._vetting_rivals import Sample, ppi_plus_plus
-from trueup.answers.build_answers import evaluate_again
+from trueup.answers.evaluate import evaluate_again
 from trueup.answers.gates import Gate
 
 Codes = npt.NDArray[np.int64]

@@ -40,8 +40,8 @@ from benchmarks._answers import (
 from benchmarks._coverage_tally import Section, as_text, share
 from benchmarks._runs import Case, Figure, Row, run_figures
 from benchmarks._worlds import Codes, World, better_system, equal_system, make
-from trueup.answers.build_answers import evaluate_again
 from trueup.answers.compare import compare_again
+from trueup.answers.evaluate import evaluate_again
 from trueup.training import scorer
 
 OURS, RIVAL = "trueup", "PPI++, pool"
@@ -321,7 +321,7 @@ _MEASURE = """
 import pickle, sys, time, warnings
 import trueup as tu
 from benchmarks._peer_tasks import peak_bytes
-from trueup.answers.build_answers import evaluate_again
+from trueup.answers.evaluate import evaluate_again
 warnings.simplefilter("ignore")
 with open(sys.argv[1], "rb") as file:
     labels, checked, predictions, true = pickle.load(file)

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import trueup as tu
 from benchmarks._vetting_rivals import Sample, ppi_of_pool
 from experiments.real_crowds.sets import CrowdSet, Grading, grade
-from trueup.answers.build_answers import evaluate_again
 from trueup.answers.compare import compare_again
+from trueup.answers.evaluate import evaluate_again
 from trueup.core.prior import to_angle
 from trueup.exceptions import silenced_warnings
 from trueup.posteriors import wilson

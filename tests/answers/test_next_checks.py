@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit
 
 import trueup as tu
-from trueup.answers.build_answers import evaluate_again
+from trueup.answers.evaluate import evaluate_again
 from trueup.answers.next_checks import NextChecks
 
 QUICK = {"metrics": ["accuracy"], "check_dependence": False, "n_draws": 1024}

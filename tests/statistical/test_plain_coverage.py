@@ -12,8 +12,8 @@ import pytest
 from coverage_runs import TOO_NARROW, Cases, fewest, power
 
 import trueup as tu
-from trueup.answers.build_answers import evaluate_again
 from trueup.answers.compare import compare_again
+from trueup.answers.evaluate import evaluate_again
 from trueup.core import truth as truth_of_core
 from trueup.core.posterior import draw_theta, draw_truths
 

@@ -11,7 +11,7 @@ import scipy
 
 from trueup._base.types import Floats
 from trueup._base.validation import RandomState, check_level
-from trueup.answers.build_answers import truth_model_of
+from trueup.answers.evaluate import truth_model_of
 from trueup.answers.prepare import Settings, Task, prepare
 from trueup.core.prior import CrowdPrior, to_angle
 from trueup.data.labels import Labels

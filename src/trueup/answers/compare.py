@@ -11,7 +11,8 @@ import numpy as np
 from trueup._base.engines import check_engine, using_engine
 from trueup._base.types import Target
 from trueup._base.validation import RandomState, check_choice, check_integer, refuse_options
-from trueup.answers.build_answers import (
+from trueup.answers.comparison import Comparison, undefined_notes
+from trueup.answers.evaluate import (
     N_DRAWS,
     contradictions,
     core_again,
@@ -21,17 +22,14 @@ from trueup.answers.build_answers import (
     what_is_right,
     whole_clusters,
 )
-from trueup.answers.comparison import Comparison, undefined_notes
 from trueup.answers.notes import notes_on
 from trueup.answers.prepare import (
     DEFAULT_TARGET,
     Settings,
     Task,
     check_asked_of_all,
-    check_one_metric,
     check_rankable,
     prepare,
-    prepare_scan,
     settle_target,
     values_given,
     values_on,
@@ -48,7 +46,7 @@ from trueup.estimators.published.urkullu2019 import (
     subjectivist,
 )
 from trueup.estimators.truth import settle_noise, truths_given_outputs
-from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions, TrueupWarning, silenced_warnings
+from trueup.exceptions import InvalidLabels, InvalidParameter, TrueupWarning, silenced_warnings
 from trueup.metrics import MetricLike
 from trueup.noise import NoiseModel
 from trueup.posteriors import DrawnEstimate, Estimate
@@ -137,52 +135,24 @@ def compare(
     """
     settings = Settings.of_call(compare, locals())
     check_engine(engine, is_scan=isinstance(labels, LabelScan), purpose="compare")
-    if isinstance(labels, LabelScan):
-        return _compare_scan(systems, labels, settings, prior)
     check_asked_of_all(alone=noise is not None, by=by, cluster=cluster, weights=weights, prior=prior)
     refuse_options(sampling, () if noise is None else _SAMPLING)
-    task = prepare(
-        systems,
-        labels,
-        settings=settings,
-        metrics=metric if isinstance(metric, Mapping) else [metric],
-        noise=noise,
-        target=settle_target(target, cluster=cluster, weights=weights),
-        least_systems=2,
-        one_metric=True,
-        missing="ignore",
-    )
     with using_engine(engine):
+        task = prepare(
+            systems,
+            labels,
+            settings=settings,
+            metrics=metric if isinstance(metric, Mapping) else [metric],
+            noise=noise,
+            target=settle_target(target, cluster=cluster, weights=weights),
+            least_systems=2,
+            one_metric=True,
+            of_scans=_OF_SCANS,
+            missing="ignore",
+        )
         return measure(
             task, prior, n_draws=n_draws, check_dependence=check_dependence, progress=progress, sampling=sampling
         )
-
-
-def _compare_scan(systems: Any, labels: LabelScan[Labels], settings: Settings, prior: CrowdPrior | None) -> Comparison:
-    """The plain call on votes that are scanned."""
-    if not isinstance(systems, Mapping) or len(systems) < 2:
-        raise InvalidPredictions(
-            "systems for a scan must be a mapping from name to a column of its files or to a mapping from item to "
-            f"class, of two systems or more, got {type(systems).__name__}; pass {{name: column}}"
-        )
-    asked = settings.arguments
-    check_choice(asked["items"] or "common", ("common", "own"), name="items")
-    metric = asked["metric"]
-    with using_engine(asked["engine"]):
-        task, core = prepare_scan(
-            systems,
-            labels,
-            settings,
-            metrics=metric if isinstance(metric, Mapping) else [metric],
-            offers=_OF_SCANS,
-            common=asked["items"] != "own",
-            missing="ignore",
-            prior=prior,
-            n_draws=asked["n_draws"],
-        )
-        check_one_metric(task.metrics, settings.entry_point)
-        how = {"n_draws": asked["n_draws"], "check_dependence": asked["check_dependence"]}
-        return measure(task, prior, **how, sampling={}, core=core)
 
 
 def measure(
@@ -300,7 +270,7 @@ def auc(
                 f'`{name}` goes with `view="bayes"`, got `view={view!r}`, which takes none; leave it out',
             )
     check_asked_of_all(alone=noise is not None, prior=prior)
-    refuse_options(sampling, ("n_chains", "n_warmup") if noise is not None else ())
+    refuse_options(sampling, _SAMPLING if noise is not None else ())
     task = prepare(scores, labels, settings=settings, metrics=["auc"], noise=noise, target=target, most_systems=1)
     if view == "bayes":
         comparison = measure(task, prior, n_draws=n_draws, check_dependence=False, progress=progress, sampling=sampling)

@@ -15,8 +15,8 @@ from trueup._base.html import html_table
 from trueup._base.types import Booleans, Codes, Floats, Target
 from trueup._base.validation import RandomState, check_choice, did_you_mean, preview, refuse_options
 from trueup._base.wording import interval, number, percent, signed, some
-from trueup.answers.build_answers import build_evaluation, build_named_evaluation, truth_model_of
 from trueup.answers.comparison import Comparison
+from trueup.answers.evaluate import build_evaluation, build_named_evaluation, truth_model_of
 from trueup.answers.prepare import Settings, prepare
 from trueup.answers.share import DerivedAnswer, mean_of
 from trueup.core.prior import CrowdPrior

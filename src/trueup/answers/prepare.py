@@ -7,14 +7,13 @@ import inspect
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from trueup._base.types import Booleans, Codes, Floats, Target
 from trueup._base.validation import check_choice, check_level, preview, seed_of
 from trueup.core.parts import labels_of_sample, sample_items
-from trueup.core.prior import CrowdPrior
 from trueup.core.truth import TruthModel
 from trueup.data.aligned import AlignedPredictions, OutputKind
 from trueup.data.encoding import is_null, vocabulary_from
@@ -78,6 +77,13 @@ def _same(a: Any, b: Any) -> bool:
     return type(a) is type(b) and bool(a == b)
 
 
+class SampleOfScan(NamedTuple):
+    """What is known of the items that stand for all of a scan."""
+
+    base: Floats  # (n_items, n_classes): P(class | votes)
+    times: Floats  # (n_items,): how many items each stands for
+
+
 @dataclass(frozen=True, eq=False)
 class Task:
     """What every public function starts from."""
@@ -94,7 +100,7 @@ class Task:
     truth: Codes | None = field(default=None, repr=False)  # the true classes, where the caller has them
     slices: Slicing | None = field(default=None, repr=False)  # groups of items that are asked about one by one
     population: Population | None = field(default=None, repr=False)  # what the items are a sample of, if that is asked
-    source: LabelScan[Labels] | None = field(default=None, repr=False)  # the files that the labels are a part of
+    sample: SampleOfScan | None = field(default=None, repr=False)  # where the votes are in files
 
     @cached_property
     def in_votes(self) -> Booleans:
@@ -157,7 +163,7 @@ _ASKED: dict[str, Any] = {
 
 def prepare(
     outputs: Any,
-    labels: Labels,
+    labels: Labels | LabelScan[Labels],
     *,
     settings: Settings,
     metrics: MetricLike | Sequence[MetricLike] | Mapping[str, MetricLike],
@@ -167,35 +173,44 @@ def prepare(
     most_systems: int | None = None,
     one_metric: bool = False,
     needs_classes: bool = False,
+    of_scans: Collection[str] = (),
     **decided: Any,
 ) -> Task:
     """Check what was passed, bring it into the order of the labels, and decide what was left open.
 
     All else is as in the call, unless it is `decided` here; see `_ASKED`, and `trueup.evaluate` for what it means.
+    Votes that are scanned are taken where `of_scans` names the keywords that go with them.
     """
     asked = _ASKED | {name: settings.arguments[name] for name in _ASKED if name in settings.defaults} | decided
     level, positive, by = asked["level"], asked["positive"], asked["by"]
-    if not isinstance(labels, Labels):
+    is_scan = isinstance(labels, LabelScan) and bool(of_scans)
+    if not is_scan and not isinstance(labels, Labels):
         raise InvalidLabels(
             f"`labels` must be Labels, got {type(labels).__name__}; make them with Labels.from_frame or from_matrix, "
             "and pass the predictions first",
         )
+    if is_scan:
+        _check_keywords_of_scan(settings, of_scans)
     check_choice(target, ("sample", "population"), name="target")
     check_level(level)
     seed = seed_of(asked["random_state"])
     model = None if noise is None else resolve(noise)
-    positive_class = positive if positive is not None else _class_of_scores(outputs)
+    positive_class = positive if positive is not None or is_scan else _class_of_scores(outputs)
     positive_code = labels.n_classes - 1 if positive_class is None else labels.class_code(positive_class)
     chosen = as_metrics(metrics, labels.classes.tolist(), labels.classes.tolist()[positive_code])
     if one_metric:
         check_one_metric(chosen, settings.entry_point)
+    settings = settings.with_seed(seed)
+    if isinstance(labels, LabelScan):
+        systems = outputs if least_systems > 1 else {"classifier": outputs}
+        return _prepare_scan(systems, labels, settings, asked, chosen, positive_code, target)
     kinds: set[OutputKind] = {metric.looks_at for metric in chosen.values()}
     kinds |= {"classes"} if needs_classes else set()
     predictions = as_predictions(
         outputs, labels, of_scores="classes" not in kinds, positive=positive, least=least_systems
     )
     aligned = predictions.align(labels, **{name: asked[name] for name in ("missing", "unknown", "unknown_class")})
-    known = None if asked["truth"] is None else _truth_codes(asked["truth"], labels, aligned)
+    truth = None if asked["truth"] is None else _truth_codes(asked["truth"], labels, aligned)
     if most_systems is not None and aligned.n_systems > most_systems:
         raise InvalidPredictions(
             f"{settings.entry_point} takes one system, got {aligned.n_systems}; pick one with predictions['name'], or "
@@ -209,23 +224,13 @@ def prepare(
         *(aligned.notes_on_scores() if "scores" in kinds else []),
         *aligned.unmatched_item_notes(),
     ]
+    population = population_for(
+        target,
+        clusters=None if asked["cluster"] is None else clusters_of(labels, asked["cluster"]),
+        weights=None if asked["weights"] is None else weights_of(labels, asked["weights"]),
+    )
     task = Task(
-        labels,
-        aligned,
-        chosen,
-        positive_code,
-        model,
-        level,
-        seed,
-        settings.with_seed(seed),
-        tuple(notes),
-        known,
-        slices,
-        population_for(
-            target,
-            clusters=None if asked["cluster"] is None else clusters_of(labels, asked["cluster"]),
-            weights=None if asked["weights"] is None else weights_of(labels, asked["weights"]),
-        ),
+        labels, aligned, chosen, positive_code, model, level, seed, settings, tuple(notes), truth, slices, population
     )
     if needs_classes:
         task.outputs_with("classes", needed_by=settings.entry_point)
@@ -369,20 +374,7 @@ def values_on(truth: TruthDraws, task: Task, metric: Metric, rng: np.random.Gene
     )
 
 
-def prepare_scan(
-    systems: Mapping[Hashable, Any],
-    scan: LabelScan[Labels],
-    settings: Settings,
-    *,
-    metrics: Any,
-    offers: Collection[str],
-    common: bool,
-    missing: str,
-    prior: CrowdPrior | None,
-    n_draws: int,
-) -> tuple[Task, TruthModel]:
-    """The task and the core for votes in files."""
-    asked = settings.arguments
+def _check_keywords_of_scan(settings: Settings, offers: Collection[str]) -> None:
     others = [name for name in settings.changed() if name not in offers]
     if others:
         raise InvalidParameter(
@@ -390,54 +382,55 @@ def prepare_scan(
             "out, or read all votes into memory with scan.read()",
             parameter=others[0],
         )
-    check_level(asked["level"])
-    target: Target = check_choice(asked["target"] or DEFAULT_TARGET, ("sample", "population"), name="target")
-    check_choice(missing, ("error", "ignore"), name="missing")
-    names, seed = scan.classes.tolist(), seed_of(asked["random_state"])
-    positive = scan.n_classes - 1 if asked["positive"] is None else scan.class_code(asked["positive"])
-    chosen = as_metrics(metrics, names, names[positive])
-    of_others = next((name for name, metric in chosen.items() if metric.needs != "counts"), None)
+
+
+def _prepare_scan(
+    systems: Any,
+    scan: LabelScan[Labels],
+    settings: Settings,
+    asked: Mapping[str, Any],
+    metrics: Mapping[str, Metric],
+    positive: int,
+    target: Target,
+) -> Task:
+    """The task for votes in files: about some of the items, which stand for all."""
+    if not isinstance(systems, Mapping) or (settings.entry_point == "compare" and len(systems) < 2):
+        raise InvalidPredictions(
+            "systems for a scan must be a mapping from name to a column of its files or to a mapping from item to "
+            f"class, of two systems or more, got {type(systems).__name__}; pass {{name: column}}"
+        )
+    check_choice(asked["items"] or "common", ("common", "own"), name="items")
+    check_choice(asked["missing"], ("error", "ignore"), name="missing")
+    of_others = next((name for name, metric in metrics.items() if metric.needs != "counts"), None)
     if of_others is not None:
         raise InvalidParameter(
             f"`metrics` of votes that are scanned must be of the confusion counts, got {of_others!r}, which needs "
-            f"{chosen[of_others].needs}; leave it out, or read all votes into memory with scan.read()"
+            f"{metrics[of_others].needs}; leave it out, or read all votes into memory with scan.read()"
         )
     sources = [_as_source(system) for system in systems.values()]
-    rated = scan.with_systems(sources, may_miss=missing == "ignore", common=common)
+    is_common = asked["items"] != "own"
+    rated = scan.with_systems(sources, may_miss=asked["missing"] == "ignore", common=is_common)
     with silenced_warnings():
         sample, times, sums = sample_items(rated)
     _check_unknown(sources, sums.n_named.tolist(), asked["unknown"])
-    labels, codes = labels_of_sample(rated, sample), sample.codes
-    none = np.zeros(len(codes), dtype=np.int64)
+    none = np.zeros(len(systems), dtype=np.int64)
     outputs = AlignedPredictions(
-        vocabulary_from(list(systems)), codes, None, None, positive, none, none, none, scan.n_classes
+        vocabulary_from(list(systems)), sample.codes, None, None, positive, none, none, none, scan.n_classes
     )
     n_judged = int(sums.n_named.max(initial=0))
-    notes = (items_in_words(n_judged, scan.n_items, "common"),) if common and n_judged < scan.n_items else ()
-    task = Task(
-        labels,
+    return Task(
+        labels_of_sample(rated, sample),
         outputs,
-        chosen,
+        metrics,
         positive,
         None,
         asked["level"],
-        seed,
-        settings.with_seed(seed),
-        notes,
+        settings.arguments["random_state"],
+        settings,
+        (items_in_words(n_judged, scan.n_items, "common"),) if is_common and n_judged < scan.n_items else (),
         population=population_for(target),
-        source=scan,
+        sample=SampleOfScan(sample.base, times),
     )
-    core = TruthModel(
-        labels,
-        sample.base,
-        codes,
-        positive=positive,
-        times=times,
-        prior=CrowdPrior() if prior is None else prior,
-        n_draws=n_draws,
-        seed=seed,
-    )
-    return task, core
 
 
 def _as_source(predictions: Any) -> SystemSource:

@@ -18,8 +18,8 @@ from trueup._base.types import Booleans, Floats, Target
 from trueup._base.validation import RandomState, check_choice, check_number, numbers_of, preview, refuse_options
 from trueup._base.wording import listed, number, some
 from trueup.answers.answer import lines_of
-from trueup.answers.build_answers import build_evaluation, build_named_evaluation
 from trueup.answers.comparison import Comparison
+from trueup.answers.evaluate import build_evaluation, build_named_evaluation
 from trueup.answers.evaluation import Evaluation, Slices
 from trueup.answers.next_checks import ASKED, Goal, on_which
 from trueup.answers.prepare import Settings, prepare, settle_target
