@@ -15,6 +15,7 @@ from trueup.answers.notes import noise_in_words
 from trueup.answers.prepare import Settings, Task
 from trueup.core.truth import TruthModel, basis_in_words
 from trueup.data.encoding import Vocabulary
+from trueup.data.frames import make_frame
 from trueup.data.labels import Labels
 from trueup.data.slices import Slicing
 from trueup.estimators import METHODS
@@ -111,6 +112,11 @@ class Answer:
         """What the dictionaries of all answers have."""
         names = ("target", "noise", "basis", "n_checked", "level", "seed", "n_items")
         return {name: getattr(self, name) for name in names} | {"positive": self.positive_name}
+
+
+def frame_of(columns: Sequence[str], rows: Sequence[Sequence[Any]], backend: str | None) -> Any:
+    """A frame from rows, each with a value for each column."""
+    return make_frame({name: [row[k] for row in rows] for k, name in enumerate(columns)}, backend=backend)
 
 
 def lines_of(rows: Sequence[tuple[Any, Estimate, str]], level: float) -> list[str]:

@@ -15,11 +15,10 @@ import numpy.typing as npt
 from trueup._base.html import html_table
 from trueup._base.types import Booleans, Codes, Floats
 from trueup._base.validation import check_level, check_number, did_you_mean, kind_hint, preview
-from trueup.answers.answer import Answer, BySlice, lines_of
+from trueup.answers.answer import Answer, BySlice, frame_of, lines_of
 from trueup.answers.prepare import Task, values_given, values_on
 from trueup.core.truth import TruthModel
 from trueup.data.encoding import Vocabulary
-from trueup.data.frames import make_frame
 from trueup.estimators.truth import TruthDraws
 from trueup.exceptions import InvalidParameter, InvalidPredictions
 from trueup.metrics import Metric
@@ -37,31 +36,14 @@ _MOST_SHOWN = 10  # systems
 class Disagreement:
     """Where two systems differ, as McNemar's test looks at it."""
 
-    a: Hashable  # the systems
-    b: Hashable  # the systems
-    n_items: int  # items with both predictions, and those where these differ. The others cannot tell the two apart
-    n_different: int  # items with both predictions, and those where these differ. The others cannot tell the two apart
-    a_right: Estimate  # of the items where they differ: how many only a has right, only b, and neither
-    b_right: Estimate  # of the items where they differ: how many only a has right, only b, and neither
-    both_wrong: Estimate  # of the items where they differ: how many only a has right, only b, and neither
+    a: Hashable
+    b: Hashable
+    n_items: int  # items with both predictions
+    n_different: int  # those where these differ; the others do not distinguish the two
+    a_right: Estimate  # of the items where they differ: how many only a has right
+    b_right: Estimate  # how many only b has right
+    both_wrong: Estimate  # and how many neither
     prob_a_better: float  # P(a has more of them right than b), ties counted half
-
-    @classmethod
-    def of_draws(cls, a: Hashable, b: Hashable, numbers: tuple[int, int], right: tuple[Floats, Floats]) -> Disagreement:
-        """From the numbers of items that both class and class differently, and of these those right in each draw."""
-        n_items, n_different = numbers
-        first, second = right
-        bounds = (0.0, float(max(n_different, 1)))
-        return cls(
-            a,
-            b,
-            n_items=n_items,
-            n_different=n_different,
-            a_right=DrawnEstimate(first, bounds=bounds, name="items"),
-            b_right=DrawnEstimate(second, bounds=bounds, name="items"),
-            both_wrong=DrawnEstimate(n_different - first - second, bounds=bounds, name="items"),
-            prob_a_better=float((first > second).mean() + 0.5 * (first == second).mean()),
-        )
 
     def __repr__(self) -> str:
         return (
@@ -176,7 +158,12 @@ class Comparison(Answer, Mapping[Any, Estimate]):
         times = np.ones(len(at)) if truth.times is None else truth.times[at]
         named = truth.at_drawn(self.codes[pair])[:, at]
         first, second = ((truth.truths[:, at] == row) @ times for row in named)
-        return Disagreement.of_draws(a, b, (int(both.sum()), int(different.sum())), (first, second))
+        n_different = int(different.sum())
+        right, bounds = (first, second, n_different - first - second), (0.0, float(max(n_different, 1)))
+        estimates = [DrawnEstimate(numbers, bounds=bounds, name="items") for numbers in right]
+        return Disagreement(
+            a, b, int(both.sum()), n_different, *estimates, prob_a_better=float(_share_above(first, second))
+        )
 
     @property
     def metric(self) -> str:
@@ -269,27 +256,17 @@ class Comparison(Answer, Mapping[Any, Estimate]):
         # Ties are broken by chance: a little noise far below any difference does it, the same each time.
         jitter = np.random.default_rng(0).random(self.draws.shape)
         order = np.lexsort((jitter, -self._gains), axis=1)
-        ranks = np.empty_like(order)
-        np.put_along_axis(ranks, order, np.arange(n)[None, :], axis=1)
-        counts = np.zeros((n, n))
-        for k in range(n):
-            counts[k] = np.bincount(ranks[:, k], minlength=n)
-        return np.asarray(counts / n_draws)
+        ranks = np.argsort(order, axis=1, kind="stable")
+        return np.array([np.bincount(of_system, minlength=n) / n_draws for of_system in ranks.T])
 
     @cached_property
     def pairwise(self) -> Floats:
         """P(row system is better than column system), ties counted half; in the order of `systems`."""
-        n = len(self.systems)
-        out = np.empty((n, n))
-        for k in range(n):
-            mine = self._gains[:, k : k + 1]
-            out[k] = (mine > self._gains).mean(axis=0) + 0.5 * (mine == self._gains).mean(axis=0)
-        return out
+        return np.array([_share_above(mine[:, None], self._gains) for mine in self._gains.T])
 
     def prob_better(self, a: Any, b: Any) -> float:
         """P(a is better than b), ties counted half."""
-        mine, other = self._gains[:, self._at(a)], self._gains[:, self._at(b)]
-        return float((mine > other).mean() + 0.5 * (mine == other).mean())
+        return float(_share_above(self._gains[:, self._at(a)], self._gains[:, self._at(b)]))
 
     def difference(self, a: Any, b: Any) -> Estimate:
         """The metric of a minus that of b, paired: both on the same draws of the truth."""
@@ -416,15 +393,11 @@ class Comparison(Answer, Mapping[Any, Estimate]):
     def __repr__(self) -> str:
         some = self.ranking[:_MOST_SHOWN]
         best = {name: "" if self.refused else f"best with probability {self.prob_best[name]:.2f}" for name in some}
-        lines = [
-            f"Comparison of {len(self)} systems by {self.metric} on {self.n_items:,} items "
-            f"({self.answer_in_words()}, target {self.target})",
-            *lines_of([(name, self[name], best[name]) for name in some], self.level),
-        ]
-        if len(self) > len(some):
-            lines.append(f"  … and {len(self) - len(some)} more")
-        lines += [f"  ! {sentence}" for sentence in self.warnings]
-        return "\n".join(lines)
+        about = f"by {self.metric} on {self.n_items:,} items ({self.answer_in_words()}, target {self.target})"
+        lines = lines_of([(name, self[name], best[name]) for name in some], self.level)
+        more = [f"  … and {len(self) - len(some)} more"][: len(self) > len(some)]
+        notes = [f"  ! {sentence}" for sentence in self.warnings]
+        return "\n".join([f"Comparison of {len(self)} systems {about}", *lines, *more, *notes])
 
     def _repr_html_(self) -> str:
         """A small table with bars, for notebooks."""
@@ -438,12 +411,10 @@ class Comparison(Answer, Mapping[Any, Estimate]):
         rows = []
         for rank, system in enumerate(self.ranking):
             estimate = self[system]
-            low, high = estimate.interval(self.level)
-            chance = self.prob_best[system]
-            regret = self.regret_of(system)
-            rows.append((system, rank + 1, estimate.mean, estimate.std, low, high, chance, regret, estimate.undefined))
+            numbers = (estimate.mean, estimate.std, *estimate.interval(self.level), self.prob_best[system])
+            rows.append((system, rank + 1, *numbers, self.regret_of(system), estimate.undefined))
         columns = ("system", "rank", "mean", "std", "low", "high", "prob_best", "regret", "undefined")
-        return make_frame(dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True)), backend=backend)
+        return frame_of(columns, rows, backend)
 
     def plot(self, ax: Any = None, *, most: int = 30) -> Any:
         """Mean and interval of each system, the best on top, with its probability to be the best; returns the Axes."""
@@ -473,6 +444,11 @@ class Comparison(Answer, Mapping[Any, Estimate]):
         from trueup.report import build_report, save_report
 
         return save_report(build_report({}, comparison=self, title=title), path)
+
+
+def _share_above(values: Floats, others: Floats) -> Floats:
+    """How often, over draws in rows, a value is the larger of two; ties counted half."""
+    return np.asarray((values > others).mean(axis=0) + 0.5 * (values == others).mean(axis=0))
 
 
 def plot_intervals(

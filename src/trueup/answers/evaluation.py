@@ -17,14 +17,13 @@ from trueup._base.html import html_table
 from trueup._base.types import Booleans, Codes, Floats
 from trueup._base.validation import check_choice, check_level, check_number
 from trueup._base.wording import number
-from trueup.answers.answer import Answer, BySlice, Part, lines_of
+from trueup.answers.answer import Answer, BySlice, Part, frame_of, lines_of
 from trueup.answers.comparison import Comparison, plot_intervals
 from trueup.answers.next_checks import Goal, NextChecks, next_checks, on_which
 from trueup.answers.prepare import FUNCTION_DRAWS, Task, solution_on, values_on
 from trueup.core.truth import TruthModel
 from trueup.data.aligned import AlignedPredictions, OutputKind
 from trueup.data.encoding import Vocabulary
-from trueup.data.frames import make_frame
 from trueup.data.slices import Slicing
 from trueup.estimators import METHODS, JointPoint, Problem, Solution
 from trueup.estimators.counts import CountsPosterior, PointCounts, point_estimate
@@ -39,6 +38,7 @@ from trueup.estimators.curves import (
 from trueup.estimators.truth import TruthDraws, is_drawn, truths_given_outputs
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import Metric
+from trueup.metrics.score_groups import ratio
 from trueup.noise import IndependenceCheck, NoiseModel
 from trueup.noise.base import vote_shares
 from trueup.posteriors import DrawnEstimate, Estimate, JointEstimate
@@ -63,9 +63,7 @@ class ConfusionEstimate:
     @property
     def conditional(self) -> npt.NDArray[np.float64]:
         """P(prediction | truth), from the expected counts."""
-        mean = self.mean
-        total = mean.sum(axis=1, keepdims=True)
-        return np.asarray(np.divide(mean, total, out=np.full_like(mean, np.nan), where=total > 0))
+        return ratio(self.mean, self.mean.sum(axis=1, keepdims=True))
 
     def cell(self, truth: Any, prediction: Any) -> Estimate:
         """The distribution of one count, classes given by name."""
@@ -75,13 +73,11 @@ class ConfusionEstimate:
         """The distribution of P(prediction | truth) on these items."""
         y, yhat = self._code(truth), self._code(prediction)
 
-        def share(counts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-            total = counts[..., y, :].sum(axis=-1)
-            out = np.full(np.shape(total), np.nan)
-            return np.asarray(np.divide(counts[..., y, yhat], total, out=out, where=total > 0))
+        def share(counts: Floats) -> Floats:
+            return ratio(counts[..., y, yhat], counts[..., y, :].sum(axis=-1))
 
-        name = f"P({prediction} | {truth})"
-        return self.counts.estimate(Metric(name, share, bounds=(0.0, 1.0), higher_is_better=None))
+        metric = Metric(f"P({prediction} | {truth})", share, bounds=(0.0, 1.0), higher_is_better=None)
+        return self.counts.estimate(metric)
 
     def intervals(self, level: float | None = None) -> npt.NDArray[np.float64]:
         """The interval of each count, shape (n_classes, n_classes, 2)."""
@@ -99,8 +95,7 @@ class ConfusionEstimate:
         """One row a cell: truth, prediction, mean, low, high."""
         intervals, names = self.intervals(), self.classes.tolist()
         rows = [(y, p, self.mean[i, j], *intervals[i, j]) for i, y in enumerate(names) for j, p in enumerate(names)]
-        columns = ("truth", "prediction", "mean", "low", "high")
-        return make_frame(dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True)), backend=backend)
+        return frame_of(("truth", "prediction", "mean", "low", "high"), rows, backend)
 
     def plot(self, ax: Any = None, *, most_numbers: int = 8) -> Any:
         """A square a cell, darker with its share of the true class; returns the Axes.
@@ -114,9 +109,9 @@ class ConfusionEstimate:
         if len(names) <= most_numbers:
             intervals = self.intervals()
             places = 3 if self.mean.sum() < 2 else 1  # shares, or counts
-            for y, p in np.ndindex(*shares.shape):
+            for (y, p), mean in np.ndenumerate(self.mean):
                 low, high = intervals[y, p]
-                words = f"{self.mean[y, p]:.{places}f}"
+                words = f"{mean:.{places}f}"
                 if np.isfinite(low):
                     words += f"\n{low:.{places}f} to {high:.{places}f}"
                 color = "white" if shares[y, p] > 0.55 else "black"
@@ -195,9 +190,8 @@ class Evaluation(Answer, Mapping[str, Estimate]):
             return {}
         low, high = self._estimate_from_draws(self.metric("accuracy")).interval(self.level)
         checks = self.next_checks()
-        if checks is None:
-            return {}
-        return {n: width for n, width in checks.widths(self.level).items() if width < high - low}
+        widths = {} if checks is None else checks.widths(self.level)
+        return {n: width for n, width in widths.items() if width < high - low}
 
     def next_checks(self, members: Booleans | None = None, values: Floats | None = None) -> NextChecks | None:
         """What the next checks tell of the accuracy, or of what true classes count for; see `NextChecks`."""
@@ -213,7 +207,7 @@ class Evaluation(Answer, Mapping[str, Estimate]):
         widths, name = self.vettings, next(iter(self.metrics), "accuracy")
         if not widths or self.refused:
             return None
-        (low, high), of_accuracy = (self[one].interval(self.level) for one in (name, "accuracy"))
+        (low, high), of_accuracy = (self[metric].interval(self.level) for metric in (name, "accuracy"))
         if not low < high:
             return None
         first, scale = min(widths), (high - low) / (of_accuracy[1] - of_accuracy[0])
@@ -409,11 +403,10 @@ class Evaluation(Answer, Mapping[str, Estimate]):
         """One row a metric: metric, mean, median, std, low, high, undefined."""
         rows = []
         for name in self.metrics:
-            estimate = self[name]
-            low, high = estimate.interval(self.level)
-            rows.append((name, estimate.mean, estimate.median, estimate.std, low, high, estimate.undefined))
-        columns = ("metric", "mean", "median", "std", "low", "high", "undefined")
-        return make_frame(dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True)), backend=backend)
+            number = self[name]
+            numbers = (number.mean, number.median, number.std, *number.interval(self.level), number.undefined)
+            rows.append((name, *numbers))
+        return frame_of(("metric", "mean", "median", "std", "low", "high", "undefined"), rows, backend)
 
     def plot(self, ax: Any = None) -> Any:
         """Mean and interval of each metric; returns the Axes."""
@@ -459,12 +452,15 @@ class Slices(BySlice[Part]):
 
     def compared(self, metric: str | None = None) -> Comparison:
         """The slices side by side, as `compare` has systems: differences, ranking, P(best)."""
-        name = next(iter(self.task.metrics)) if metric is None else metric
+        name = self._named(metric)
         if name not in self._comparisons:
-            members = [self.slicing.members(one) for one in self]
+            members = [self.slicing.members(slice_name) for slice_name in self]
             outputs = _restricted(self.task.outputs, members, self.slicing)  # each slice as if it were a system
             self._comparisons[name] = self.compare_outputs(name, outputs)
         return self._comparisons[name]
+
+    def _named(self, metric: str | None) -> str:
+        return next(iter(self.task.metrics)) if metric is None else metric
 
     def difference(self, a: Hashable, b: Hashable, metric: str | None = None) -> Estimate:
         """The metric in slice a minus that in slice b, on the same draws."""
@@ -473,9 +469,10 @@ class Slices(BySlice[Part]):
     def prob_worse(self, metric: str | None = None) -> dict[Any, float]:
         """P(slice is worse than all other items together), for each slice."""
         compared = self.compared(metric)
-        rest = self._rests(metric)
+        outside = [~self.slicing.members(name) for name in self]
+        rest = self.compare_outputs(self._named(metric), _restricted(self.task.outputs, outside, self.slicing))
         sign = 1.0 if compared.higher_is_better else -1.0
-        gaps = sign * (compared.draws - rest)
+        gaps = sign * (compared.draws - rest.draws)
         chances = np.nanmean(np.where(np.isnan(gaps), np.nan, (gaps < 0) + 0.5 * (gaps == 0)), axis=0)
         return dict(zip(self, chances.tolist(), strict=True))
 
@@ -486,17 +483,8 @@ class Slices(BySlice[Part]):
         ordered = sorted((name for name in chances if not np.isnan(chances[name])), key=lambda name: -chances[name])
         n_draws = len(self.compared(metric).draws)  # no chance is known better than to one draw
         values = [(n_draws * (1 - chances[name]) + 1) / (n_draws + 1) for name in ordered]
-        return [
-            name
-            for name, value in zip(ordered, scipy.stats.false_discovery_control(values), strict=True)
-            if value <= false_discoveries
-        ]
-
-    def _rests(self, metric: str | None) -> Floats:
-        """The metric on all items but those of each slice, shape (n_draws, n_slices)."""
-        outside = [~self.slicing.members(name) for name in self]
-        outputs = _restricted(self.task.outputs, outside, self.slicing)
-        return self.compare_outputs(next(iter(self.task.metrics)) if metric is None else metric, outputs).draws
+        adjusted = scipy.stats.false_discovery_control(values)
+        return [name for name, value in zip(ordered, adjusted, strict=True) if value <= false_discoveries]
 
     @property
     def vettings(self) -> dict[Any, int]:
@@ -511,8 +499,7 @@ class Slices(BySlice[Part]):
     def to_frame(self, *, backend: str | None = None) -> Any:
         """One row a slice and metric: slice, n_items, metric, mean, low, high, prob_worse."""
         columns = (self.slicing.column, "n_items", "metric", "mean", "low", "high", "prob_worse")
-        columns_of_rows = map(list, zip(*self._rows(), strict=True))
-        return make_frame(dict(zip(columns, columns_of_rows, strict=True)), backend=backend)
+        return frame_of(columns, self._rows(), backend)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, JSON-able: the column, the slices with each metric, and which are worse than the rest."""
@@ -535,30 +522,17 @@ class Slices(BySlice[Part]):
         return rows
 
     def __repr__(self) -> str:
-        metric = next(iter(self.task.metrics))
-        compared = self.compared(metric)
-        named = set(self.worse(metric)) if len(self) > 1 else set()
-        worse = dict.fromkeys(named, "  worse than the rest")
+        compared, worse = self.compared(), self.worse() if len(self) > 1 else []
         sizes = zip(self, self.slicing.sizes.tolist(), strict=True)
-        rows = [(name, compared[name], f"({size:,} items){worse.get(name, '')}") for name, size in sizes]
-        return "\n".join([f"{metric} by {self.slicing.column}", *lines_of(rows, self.task.level)])
+        words = {name: f"({size:,} items){'  worse than the rest' * (name in worse)}" for name, size in sizes}
+        rows = [(name, compared[name], words[name]) for name in self]
+        return "\n".join([f"{self._named(None)} by {self.slicing.column}", *lines_of(rows, self.task.level)])
 
 
 def _restricted(outputs: AlignedPredictions, members: Sequence[Booleans], slicing: Slicing) -> AlignedPredictions:
+    """What a system says within each slice, as if each slice were a system."""
     parts = [outputs.on_items(inside) for inside in members]
-
-    def stacked(kind: str) -> Any:
-        tables = [getattr(part, kind) for part in parts]
-        return None if tables[0] is None else np.concatenate(tables)
-
-    n = len(parts)
-    return replace(
-        outputs,
-        systems=slicing.names,
-        codes=stacked("codes"),
-        scores=stacked("scores"),
-        probabilities=stacked("probabilities"),
-        missing=np.zeros(n, dtype=np.int64),
-        unknown_items=np.zeros(n, dtype=np.int64),
-        unknown_classes=np.zeros(n, dtype=np.int64),
-    )
+    tables = {kind: [getattr(part, kind) for part in parts] for kind in ("codes", "scores", "probabilities")}
+    stacked = {kind: None if table[0] is None else np.concatenate(table) for kind, table in tables.items()}
+    none = dict.fromkeys(("missing", "unknown_items", "unknown_classes"), np.zeros(len(parts), dtype=np.int64))
+    return replace(outputs, systems=slicing.names, **stacked, **none)

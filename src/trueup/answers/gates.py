@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
@@ -34,8 +34,8 @@ class Gate:
     what: str  # the number in words, e.g. "accuracy of 'new'"
     side: Side  # "at least" and "at most" hold on the bound itself, "above" and "below" do not
     bound: float  # in the units of the metric
-    candidate: Hashable | None = None  # the system that is judged, and the one that it is held against
-    reference: Hashable | None = None  # the system that is judged, and the one that it is held against
+    candidate: Hashable | None = None  # the system that is judged
+    reference: Hashable | None = None  # the one that it is compared with
 
     def chances(self, estimate: Estimate) -> tuple[float, float]:
         """P(the condition is met) and P(it is not); where the number has no value, it is neither."""
@@ -66,14 +66,13 @@ class GateResult:
 
     def to_dict(self, level: float) -> dict[str, Any]:
         """Everything, JSON-able."""
-        reference = self.gate.reference
+        systems = {"candidate": self.gate.candidate, "reference": self.gate.reference}
         return {
             "gate": str(self.gate),
             "verdict": self.verdict,
             "probability": self.probability,
             "probability_failed": self.probability_failed,
-            "candidate": None if self.gate.candidate is None else str(self.gate.candidate),
-            "reference": None if reference is None else str(reference),
+            **{role: None if name is None else str(name) for role, name in systems.items()},
             "side": self.gate.side,
             "bound": self.gate.bound,
             "estimate": self.estimate.to_dict(level),
@@ -103,7 +102,9 @@ class GateReport:
     @property
     def verdict(self) -> Verdict:
         """Of all: "failed" if one gate is, else "undecided" if one is, else "passed"."""
-        return verdict_of_all(result.verdict for result in self.results)
+        found = {result.verdict for result in self.results}
+        order: tuple[Verdict, ...] = ("failed", "undecided", "passed")
+        return next((verdict for verdict in order if verdict in found), "passed")
 
     @property
     def sentence(self) -> str:
@@ -129,15 +130,8 @@ class GateReport:
         }
 
     def __repr__(self) -> str:
-        said = [result.sentence for result in self.results]
-        return "\n".join([f"Gate {self.verdict}", *(f"  {sentence}" for sentence in [*said, *self.next_steps])])
-
-
-def verdict_of_all(verdicts: Iterable[Verdict]) -> Verdict:
-    """Of several gates: "failed" if one is, else "undecided" if one is, else "passed"."""
-    found = set(verdicts)
-    order: tuple[Verdict, ...] = ("failed", "undecided", "passed")
-    return next((verdict for verdict in order if verdict in found), "passed")
+        sentences = [*(result.sentence for result in self.results), *self.next_steps]
+        return "\n".join([f"Gate {self.verdict}", *(f"  {sentence}" for sentence in sentences)])
 
 
 def judge_gate(
@@ -169,8 +163,7 @@ def judge_gate(
         why = (
             f"checked items are required, {ENOUGH_CHECKS} or more of those that {condition.what} is about, and there "
             f"are {n_checked or 'none'}; have items checked that are drawn at random (`trueup.labelers.draw_sample`) "
-            "and say "
-            'so with `drawn="random"`'
+            'and say so with `drawn="random"`'
         )
     else:
         verdict = "passed" if met >= probability else "failed" if missed >= probability else "undecided"
@@ -240,9 +233,8 @@ def gate(
         )
         for condition, estimate, _ in asked
     )
-    is_open = verdict_of_all(result.verdict for result in results) == "undecided"
-    steps = tuple(subject.next_steps()) if is_open else ()
-    return GateReport(results, probability, require_gold, subject.level, steps)
+    report = GateReport(results, probability, require_gold, subject.level)
+    return replace(report, next_steps=tuple(subject.next_steps())) if report.verdict == "undecided" else report
 
 
 class Asked(NamedTuple):
@@ -255,7 +247,7 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True)
 class Subject:
-    """The numbers of an answer by whom they are about: the one place that knows the kinds of answers apart."""
+    """What gates are about: the numbers of an answer of any kind, by system or group."""
 
     answer: Evaluation | Comparison | Shares | Preferences
 
@@ -268,13 +260,29 @@ class Subject:
             )
 
     @property
-    def systems(self) -> list[Any]:
-        """Systems or groups; None for all items together."""
-        if isinstance(self.answer, Evaluation):
-            return list(self.answer.task.outputs.systems.tolist())
-        if isinstance(self.answer, Preferences):
-            return list(self.answer.pairs.systems.tolist())
-        return [None] if isinstance(self.answer, Shares) and len(self.answer) == 1 else list(self.answer)
+    def evaluation(self) -> Evaluation | Comparison:
+        """What has the votes, the systems and the model behind the answer."""
+        return self.answer.evaluation if isinstance(self.answer, Shares | Preferences) else self.answer
+
+    @property
+    def level(self) -> float:
+        """Of the intervals that are shown."""
+        return self.answer.level
+
+    @property
+    def _metric_name(self) -> str:
+        """The first or only metric."""
+        answer = self.evaluation
+        return answer.metric if isinstance(answer, Comparison) else answer.metrics[0]
+
+    @property
+    def _comparison(self) -> Comparison:
+        assert not isinstance(self.answer, Evaluation)
+        return self.answer if isinstance(self.answer, Comparison) else self.answer.comparison
+
+    def measure(self, metric: str) -> Metric:
+        """A metric by its name."""
+        return self.answer.metric(metric) if isinstance(self.answer, Evaluation) else self._comparison.measure
 
     def conditions(
         self,
@@ -299,13 +307,19 @@ class Subject:
                 f"an evaluation is of one system, got `{given}` {references[0]!r}; compare the two with trueup.compare",
                 parameter="better_than",
             )
-        candidates = candidates_among(self.systems, candidate, references)
-        check_together(self.by_metric(at_least), self.by_metric(at_most))
+        candidates = candidates_among(self._systems(), candidate, references)
+        least, most = self._by_metric(at_least), self._by_metric(at_most)
+        for metric in least.keys() & most.keys():
+            if least[metric] > most[metric]:
+                raise InvalidParameter(
+                    f"`at_least` must not be above `at_most`, got {least[metric]:g} and {most[metric]:g} for {metric}, "
+                    "which no number meets; change one of them",
+                )
         asked = [
-            *self.bounds_on(at_least, "at least", candidates),
-            *self.bounds_on(at_most, "at most", candidates),
-            *(self.not_worse(name, not_worse_than, margin) for name in candidates if not_worse_than is not None),
-            *(self.better(name, better_than) for name in candidates if better_than is not None),
+            *self._bounds_on(least, "at least", candidates),
+            *self._bounds_on(most, "at most", candidates),
+            *(self._against(name, not_worse_than, margin) for name in candidates if not_worse_than is not None),
+            *(self._against(name, better_than, None) for name in candidates if better_than is not None),
         ]
         if not asked:
             raise InvalidParameter(
@@ -314,96 +328,51 @@ class Subject:
             )
         return asked
 
-    def bounds_on(self, bounds: float | Mapping[str, float] | None, side: Side, candidates: list[Any]) -> list[Asked]:
-        """A gate for each metric with a bound and each candidate."""
-        if bounds is None:
-            return []
+    def _systems(self) -> list[Any]:
+        """Systems or groups; None for all items together."""
+        if isinstance(self.answer, Evaluation):
+            return list(self.answer.task.outputs.systems.tolist())
         if isinstance(self.answer, Preferences):
-            given = "at_least" if side == "at least" else "at_most"
+            return list(self.answer.pairs.systems.tolist())
+        return [None] if isinstance(self.answer, Shares) and len(self.answer) == 1 else list(self.answer)
+
+    def _by_metric(self, bounds: float | Mapping[str, float] | None) -> dict[str, float]:
+        """Bounds by the name of the metric: a bare number is about the first one, a class stands for its share."""
+        if bounds is None:
+            return {}
+        first = self._metric_name
+        if not isinstance(bounds, Mapping):
+            return {first: bounds}
+        is_share = isinstance(self.answer, Shares)
+        return {first if is_share and first == share_name(name) else name: bound for name, bound in bounds.items()}
+
+    def _bounds_on(self, bounds: Mapping[str, float], side: Side, candidates: list[Any]) -> list[Asked]:
+        """A gate for each metric with a bound and each candidate."""
+        given = side.replace(" ", "_")
+        if bounds and isinstance(self.answer, Preferences):
             raise InvalidParameter(
-                f"a preference is between two systems, got `{given}` {bounds!r}; name the other one by "
-                "`not_worse_than`, with `margin`, or `better_than`",
+                f"a preference is between two systems, got `{given}` {next(iter(bounds.values()))!r}; name the other "
+                "one by `not_worse_than`, with `margin`, or `better_than`",
                 parameter=given,
             )
         first = self._metric_name
-        by_metric = self.by_metric(bounds)
-        if not isinstance(self.answer, Evaluation) and set(by_metric) != {first}:
+        if bounds and not isinstance(self.answer, Evaluation) and set(bounds) != {first}:
             raise InvalidParameter(
-                f"this answer is about {first!r}, got a bound on {preview(list(by_metric))}; name that one, or pass "
+                f"this answer is about {first!r}, got a bound on {preview(list(bounds))}; name that one, or pass "
                 "the number alone"
             )
         asked = []
-        for metric, bound in by_metric.items():
-            check_bound(self.measure(metric), bound, name="at_least" if side == "at least" else "at_most")
+        for metric, bound in bounds.items():
+            check_bound(self.measure(metric), bound, name=given)
             for candidate in candidates:
                 condition = Gate(self._number_of(metric, candidate), side, float(bound), candidate)
                 asked.append(Asked(condition, self._estimate(metric, candidate), metric))
         return asked
 
-    def by_metric(self, bounds: float | Mapping[str, float] | None) -> Mapping[str, float]:
-        """Bounds by the name of the metric; a bare number is about the first one."""
-        if bounds is None:
-            return {}
-        if not isinstance(bounds, Mapping):
-            return {self._metric_name: bounds}
-        return {self._full_name(name): bound for name, bound in bounds.items()}
-
-    def _full_name(self, name: str) -> str:
-        """The name of a metric; the class alone stands for its share."""
-        return self._metric_name if isinstance(self.answer, Shares) and self._metric_name == share_name(name) else name
-
-    def not_worse(self, candidate: Hashable, reference: Hashable, margin: float) -> Asked:
-        """That a candidate is not worse than another by more than a margin."""
-        if isinstance(self.answer, Preferences):
-            check_margin(margin, (0.0, 1.0), largest=0.5)  # below one half
-            return self._contest(candidate, reference, "at least", 0.5 - margin)
-        check_margin(margin, self._comparison.measure.bounds)
-        side: Side = "at least" if self._comparison.higher_is_better else "at most"
-        return self._pair(candidate, reference, side, -margin if side == "at least" else margin)
-
-    def better(self, candidate: Hashable, reference: Hashable | None) -> Asked:
-        """That a candidate is better than another."""
-        if isinstance(self.answer, Preferences):
-            return self._contest(candidate, reference, "above", 0.5)
-        return self._pair(candidate, reference, "above" if self._comparison.higher_is_better else "below", 0.0)
-
-    def _pair(self, candidate: Hashable, reference: Hashable | None, side: Side, bound: float) -> Asked:
-        what = f"{self._number_of(self._metric_name, candidate)} minus {reference!r}"
-        difference = self._comparison.difference(candidate, reference)
-        return Asked(Gate(what, side, bound + 0.0, candidate, reference), difference, self._metric_name)
-
-    def _contest(self, candidate: Hashable, reference: Hashable | None, side: Side, bound: float) -> Asked:
-        assert isinstance(self.answer, Preferences)
-        wins = replace(self.answer, ties="half").win_rate(candidate, reference)
-        # A tie is no loss: what is asked is who is preferred.
-        halved = ", ties as half" if self.answer.ties == "class" else ""
-        what = f"win rate of {candidate!r} over {reference!r}{halved}"
-        return Asked(Gate(what, side, bound, candidate, reference), wins, self._metric_name)
-
     def _number_of(self, metric: str, candidate: Hashable | None) -> str:
         """A metric of a candidate in words."""
         joint = "for" if isinstance(self.answer, Shares) else "of"
         return metric if candidate is None else f"{metric} {joint} {candidate!r}"
-
-    @property
-    def _comparison(self) -> Comparison:
-        assert not isinstance(self.answer, Evaluation)
-        return self.answer if isinstance(self.answer, Comparison) else self.answer.comparison
-
-    @property
-    def evaluation(self) -> Evaluation | Comparison:
-        """What has the votes, the systems and the model behind the answer."""
-        return self.answer.evaluation if isinstance(self.answer, Shares | Preferences) else self.answer
-
-    @property
-    def _metric_name(self) -> str:
-        """The first or only metric."""
-        answer = self.evaluation
-        return answer.metric if isinstance(answer, Comparison) else answer.metrics[0]
-
-    def measure(self, metric: str) -> Metric:
-        """A metric by its name."""
-        return self.answer.metric(metric) if isinstance(self.answer, Evaluation) else self._comparison.measure
 
     def _estimate(self, metric: str, candidate: Hashable | None) -> Estimate:
         if isinstance(self.answer, Evaluation):
@@ -412,6 +381,30 @@ class Subject:
         if isinstance(self.answer, Shares) and candidate is None:
             return self.answer.overall
         return self.answer[candidate]
+
+    def _against(self, candidate: Hashable, reference: Hashable, margin: float | None) -> Asked:
+        """That a candidate is not worse than another by more than a margin; without one, that it is better."""
+        metric, answer = self._metric_name, self.answer
+        if isinstance(answer, Preferences):  # a tie is no loss: the question is which one is preferred
+            number = replace(answer, ties="half").win_rate(candidate, reference)
+            halved = ", ties as half" if answer.ties == "class" else ""
+            what, is_up, middle = f"win rate of {candidate!r} over {reference!r}{halved}", True, 0.5
+            (low, high), most = (0.0, 1.0), 0.5
+        else:
+            number = self._comparison.difference(candidate, reference)
+            what = f"{self._number_of(metric, candidate)} minus {reference!r}"
+            is_up, middle = self._comparison.higher_is_better, 0.0
+            low, high = self._comparison.measure.bounds
+            most = high - low
+        if margin is None:
+            return Asked(Gate(what, "above" if is_up else "below", middle, candidate, reference), number, metric)
+        if margin >= most:
+            raise InvalidParameter(
+                f"`margin` is in the units of the metric, which goes from {low:g} to {high:g}, got {margin:g}, which "
+                "allows everything; two points of a share are 0.02",
+            )
+        bound = middle - margin if is_up else middle + margin
+        return Asked(Gate(what, "at least" if is_up else "at most", bound + 0.0, candidate, reference), number, metric)
 
     def n_checked(self, condition: Gate) -> int | None:
         """How many items drawn at random were checked of those that a condition is about, the fewest of its groups.
@@ -422,8 +415,7 @@ class Subject:
         labels = answer.labels
         if isinstance(answer, Evaluation) and answer.method == "ideal":
             return None
-        outputs = answer.task.outputs
-        judged = np.asarray(outputs.has_output(answer.task.metric.looks_at).any(axis=0))
+        judged = np.asarray(answer.task.outputs.has_output(answer.task.metric.looks_at).any(axis=0))
         groups = [inside & judged for inside in self.groups_of(condition)]
         is_drawn = drawn_gold(labels) >= 0
         left = [inside for inside in groups if (labels.gold_codes[inside] < 0).any()]
@@ -445,17 +437,9 @@ class Subject:
         step = self.answer.next_step() if isinstance(self.answer, Evaluation) else None
         return [] if step is None else [step]
 
-    @property
-    def level(self) -> float:
-        """Of the intervals that are shown."""
-        return self.answer.level
-
-
-# ------------------------------------------------------------------ what may be asked for
-
 
 def candidates_among(systems: Sequence[Any], named: Hashable | None, references: Sequence[Hashable]) -> list[Any]:
-    """Whom gates are about: the one who is named, or all but those they are held against; strangers are errors."""
+    """The systems that gates are about: the one that is named, or all but those they are compared with."""
     known = [system for system in systems if system is not None]
     for name in [*references, *([] if named is None else [named])]:
         if name not in known:
@@ -481,24 +465,4 @@ def check_bound(metric: Metric, bound: float, *, name: str) -> None:
         raise InvalidParameter(
             f"`{name}` must be a value that {metric.name} can have, {low:g} to {high:g}, got {bound:g}; name such a "
             "one",
-        )
-
-
-def check_together(at_least: Mapping[str, float], at_most: Mapping[str, float]) -> None:
-    """Stop bounds that no number can meet."""
-    for metric in at_least.keys() & at_most.keys():
-        if at_least[metric] > at_most[metric]:
-            raise InvalidParameter(
-                f"`at_least` must not be above `at_most`, got {at_least[metric]:g} and {at_most[metric]:g} for "
-                f"{metric}, which no number meets; change one of them",
-            )
-
-
-def check_margin(margin: float, bounds: tuple[float, float], *, largest: float | None = None) -> None:
-    """Stop a margin that allows everything, as 2 does where two points of a share are meant."""
-    low, high = bounds
-    if margin >= (high - low if largest is None else largest):
-        raise InvalidParameter(
-            f"`margin` is in the units of the metric, which goes from {low:g} to {high:g}, got {margin:g}, which "
-            "allows everything; two points of a share are 0.02",
         )

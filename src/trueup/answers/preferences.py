@@ -11,16 +11,16 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import scipy
 
-from trueup._base.html import html_table
 from trueup._base.types import Booleans, Codes, Floats, Target
 from trueup._base.validation import RandomState, check_choice, did_you_mean, preview, refuse_options
 from trueup._base.wording import interval, number, percent, signed, some
+from trueup.answers.answer import frame_of
 from trueup.answers.comparison import Comparison
 from trueup.answers.evaluate import build_evaluation, build_named_evaluation, truth_model_of
 from trueup.answers.prepare import Settings, prepare
 from trueup.answers.share import DerivedAnswer, mean_of
 from trueup.core.prior import CrowdPrior
-from trueup.data.frames import is_frame, make_frame
+from trueup.data.frames import is_frame
 from trueup.data.pairs import FIRST, ROLES, UNKNOWN, Pairs, read_pairs
 from trueup.data.predictions import Predictions
 from trueup.estimators.pairs import (
@@ -102,20 +102,18 @@ class Preferences(DerivedAnswer):
     def _shares(self, a: Hashable, b: Hashable) -> tuple[Floats, Floats]:
         """The shares of their contests that a and b win, in each draw."""
         at, other = self._at(a), self._at(b)
-        won, lost = self._wins[:, at, other], self._wins[:, other, at]
-        tied = self._drawn_ties[:, at, other] + self._drawn_ties[:, other, at]
-        total = won + lost + tied
-        if at == other or not total.any():
+        wins, ties = self._tallies
+        won, lost, tied = wins[:, at, other], wins[:, other, at], ties[:, at, other] + ties[:, other, at]
+        if at == other or not (won + lost + tied).any():
             raise InvalidParameter(
                 f"{a!r} and {b!r} never met, so they have no win rate; ask for two that did, or compare their strengths"
             )
         if self.evaluation.target == "population":
             # What was never seen in these contests may still happen in others.
-            low, high = sorted((at, other))
-            unseen = self._unseen(low, high)
-            first, second = (unseen[0], unseen[1]) if at < other else (unseen[1], unseen[0])
+            unseen = self._unseen(*sorted((at, other)))
+            first, second = unseen[:2] if at < other else unseen[1::-1]
             won, lost, tied = won + first, lost + second, tied + unseen[2:].sum(axis=0)
-            total = won + lost + tied
+        total = won + lost + tied
         return won / total, lost / total
 
     def _unseen(self, first: int, second: int, part: float = 1.0) -> Floats:
@@ -212,18 +210,17 @@ class Preferences(DerivedAnswer):
         estimates: dict[Any, Estimate] = {}
         for j, name in enumerate(self.pairs.judges.tolist()):
             own = (self.pairs.judge == j) & (self.pairs.shown != UNKNOWN)
-            if not own.any():
-                continue
-            contest, verdict, shown = self.pairs.contest[own], self.pairs.verdict[own], self.pairs.shown[own]
-            weights = weights_of_repeats(contest, shown)
-            bias = draw_biases(truths[:, contest], verdict, shown, weights, n_classes=n_classes, rng=rng)
-            estimates[name] = DrawnEstimate(bias, bounds=(-0.5, 0.5), name=f"position bias of {name}")
+            if own.any():
+                contest, verdict, shown = self.pairs.contest[own], self.pairs.verdict[own], self.pairs.shown[own]
+                weights = weights_of_repeats(contest, shown)
+                bias = draw_biases(truths[:, contest], verdict, shown, weights, n_classes=n_classes, rng=rng)
+                estimates[name] = DrawnEstimate(bias, bounds=(-0.5, 0.5), name=f"position bias of {name}")
         return estimates
 
     def _truths_of_all_contests(self, rng: np.random.Generator) -> Codes:
         """Who wins each contest in some of the draws, also where the verdicts cancel each other out."""
         step = max(1, len(self._truths) // _POSITION_DRAWS)
-        drawn = self._truths[::step]
+        drawn, (wins, _) = self._truths[::step], self._tallies
         truths = np.empty((len(drawn), self.pairs.n_contests), dtype=drawn.dtype)
         truths[:, self._contests] = drawn
         cancelled = np.setdiff1d(np.arange(self.pairs.n_contests), self._contests)
@@ -231,7 +228,7 @@ class Preferences(DerivedAnswer):
         for k, (first, second) in enumerate(pair):
             members = cancelled[place.ravel() == k]
             unseen = self._unseen(first, second)
-            won, lost = self._wins[:, first, second] + unseen[0], self._wins[:, second, first] + unseen[1]
+            won, lost = wins[:, first, second] + unseen[0], wins[:, second, first] + unseen[1]
             chance = (won / (won + lost))[::step, None]
             truths[:, members] = rng.random((len(drawn), len(members))) >= chance
         return truths
@@ -250,13 +247,23 @@ class Preferences(DerivedAnswer):
 
     def _notes(self) -> list[str]:
         left_out = self.pairs.n_contests - len(self._contests)
-        notes = self._notes_on_few_judges()
+        labels = self.evaluation.labels
+        notes = []
+        if identifiability_problem(labels) is not None:
+            n_judged = int((labels.votes_per_item >= 3).sum())
+            of_both = " (both orders shown to a judge count as one verdict)" if self.consistency else ""
+            notes.append(
+                f"{f'{n_judged:,}' if n_judged else 'None'} of {some(len(self._contests), 'contest')} "
+                f"{'have' if n_judged > 1 else 'has'} verdicts of three judges or more{of_both}, so verdicts cannot "
+                "tell how often judges err; check contests drawn at random (`pairs.with_gold`), or ask more judges."
+            )
         if left_out:
             notes.append(
                 f"The verdicts on {some(left_out, 'contest')} cancel each other out and do not tell who wins; "
                 "they count for the position bias only."
             )
-        met = np.asarray(self._wins.any(axis=0) | self._drawn_ties.any(axis=0))
+        wins, ties = self._tallies
+        met = np.asarray(wins.any(axis=0) | ties.any(axis=0))
         n_parts, part = scipy.sparse.csgraph.connected_components(met, directed=False)
         if n_parts > 1:
             groups = "; ".join(preview(self.pairs.systems[part == k]) for k in range(min(n_parts, 3)))
@@ -265,19 +272,6 @@ class Preferences(DerivedAnswer):
                 "compared across parts; add contests between them."
             )
         return notes
-
-    def _notes_on_few_judges(self) -> list[str]:
-        """What to say where too few contests have enough judges to tell how often these err."""
-        labels = self.evaluation.labels
-        if identifiability_problem(labels) is None:
-            return []
-        n_judged = int((labels.votes_per_item >= 3).sum())
-        of_both = " (both orders shown to a judge count as one verdict)" if self.consistency else ""
-        return [
-            f"{f'{n_judged:,}' if n_judged else 'None'} of {some(len(self._contests), 'contest')} "
-            f"{'have' if n_judged > 1 else 'has'} verdicts of three judges or more{of_both}, so verdicts cannot tell "
-            "how often judges err; check contests drawn at random (`pairs.with_gold`), or ask more judges."
-        ]
 
     # ------------------------------------------------------------------ draws
 
@@ -314,27 +308,12 @@ class Preferences(DerivedAnswer):
             ties[:, first, second] = (mass * (said == 2)).sum(axis=1)
         return wins, ties
 
-    @property
-    def _wins(self) -> Floats:
-        return self._tallies[0]
-
-    @property
-    def _drawn_ties(self) -> Floats:
-        return self._tallies[1]
-
     @cached_property
     def _sides_as_outputs(self) -> Any:
         """Each system as one that says of its contests that it wins them."""
         codes = _sides(self.pairs, self._contests)
-        none = np.zeros(len(codes), dtype=np.int64)
-        return replace(
-            self.evaluation.task.outputs,
-            systems=self.pairs.systems,
-            codes=codes,
-            missing=none,
-            unknown_items=none,
-            unknown_classes=none,
-        )
+        none = dict.fromkeys(("missing", "unknown_items", "unknown_classes"), np.zeros(len(codes), dtype=np.int64))
+        return replace(self.evaluation.task.outputs, systems=self.pairs.systems, codes=codes, **none)
 
     def _at(self, system: Hashable) -> int:
         names = self.pairs.systems.tolist()
@@ -352,8 +331,7 @@ class Preferences(DerivedAnswer):
         for a, b, n_contests in self.met():
             rate = self.win_rate(a, b)
             rows.append((a, b, n_contests, rate.mean, *rate.interval(self.level)))
-        columns = ("a", "b", "n_contests", "mean", "low", "high")
-        return make_frame(dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True)), backend=backend)
+        return frame_of(("a", "b", "n_contests", "mean", "low", "high"), rows, backend)
 
     def contests_of(self, a: Hashable, b: Hashable) -> Booleans:
         """Which items of the labels are contests between two systems."""
@@ -400,8 +378,7 @@ class Preferences(DerivedAnswer):
         }
 
     def __repr__(self) -> str:
-        lines = [f"Preferences among {len(self.ranking)} systems ({self.evaluation.answer_in_words()})"]
-        width = max(len(str(name)) for name in self.ranking)
+        lines, width = [], max(len(str(name)) for name in self.ranking)
         for name in self.ranking:
             wins, strength = self.wins(name), self.strength(name)
             lines.append(
@@ -409,15 +386,15 @@ class Preferences(DerivedAnswer):
                 f"{interval(*wins.interval(self.level))} against an average opponent; log-odds "
                 f"{signed(strength.mean)}; best with probability {percent(self.prob_best[name])}"
             )
-        lines += [f"  {sentence}" for sentence in self.next_steps()]
-        lines += [f"  ! {sentence}" for sentence in self.warnings]
-        return "\n".join(lines)
+        return self._text(lines)
+
+    def _title(self) -> str:
+        return f"Preferences among {len(self.ranking)} systems ({self.evaluation.answer_in_words()})"
 
     def _repr_html_(self) -> str:
         """A small table with bars, for notebooks."""
-        rows = [(name, self.wins(name).mean, *self.wins(name).interval(self.level)) for name in self.ranking]
         title = f"Wins against an average opponent ({self.evaluation.answer_in_words()})"
-        return html_table(title, rows, notes=(*self.next_steps(), *self.warnings))
+        return self._html(title, [(name, self.wins(name)) for name in self.ranking], (0.0, 1.0))
 
 
 def preferences(

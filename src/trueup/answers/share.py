@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import combinations
@@ -24,6 +24,7 @@ from trueup.answers.evaluation import Evaluation, Slices
 from trueup.answers.next_checks import ASKED, Goal, on_which
 from trueup.answers.prepare import Settings, prepare, settle_target
 from trueup.core.prior import CrowdPrior
+from trueup.core.truth import drawn_gold
 from trueup.data.encoding import vocabulary_from
 from trueup.data.labels import Labels
 from trueup.data.predictions import Predictions
@@ -31,6 +32,7 @@ from trueup.data.slices import Slicing
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import Metric
 from trueup.metrics.registry import order_of
+from trueup.metrics.score_groups import ratio
 from trueup.noise import NoiseModel
 from trueup.posteriors import DrawnEstimate, Estimate
 
@@ -43,19 +45,13 @@ RankCorrelation = Literal["kendall", "spearman"]
 
 def rank_correlations(a: Floats, b: Floats, kind: RankCorrelation) -> Floats:
     """Kendall's τ-b or Spearman's ρ of each row of a with that of b; nan where all of a row are equal."""
-    x, y = (_pair_signs(a), _pair_signs(b)) if kind == "kendall" else (_centred_ranks(a), _centred_ranks(b))
-    norm = np.sqrt((x**2).sum(axis=1) * (y**2).sum(axis=1))
-    return np.asarray(np.divide((x * y).sum(axis=1), norm, out=np.full(len(x), np.nan), where=norm > 0))
-
-
-def _pair_signs(values: Floats) -> Floats:
-    first, second = np.triu_indices(values.shape[1], k=1)
-    return np.asarray(np.sign(values[:, first] - values[:, second]))
-
-
-def _centred_ranks(values: Floats) -> Floats:
-    ranks = scipy.stats.rankdata(values, axis=1)
-    return np.asarray(ranks - ranks.mean(axis=1, keepdims=True))
+    if kind == "kendall":  # the signs of the differences of all pairs
+        first, second = np.triu_indices(a.shape[1], k=1)
+        x, y = (np.sign(values[:, first] - values[:, second]) for values in (a, b))
+    else:
+        ranks = (scipy.stats.rankdata(values, axis=1) for values in (a, b))
+        x, y = (rank - rank.mean(axis=1, keepdims=True) for rank in ranks)
+    return ratio((x * y).sum(axis=1), np.sqrt((x**2).sum(axis=1) * (y**2).sum(axis=1)))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -113,6 +109,17 @@ class DerivedAnswer:
 
         return save_report(self.report(title=title), path)
 
+    def _title(self) -> str:
+        raise NotImplementedError
+
+    def _text(self, lines: Sequence[str]) -> str:
+        notes = [*self.next_steps(), *(f"! {sentence}" for sentence in self.warnings)]
+        return "\n".join([self._title(), *lines, *(f"  {sentence}" for sentence in notes)])
+
+    def _html(self, title: str, rows: Iterable[tuple[Any, Estimate]], bounds: tuple[float, float]) -> str:
+        numbers = [(name, estimate.mean, *estimate.interval(self.level)) for name, estimate in rows]
+        return html_table(title, numbers, bounds=bounds, notes=(*self.next_steps(), *self.warnings))
+
     @property
     def basis(self) -> str:
         """What it rests on: "votes alone", "votes and 7 checked items" or "all items checked"."""
@@ -141,6 +148,9 @@ class Shares(DerivedAnswer, Mapping[Any, Estimate]):
     def name(self) -> str:
         """What is measured, e.g. "share of 'pass'"."""
         return self.evaluation.metrics[0]
+
+    def _title(self) -> str:
+        return f"{self.name} ({self.evaluation.answer_in_words()})"
 
     @cached_property
     def _groups(self) -> Slices[Evaluation]:
@@ -203,8 +213,8 @@ class Shares(DerivedAnswer, Mapping[Any, Estimate]):
     @cached_property
     def counted(self) -> dict[Any, float]:
         """What counting gives: the mean of the votes on the items of each group that has some."""
-        found = {name: self._count(self.slicing.members(name)) for name in self.slicing.names.tolist()}
-        return {name: mean for name, mean in found.items() if mean is not None}
+        found = ((name, self._count(self.slicing.members(name))) for name in self.slicing.names.tolist())
+        return {name: mean for name, mean in found if mean is not None}
 
     def _count(self, members: Booleans) -> float | None:
         labels = self.evaluation.labels
@@ -228,38 +238,36 @@ class Shares(DerivedAnswer, Mapping[Any, Estimate]):
     @property
     def vetting_width(self) -> float:
         """The width of an interval that `vettings` is about: a tenth of what the number can be, if items are enough."""
-        low, high = self.evaluation.metric(self.name).bounds
-        return self._goal.width * (high - low)
+        return self._goal.width * self._reach
+
+    @property
+    def _reach(self) -> float:
+        """How far apart two values of the number can be."""
+        return float(np.ptp(self._scores))
 
     @cached_property
     def _goal(self) -> Goal:
-        low, high = self.evaluation.metric(self.name).bounds
-        scores = (self._scores - low) / (high - low)
+        scores = (self._scores - self._scores.min()) / self._reach
         groups = [] if self.evaluation.core is None else self.slicing.names.tolist()
-        members = {group: self.slicing.members(group) for group in groups}
-        return Goal.of({name: self.evaluation.next_checks(some, scores) for name, some in members.items()}, self.level)
+        return Goal.of(
+            {group: self.evaluation.next_checks(self.slicing.members(group), scores) for group in groups}, self.level
+        )
 
     def next_steps(self) -> list[str]:
         """How many more items of which groups must be checked for intervals `vetting_width` wide, in words."""
-        core, half = self.evaluation.core, number(self.vetting_width / 2, 2)
-        more: dict[Any, int] = {}
-        for group, n in self.vettings.items():
-            n_drawn = 0 if core is None else int((core.drawn[self.slicing.members(group)] >= 0).sum())
-            more |= {group: n - n_drawn} if n > n_drawn else {}
+        drawn = drawn_gold(self.evaluation.labels) >= 0
+        missing = {group: n - int(drawn[self.slicing.members(group)].sum()) for group, n in self.vettings.items()}
+        more = {group: n for group, n in missing.items() if n > 0}
         if not more:
             return []
-        low, high = self.evaluation.metric(self.name).bounds
-        where = on_which(self.evaluation.target)
+        half, where = number(self.vetting_width / 2, 2), on_which(self.evaluation.target)
         if self._goal.width > ASKED:
-            where += f"; ±{number(ASKED * (high - low) / 2, 2)} takes more items"
+            where += f"; ±{number(ASKED * self._reach / 2, 2)} takes more items"
         if len(self) == 1:
             return [f"Check {some(max(more.values()), 'more item')} drawn at random: about ±{half} {where}."]
-        of_groups = [f"{n:,} of {group!r}" for group, n in more.items()]
-        shown = [
-            *of_groups[:_MOST_NAMED],
-            *([f"some of {len(of_groups) - _MOST_NAMED} others"][: len(of_groups) > _MOST_NAMED]),
-        ]
-        return [f"Check more items drawn at random, {listed(shown)}: about ±{half} for each {where}."]
+        named = [f"{n:,} of {group!r}" for group, n in list(more.items())[:_MOST_NAMED]]
+        others = [f"some of {len(more) - _MOST_NAMED} others"][: len(more) > _MOST_NAMED]
+        return [f"Check more items drawn at random, {listed([*named, *others])}: about ±{half} for each {where}."]
 
     # ------------------------------------------------------------------ out
 
@@ -300,18 +308,12 @@ class Shares(DerivedAnswer, Mapping[Any, Estimate]):
     def __repr__(self) -> str:
         groups = list(self) if len(self) > 1 else []
         rows = [(name, self[name], f"highest with probability {self.prob_best[name]:.2f}") for name in groups]
-        lines = [f"{self.name} ({self.evaluation.answer_in_words()})"]
-        lines += [*lines_of([("overall", self.overall, "")], self.level), *lines_of(rows, self.level)]
-        lines += [f"  {sentence}" for sentence in self.next_steps()]
-        lines += [f"  ! {sentence}" for sentence in self.warnings]
-        return "\n".join(lines)
+        return self._text(lines_of([("overall", self.overall, "")], self.level) + lines_of(rows, self.level))
 
     def _repr_html_(self) -> str:
         """A small table with bars, for notebooks."""
-        groups = [(group, self[group].mean, *self[group].interval(self.level)) for group in self if len(self) > 1]
-        rows = [("overall", self.overall.mean, *self.overall.interval(self.level)), *groups]
-        title = f"{self.name} ({self.evaluation.answer_in_words()})"
-        return html_table(title, rows, bounds=self.overall.bounds, notes=(*self.next_steps(), *self.warnings))
+        groups = [(group, self[group]) for group in self if len(self) > 1]
+        return self._html(self._title(), [("overall", self.overall), *groups], self.overall.bounds)
 
 
 def share(
