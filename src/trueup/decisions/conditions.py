@@ -19,6 +19,7 @@ from trueup.answers.preferences import Preferences
 from trueup.answers.share import Shares
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import Metric
+from trueup.metrics.score_groups import ratio
 
 _MOST_CLASSES = 16  # of a quotient, whose parts are found by solving equations in as many cells as two tables have
 _TOLERANCE = 1e-9
@@ -45,30 +46,31 @@ class Condition:
         """Whether the condition is met on the bound itself."""
         return self.gate.side in ("at least", "at most")
 
+    def is_met(self, numbers: Floats) -> Booleans:
+        """In which draws the condition is met."""
+        sign = 1.0 if self.gate.side in ("at least", "above") else -1.0
+        beyond = sign * (numbers - self.gate.bound)
+        return np.asarray(beyond >= -_TOLERANCE if self.includes_bound else beyond > _TOLERANCE)
+
     def numbers(self, truths: Codes) -> Floats:
         """The number that the condition is about, for truths of shape (n_draws, n_items)."""
         items = np.arange(truths.shape[1])
         sums = [np.array([table[items, row].sum() for row in truths]) for table in (self.numerator, self.denominator)]
-        return np.asarray(np.divide(sums[0], sums[1], out=np.full(len(truths), np.nan), where=sums[1] > 0))
+        return ratio(*sums)
 
 
 def conditions_of(subject: Subject, asked: list[Asked]) -> list[Condition]:
     """The conditions of gates on an answer."""
-    return [
-        Condition(one.gate, *_tables_of(subject, one), subject.groups_of(one.gate), one.estimate.bounds)
-        for one in asked
-    ]
-
-
-def _tables_of(subject: Subject, asked: Asked) -> tuple[Floats, Floats]:
-    """The numerator and the denominator of the number that a gate is about."""
-    gate = asked.gate
-    if isinstance(subject.answer, Preferences):
-        return _win_rate(subject.answer, gate.candidate, gate.reference)
-    first = _quotient(subject, asked.metric, gate.candidate)
-    if gate.reference is None:
-        return first
-    return _difference(first, _quotient(subject, asked.metric, gate.reference), asked.metric)
+    conditions = []
+    for gate, estimate, metric in asked:
+        if isinstance(subject.answer, Preferences):
+            tables = _win_rate(subject.answer, gate.candidate, gate.reference)
+        else:
+            tables = _quotient(subject, metric, gate.candidate)
+            if gate.reference is not None:
+                tables = _difference(tables, _quotient(subject, metric, gate.reference), metric)
+        conditions.append(Condition(gate, *tables, subject.groups_of(gate), estimate.bounds))
+    return conditions
 
 
 def _win_rate(answer: Preferences, candidate: Hashable, reference: Hashable) -> tuple[Floats, Floats]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from trueup._base.types import Booleans, Codes, Floats
+from trueup._base.types import Codes, Floats
 from trueup._base.validation import RandomState, check_integer, check_number, seed_of
 from trueup._base.wording import chance as chance_words
 from trueup._base.wording import interval, number, some
@@ -133,14 +133,8 @@ class Decision(DrawnSession):
         name: str | None = None,
     ) -> None:
         subject = Subject(answer)
-        self.asked: dict[str, Any] = {
-            "at_least": at_least,
-            "at_most": at_most,
-            "not_worse_than": not_worse_than,
-            "margin": margin,
-            "better_than": better_than,
-            "candidate": candidate,
-        }
+        self.asked: dict[str, Any] = {"at_least": at_least, "at_most": at_most, "not_worse_than": not_worse_than}
+        self.asked |= {"margin": margin, "better_than": better_than, "candidate": candidate}
         conditions = subject.conditions(**self.asked)
         if subject.evaluation.core is None:
             raise InvalidParameter(
@@ -177,30 +171,26 @@ class Decision(DrawnSession):
     def verdict(self) -> Verdict:
         """Of all conditions: "passed", "failed" or "undecided". A verdict stays, however many checks follow."""
         verdicts = self.verdicts
-        if all(one == "passed" for one in verdicts):
-            return "passed"
-        return "failed" if "failed" in verdicts else "undecided"
+        return "failed" if "failed" in verdicts else "undecided" if "undecided" in verdicts else "passed"
 
     @property
     def verdicts(self) -> list[Verdict]:
         """Of each condition."""
-        proved = self._standing.most >= self._limits
-        n = len(self.conditions)
-        return ["failed" if proved[n + k] else "passed" if proved[k] else "undecided" for k in range(n)]
+        passed, failed = (self._standing.most >= self._limits).reshape(2, -1).tolist()
+        return [
+            "failed" if bad else "passed" if good else "undecided" for good, bad in zip(passed, failed, strict=True)
+        ]
 
     @property
     def probability(self) -> float:
         """P(all conditions are met), given the votes and the checks; says nothing of how often one looked."""
         pairs = zip(self.conditions, self._numbers, strict=True)
-        return float(np.all([_meets(condition, numbers) for condition, numbers in pairs], axis=0).mean())
+        return float(np.all([condition.is_met(numbers) for condition, numbers in pairs], axis=0).mean())
 
     @property
     def estimates(self) -> list[Estimate]:
         """The number that each condition is about, given the votes and the checks."""
-        return [
-            DrawnEstimate(np.clip(numbers, *condition.bounds), bounds=condition.bounds, name=condition.gate.what)
-            for condition, numbers in zip(self.conditions, self._numbers, strict=True)
-        ]
+        return [result.estimate for result in self._results]
 
     @cached_property
     def _limits(self) -> Floats:
@@ -291,7 +281,7 @@ class Decision(DrawnSession):
     @property
     def checked_labels(self) -> Labels:
         """The votes with the answers as checked items, each with about the chance to have been drawn by now."""
-        return _with_checks(self._core, self._all_codes, self._chances_by_now).labels
+        return self._checked_core.labels
 
     # ------------------------------------------------------------------ what follows from the log
 
@@ -302,11 +292,8 @@ class Decision(DrawnSession):
 
     def _replay(self) -> Standing:
         draws = self._draws
-        same = 0
-        for before, now in zip(self._replayed, draws, strict=False):
-            if before != now:
-                break
-            same += 1
+        pairs = enumerate(zip(self._replayed, draws, strict=False))
+        same = next((k for k, (before, now) in pairs if before != now), min(len(self._replayed), len(draws)))
         standings = self._standings[: same + 1] or [self._first_standing]
         counted = sum(1 for one in draws[:same] if one.chance)
         for one in draws[same:]:
@@ -353,7 +340,7 @@ class Decision(DrawnSession):
             for at in drawn.tolist()
         ]
         rows += [(int(progress.told_after[at]), 2, _Draw(int(at), int(codes[at]), 0.0, 0)) for at in told.tolist()]
-        return [one for *_, one in sorted(rows)]
+        return [draw for *_, draw in sorted(rows)]
 
     @property
     def _afters(self) -> dict[int, int]:
@@ -390,12 +377,10 @@ class Decision(DrawnSession):
 
     def _work_out_first_codes(self, n: int) -> Codes:
         progress, codes = self.progress, self._core.known.astype(np.int64)
-        known = np.flatnonzero(progress.outcome & (codes < 0))
-        for at in known.tolist():
-            draw = int(progress.draw[at])
-            if 0 < draw <= n or (draw == 0 and progress.told_after[at] < n):
-                code = progress.opinions[at][0].code
-                codes[at] = code if code < self._labels.n_classes else -1
+        is_early = np.where(progress.draw > 0, progress.draw <= n, progress.told_after < n)
+        for at in np.flatnonzero(progress.outcome & (codes < 0) & is_early).tolist():
+            code = progress.opinions[at][0].code
+            codes[at] = code if code < self._labels.n_classes else -1
         return codes
 
     def _fit(self, codes: Codes) -> View:
@@ -430,11 +415,11 @@ class Decision(DrawnSession):
 
     @property
     def _truths(self) -> Codes:
-        def draw() -> Codes:
-            core = _with_checks(self._core, self._all_codes, self._chances_by_now)
-            return replace(core, n_draws=_N_DRAWS).truth.truths
+        return self._once("truths", lambda: replace(self._checked_core, n_draws=_N_DRAWS).truth.truths)
 
-        return self._once("truths", draw)
+    @property
+    def _checked_core(self) -> TruthModel:
+        return _with_checks(self._core, self._all_codes, self._chances_by_now)
 
     @property
     def _all_codes(self) -> Codes:
@@ -465,40 +450,37 @@ class Decision(DrawnSession):
     # ------------------------------------------------------------------ out
 
     @property
-    def sentences(self) -> list[str]:
-        """Of each condition: the verdict and what it rests on, in words."""
+    def _results(self) -> tuple[GateResult, ...]:
+        return self._once("results", self._work_out_results)
+
+    def _work_out_results(self) -> tuple[GateResult, ...]:
+        """What became of each condition."""
+        basis = basis_in_words(int((self._all_codes >= 0).sum()), self._labels.n_items)
         n = self.progress.n_tells
         rests = f"after {some(n, 'check')}; false at any look with a chance of at most {self.error:.0%}"
-        out = []
-        for condition, verdict, numbers in zip(self.conditions, self.verdicts, self.estimates, strict=True):
-            of = interval(*numbers.interval(self.level))
-            out.append(f"{verdict}: {condition.gate}; it is {number(numbers.mean)}, {of} ({rests})")
-        return out
+        results = []
+        for condition, verdict, numbers in zip(self.conditions, self.verdicts, self._numbers, strict=True):
+            gate, bounds, met = condition.gate, condition.bounds, float(condition.is_met(numbers).mean())
+            estimate = DrawnEstimate(np.clip(numbers, *bounds), bounds=bounds, name=gate.what)
+            ends = interval(*estimate.interval(self.level))
+            sentence = f"{verdict}: {gate}; it is {number(estimate.mean)}, {ends} ({rests})"
+            results.append(GateResult(gate, verdict, met, 1 - met, estimate, basis, sentence))
+        return tuple(results)
+
+    @property
+    def sentences(self) -> list[str]:
+        """Of each condition: the verdict and what it rests on, in words."""
+        return [result.sentence for result in self._results]
 
     @property
     def sentence(self) -> str:
         """The verdict and why: the conditions that decide it."""
-        verdict = self.verdict
-        pairs = zip(self.verdicts, self.sentences, strict=True)
-        return "; ".join(sentence for one, sentence in pairs if one == verdict)
+        return "; ".join(result.sentence for result in self._results if result.verdict == self.verdict)
 
     def report(self) -> GateReport:
         """What became of the conditions, as `gate` says it: for JUnit, summaries and the command line."""
-        basis = basis_in_words(int((self._all_codes >= 0).sum()), self._labels.n_items)
-        results = [
-            GateResult(condition.gate, verdict, met, 1 - met, estimate, basis, sentence)
-            for condition, verdict, met, estimate, sentence in zip(
-                self.conditions, self.verdicts, self._met, self.estimates, self.sentences, strict=True
-            )
-        ]
         steps = (str(self.needed),) if self.verdict == "undecided" else ()
-        return GateReport(tuple(results), 1 - self.error, require_gold=True, level=self.level, next_steps=steps)
-
-    @property
-    def _met(self) -> list[float]:
-        """P(it is met), of each condition."""
-        pairs = zip(self.conditions, self._numbers, strict=True)
-        return [float(_meets(condition, numbers).mean()) for condition, numbers in pairs]
+        return GateReport(self._results, 1 - self.error, require_gold=True, level=self.level, next_steps=steps)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, JSON-able."""
@@ -511,16 +493,14 @@ class Decision(DrawnSession):
             "needed": asdict(self.needed),
             "conditions": [
                 {
-                    "condition": str(condition.gate),
-                    "verdict": verdict,
-                    "side": condition.gate.side,
-                    "bound": condition.gate.bound,
-                    "estimate": numbers.to_dict(self.level),
-                    "sentence": sentence,
+                    "condition": str(result.gate),
+                    "verdict": result.verdict,
+                    "side": result.gate.side,
+                    "bound": result.gate.bound,
+                    "estimate": result.estimate.to_dict(self.level),
+                    "sentence": result.sentence,
                 }
-                for condition, verdict, numbers, sentence in zip(
-                    self.conditions, self.verdicts, self.estimates, self.sentences, strict=True
-                )
+                for result in self._results
             ],
         }
 
@@ -544,8 +524,8 @@ class Decision(DrawnSession):
         return self.history(every=every), self.conditions[0].gate.what
 
     def __repr__(self) -> str:
-        lines = [f"Decision {self.verdict}", *(f"  {sentence}" for sentence in self.sentences)]
-        return "\n".join([*lines, *([f"  {self.needed}"] if self.verdict == "undecided" else [])])
+        report = self.report()
+        return "\n".join([f"Decision {self.verdict}", *(f"  {line}" for line in (*self.sentences, *report.next_steps))])
 
     def _settings(self) -> dict[str, Any]:
         return {
@@ -575,13 +555,6 @@ def _last_refit(n: int) -> int:
     while following <= n:
         at, following = following, max(following + 1, math.ceil(following * _GROWTH))
     return at
-
-
-def _meets(condition: Condition, numbers: Floats) -> Booleans:
-    """In which draws a condition is met."""
-    sign = 1.0 if condition.gate.side in ("at least", "above") else -1.0
-    beyond = sign * (numbers - condition.gate.bound)
-    return np.asarray(beyond >= -1e-9 if condition.includes_bound else beyond > 1e-9)
 
 
 def _labels_of(answer: Evaluation | Comparison | Shares | Preferences) -> Labels:

@@ -5,9 +5,9 @@ After Lam and Stork (2003), "Evaluating classifiers by means of test data with n
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -23,6 +23,13 @@ from trueup.posteriors import ContinuousEstimate, DiscreteEstimate, Estimate, Po
 Dependence = Literal["non-negative", "any"]
 _DEPENDENCES: tuple[Dependence, ...] = ("non-negative", "any")
 IntervalMethod = Literal["score", "fieller", "delta", "bootstrap"]
+Ends = tuple[Floats, Floats]
+_NODES = 96  # of the integral over ε; with 1024 the ends move by less than 1e-5
+_BLOCK = 2048  # rows of such integrals at a time, so that memory stays small
+_TINY = 1e-12
+_QUANTILES = 513  # that stand for a posterior
+_TAIL = 18.0  # log-odds of the first and the last of them
+_STEPS = 80  # bisection alone would need 40 to find a root; `crossing` needs about 10
 _SUSPICIOUS = 0.95  # from this probability on a negative estimate is more than bad luck
 
 
@@ -88,7 +95,7 @@ class TrueError:
     @property
     def raw(self) -> float | Floats:
         """(Â − ε̂)/(1 − cε̂) as it comes out; negative where fewer labels disagree than ε alone explains."""
-        return plain(raw_error(self.apparent, self.mislabeling, self._c))
+        return plain((self.apparent - self.mislabeling) / (1 - self._c * self.mislabeling))
 
     @property
     def value(self) -> float | Floats:
@@ -109,7 +116,10 @@ class TrueError:
     @property
     def std(self) -> float | Floats:
         """The standard error of the raw estimate by the delta method; nan without `n`."""
-        return plain(standard_error(self.apparent, self.n, self.mislabeling, self.n_checked, self._c))
+        # Var ê = [A(1−A)/n + (1 − ce)² ε(1−ε)/n₀] / (1−cε)²
+        of_apparent, of_labels = self._variances(self.n)
+        spread = of_apparent + (1 - self._c * np.asarray(self.raw)) ** 2 * of_labels
+        return plain(np.sqrt(spread) / np.abs(1 - self._c * self.mislabeling))
 
     @property
     def prob_negative(self) -> float | Floats:
@@ -117,10 +127,8 @@ class TrueError:
 
         Near one, the errors of labels and classifier come together, or ε is too large; see `error_bounds`.
         """
-        usable = ~np.isnan(self.n)
-        n, zero = np.where(usable, self.n, 1.0), np.zeros(self.apparent.shape)
-        chance = beta_cdf(zero, self.apparent, n, self.mislabeling, self.n_checked, self._c)
-        return plain(np.where(usable, chance, np.nan))
+        chance = np.concatenate([rates._cdf(np.zeros(len(rates.n))) for _, rates in self._blocks()])
+        return plain(np.where(np.isnan(self.n), np.nan, chance.reshape(self.apparent.shape)))
 
     def interval(
         self, level: float = 0.95, method: IntervalMethod = "score"
@@ -137,11 +145,9 @@ class TrueError:
             rates for the variances and are too narrow for few checked labels. "bootstrap" takes percentiles over
             Beta posteriors of Â and ε̂.
         """
-        how = _METHODS[check_choice(method, tuple(_METHODS), name="method")]
-        usable = ~np.isnan(self.n)
-        n = np.where(usable, self.n, 1.0)
-        ends = how(self.apparent, n, self.mislabeling, self.n_checked, self._c, check_level(level))
-        low, high = (plain(np.where(usable, np.clip(end, 0.0, 1.0), np.nan)) for end in ends)
+        methods = {"score": self._score, "fieller": self._fieller, "delta": self._delta, "bootstrap": self._bootstrap}
+        ends = methods[check_choice(method, tuple(methods), name="method")](check_level(level))
+        low, high = (plain(np.where(np.isnan(self.n), np.nan, np.clip(end, 0.0, 1.0))) for end in ends)
         return low, high  # type: ignore[return-value]
 
     def estimate(self) -> Estimate:
@@ -153,13 +159,12 @@ class TrueError:
             raise InvalidParameter(
                 f"estimate() is for one rate, got an array of shape {self.apparent.shape}; use interval() for arrays"
             )
-        a, n, eps, m = (float(v) for v in (self.apparent, self.n, self.mislabeling, self.n_checked))
-        if np.isnan(n):
-            return PointEstimate(float(np.asarray(self.value)), name="true error")
+        if np.isnan(self.n):
+            return PointEstimate(float(self), name="true error")
         low, high = (float(np.asarray(v)) for v in self.interval(1 - 1e-7, method="bootstrap"))
         if not high > low:
             return DiscreteEstimate([low], [1.0], name="true error")
-        return ContinuousEstimate(error_distribution(a, n, eps, m, self._c), name="true error")
+        return ContinuousEstimate(self._distribution(), name="true error")
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -195,6 +200,135 @@ class TrueError:
         low, high = self.interval()
         negative = f", P(A < ε) = {self.prob_negative:.3f}" if self.truncated and np.asarray(self.raw) < 0 else ""
         return f"TrueError({float(self):.4f}{cut}, 95% interval {low:.4f} to {high:.4f}{negative})"
+
+    # ------------------------------------------------------------------ intervals
+
+    def _variances(self, n: Floats) -> Ends:
+        """p̂(1−p̂)/n of both rates; at a count of zero or of all, where that claims certainty, half a count is added."""
+        found = []
+        for rate, size in ((self.apparent, n), (self.mislabeling, self.n_checked)):
+            certain = (rate <= 0) | (rate >= 1)
+            with np.errstate(invalid="ignore"):
+                moved = np.where(certain, (np.where(np.isinf(size), 0.0, rate * size) + 0.5) / (size + 1), rate)
+            found.append(np.asarray(moved * (1 - moved) / size))
+        return found[0], found[1]
+
+    @property
+    def _size(self) -> Floats:
+        """The number of items, 1 where it is unknown."""
+        return np.where(np.isnan(self.n), 1.0, self.n)
+
+    def _delta(self, level: float) -> Ends:
+        """ê ± z times the standard error, not truncated."""
+        half, middle = _z(level) * np.asarray(self.std), np.asarray(self.raw)
+        return middle - half, middle + half
+
+    def _fieller(self, level: float) -> Ends:
+        """Fieller's interval of the ratio (Â − ε̂)/(1 − cε̂), not truncated; without an end where 1 − cε̂ may be zero.
+
+        All e with (Â − ε̂ − e(1 − cε̂))² ≤ z² [Var Â + (1 − ce)² Var ε̂]: a quadratic inequality in e.
+
+        Fieller (1954), Some problems in interval estimation. Journal of the Royal Statistical Society B 16.
+        """
+        z2, c = _z(level) ** 2, self._c
+        var_a, var_eps = self._variances(self._size)
+        top, bottom = self.apparent - self.mislabeling, 1 - c * self.mislabeling
+        square = bottom**2 - z2 * c**2 * var_eps
+        middle = top * bottom - z2 * c * var_eps
+        root = np.sqrt(np.maximum(middle**2 - square * (top**2 - z2 * (var_a + var_eps)), 0.0))
+        bounded = square > 0
+        safe = np.where(bounded, square, 1.0)
+        return np.where(bounded, (middle - root) / safe, -np.inf), np.where(bounded, (middle + root) / safe, np.inf)
+
+    def _score(self, level: float) -> Ends:
+        """All e in [0, 1] that a score test does not reject.
+
+        Fieller's inequality with the variances at the rates most likely *under e* instead of the observed ones, as
+        Wilson's interval does for one rate and Miettinen and Nurminen's for two. With known ε it is Wilson's interval
+        of A, mapped by A ↦ (A − ε)/(1 − cε).
+
+        Miettinen and Nurminen (1985), Comparative analysis of two rates. Statistics in Medicine 4.
+        """
+        z, c = _z(level), self._c
+
+        def statistic(e: Floats) -> Floats:
+            eps = self._likeliest_mislabeling(e)
+            a = e + eps * (1 - c * e)
+            variance = a * (1 - a) / self._size + (1 - c * e) ** 2 * eps * (1 - eps) / self.n_checked
+            gap = self.apparent - self.mislabeling - e * (1 - c * self.mislabeling)
+            return np.asarray(gap / np.sqrt(np.maximum(variance, 1e-30)))
+
+        zero, ones = np.zeros(self.apparent.shape), np.ones(self.apparent.shape)
+        return crossing(lambda e: statistic(e) - z, zero, ones), crossing(lambda e: statistic(e) + z, zero, ones)
+
+    def _likeliest_mislabeling(self, e: Floats) -> Floats:
+        """The ε in [0, 1/c] under which Â and ε̂ are most likely if the true error is e."""
+        u, n = 1 - self._c * e, self._size
+        is_given = np.isinf(self.n_checked)
+        m = np.where(is_given, 1.0, self.n_checked)
+
+        def slope(eps: Floats) -> Floats:
+            a = e + eps * u
+            cubic = u * n * (self.apparent - a) * eps * (1 - eps) + m * (self.mislabeling - eps) * a * (1 - a)
+            return np.asarray(cubic / (n + m))
+
+        # From just above zero, since the cubic has a root at zero when no checked label was wrong.
+        likeliest = crossing(slope, np.full(e.shape, _TINY), np.full(e.shape, 1 / self._c), tolerance=1e-11)
+        return np.where(is_given, self.mislabeling, likeliest)
+
+    def _bootstrap(self, level: float) -> Ends:
+        """Percentiles of ê* = (A* − ε*)/(1 − cε*) with A* and ε* from their Jeffreys posteriors, within [0, 1].
+
+        A parametric bootstrap that also works for zero counts: A* ~ Beta(nÂ + ½, n(1−Â) + ½), and ε* likewise, given
+        that it is below guessing. The percentiles are those of infinitely many draws, found by integrating over ε*.
+        """
+        ends = np.empty((2, self.apparent.size))
+        for rows, rates in self._blocks():
+            ends[0, rows] = rates._quantile((1 - level) / 2, tolerance=1e-8)
+            ends[1, rows] = rates._quantile((1 + level) / 2, tolerance=1e-8)
+        low, high = ends.reshape(2, *self.apparent.shape)
+        return low, high
+
+    def _distribution(self) -> scipy.stats.rv_histogram:
+        """ê* under the draws of the bootstrap, given that it lies within [0, 1]; of one rate."""
+        # Closer and closer to both ends, where the values of a long tail lie; what is beyond them is left out.
+        shares = special.expit(np.linspace(-_TAIL, _TAIL, _QUANTILES))
+        parts = (self.apparent, self.mislabeling, self.n, self.n_checked)
+        rates = TrueError(*(np.full(_QUANTILES, part) for part in parts), n_classes=self.n_classes)
+        below, upto = (rates._cdf(np.full(_QUANTILES, end)) for end in (0.0, 1.0))
+        values = rates._quantile(below + shares * (upto - below), tolerance=1e-13)
+        is_new = np.diff(np.maximum.accumulate(values), prepend=-1.0) > 0
+        return scipy.stats.rv_histogram((np.diff(shares[is_new]), values[is_new]), density=False)
+
+    def _blocks(self) -> Iterator[tuple[slice, TrueError]]:
+        """The rates in one row, some at a time, so that memory stays small."""
+        parts = [np.ravel(part) for part in (self.apparent, self.mislabeling, self.n, self.n_checked)]
+        for start in range(0, self.apparent.size, _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            yield rows, TrueError(*(part[rows] for part in parts), n_classes=self.n_classes)
+
+    def _quantile(self, share: float | Floats, tolerance: float) -> Floats:
+        zero, ones = np.zeros(self.apparent.shape), np.ones(self.apparent.shape)
+        return crossing(lambda e: share - self._cdf(e), zero, ones, tolerance=tolerance)
+
+    def _cdf(self, e: Floats) -> Floats:
+        """P(ê* ≤ e) under the draws of the bootstrap, not restricted to [0, 1]; at e = 0 it is P(A* ≤ ε*)."""
+        eps, weights = self._nodes
+        a = np.clip(eps + e[..., None] * (1 - self._c * eps), 0.0, 1.0)
+        right, wrong = self._size * self.apparent + 0.5, self._size * (1 - self.apparent) + 0.5
+        return np.asarray(special.betainc(right[..., None], wrong[..., None], a) @ weights)
+
+    @cached_property
+    def _nodes(self) -> Ends:
+        """Values of ε*, shape (..., nodes), and weights, shape (nodes,), that stand for its distribution below 1/c."""
+        is_given = np.isinf(self.n_checked)
+        if is_given.all():
+            return self.mislabeling[..., None], np.ones(1)
+        shares, weights = special.roots_legendre(_NODES)
+        m = np.where(is_given, 1.0, self.n_checked)
+        right, wrong = (m * (1 - self.mislabeling) + 0.5)[..., None], (m * self.mislabeling + 0.5)[..., None]
+        eps = special.betaincinv(wrong, right, (1 + shares) / 2 * special.betainc(wrong, right, 1 / self._c))
+        return np.where(is_given[..., None], self.mislabeling[..., None], eps), np.asarray(weights / 2)
 
 
 def true_error(
@@ -266,175 +400,6 @@ def error_bounds(
             )
         low = np.maximum(low, np.minimum(end, 1.0))
     return plain(low), plain(high)  # type: ignore[return-value]
-
-
-Ends = tuple[Floats, Floats]
-_NODES = 96  # of the integral over ε; with 1024 the ends move by less than 1e-5
-_BLOCK = 2048  # rows of such integrals at a time, so that memory stays small
-_TINY = 1e-12
-_QUANTILES = 513  # that stand for a posterior
-_TAIL = 18.0  # log-odds of the first and the last of them
-_STEPS = 80  # bisection alone would need 40 to find a root; `crossing` needs about 10
-
-
-def raw_error(apparent: Floats, mislabeling: Floats, c: float) -> Floats:
-    """(A − ε)/(1 − cε), which may be negative or above one."""
-    return np.asarray((apparent - mislabeling) / (1 - c * mislabeling))
-
-
-def _binomial_variance(rate: Floats, n: Floats) -> Floats:
-    """p̂(1−p̂)/n; at a count of zero or of all, where that would claim certainty, with half a count added to both."""
-    certain = (rate <= 0) | (rate >= 1)
-    with np.errstate(invalid="ignore"):
-        moved = np.where(certain, (np.where(np.isinf(n), 0.0, rate * n) + 0.5) / (n + 1), rate)
-    return np.asarray(moved * (1 - moved) / n)
-
-
-def standard_error(apparent: Floats, n: Floats, mislabeling: Floats, n_checked: Floats, c: float) -> Floats:
-    """Standard error by the delta method.
-
-    Var ê = [A(1−A)/n + (1 − ce)² ε(1−ε)/n₀] / (1−cε)².
-    """
-    e = raw_error(apparent, mislabeling, c)
-    spread = _binomial_variance(apparent, n) + (1 - c * e) ** 2 * _binomial_variance(mislabeling, n_checked)
-    return np.asarray(np.sqrt(spread) / np.abs(1 - c * mislabeling))
-
-
-def delta(apparent: Floats, n: Floats, mislabeling: Floats, n_checked: Floats, c: float, level: float) -> Ends:
-    """ê ± z times the standard error, not truncated."""
-    half = _z(level) * standard_error(apparent, n, mislabeling, n_checked, c)
-    middle = raw_error(apparent, mislabeling, c)
-    return middle - half, middle + half
-
-
-def fieller(apparent: Floats, n: Floats, mislabeling: Floats, n_checked: Floats, c: float, level: float) -> Ends:
-    """Fieller's interval of the ratio (Â − ε̂)/(1 − cε̂), not truncated; without an end where 1 − cε̂ may be zero.
-
-    All e with (Â − ε̂ − e(1 − cε̂))² ≤ z² [Var Â + (1 − ce)² Var ε̂]: a quadratic inequality in e.
-
-    Fieller (1954), Some problems in interval estimation. Journal of the Royal Statistical Society B 16.
-    """
-    z2 = _z(level) ** 2
-    var_a, var_eps = _binomial_variance(apparent, n), _binomial_variance(mislabeling, n_checked)
-    top, bottom = apparent - mislabeling, 1 - c * mislabeling
-    square = bottom**2 - z2 * c**2 * var_eps
-    middle = top * bottom - z2 * c * var_eps
-    root = np.sqrt(np.maximum(middle**2 - square * (top**2 - z2 * (var_a + var_eps)), 0.0))
-    bounded = square > 0
-    safe = np.where(bounded, square, 1.0)
-    return (np.where(bounded, (middle - root) / safe, -np.inf), np.where(bounded, (middle + root) / safe, np.inf))
-
-
-def score(apparent: Floats, n: Floats, mislabeling: Floats, n_checked: Floats, c: float, level: float) -> Ends:
-    """All e in [0, 1] that a score test does not reject.
-
-    Fieller's inequality with the variances at the rates most likely *under e* instead of the observed ones, as
-    Wilson's interval does for one rate and Miettinen and Nurminen's for two. With known ε it is Wilson's interval of
-    A, mapped by A ↦ (A − ε)/(1 − cε).
-
-    Miettinen and Nurminen (1985), Comparative analysis of two rates. Statistics in Medicine 4.
-    """
-    z = _z(level)
-
-    def statistic(e: Floats) -> Floats:
-        eps = _likeliest_mislabeling(e, apparent, n, mislabeling, n_checked, c)
-        a = e + eps * (1 - c * e)
-        variance = a * (1 - a) / n + (1 - c * e) ** 2 * eps * (1 - eps) / n_checked
-        return np.asarray((apparent - mislabeling - e * (1 - c * mislabeling)) / np.sqrt(np.maximum(variance, 1e-30)))
-
-    zero, ones = np.zeros(apparent.shape), np.ones(apparent.shape)
-    low = crossing(lambda e: statistic(e) - z, zero, ones)
-    high = crossing(lambda e: statistic(e) + z, zero, ones)
-    return low, high
-
-
-def _likeliest_mislabeling(
-    e: Floats, apparent: Floats, n: Floats, mislabeling: Floats, n_checked: Floats, c: float
-) -> Floats:
-    """The ε in [0, 1/c] under which Â and ε̂ are most likely if the true error is e."""
-    u = 1 - c * e
-    is_given = np.isinf(n_checked)
-    m = np.where(is_given, 1.0, n_checked)
-    total = n + m
-
-    def slope(eps: Floats) -> Floats:
-        a = e + eps * u
-        cubic = u * n * (apparent - a) * eps * (1 - eps) + m * (mislabeling - eps) * a * (1 - a)
-        return np.asarray(cubic / total)
-
-    # From just above zero, since the cubic has a root at zero when no checked label was wrong.
-    likeliest = crossing(slope, np.full(e.shape, _TINY), np.full(e.shape, 1 / c), tolerance=1e-11)
-    return np.where(is_given, mislabeling, likeliest)
-
-
-def bootstrap(apparent: Floats, n: Floats, mislabeling: Floats, n_checked: Floats, c: float, level: float) -> Ends:
-    """Percentiles of ê* = (A* − ε*)/(1 − cε*) with A* and ε* from their Jeffreys posteriors, within [0, 1].
-
-    A parametric bootstrap that also works for zero counts: A* ~ Beta(nÂ + ½, n(1−Â) + ½), and ε* likewise, given
-    that it is below guessing. The percentiles are those of infinitely many draws, found by integrating over ε*.
-    """
-    flat = [np.ravel(v) for v in (apparent, n, mislabeling, n_checked)]
-    ends = np.empty((2, apparent.size))
-    for start in range(0, apparent.size, _BLOCK):
-        rows = slice(start, start + _BLOCK)
-        a, size, eps, checked = (v[rows] for v in flat)
-        nodes = _mislabeling_nodes(eps, checked, c)
-        for end, share in zip(ends, ((1 - level) / 2, (1 + level) / 2), strict=True):
-            missing = partial(_mass_missing, share, a, size, nodes, c)
-            end[rows] = crossing(missing, np.zeros(a.shape), np.ones(a.shape), tolerance=1e-8)
-    low, high = ends.reshape(2, *apparent.shape)
-    return low, high
-
-
-def error_distribution(
-    apparent: float, n: float, mislabeling: float, n_checked: float, c: float
-) -> scipy.stats.rv_histogram:
-    """ê* under the draws of `bootstrap`, given that it lies within [0, 1]."""
-    # Closer and closer to both ends, where the values of a long tail lie; what is beyond them is left out.
-    shares = special.expit(np.linspace(-_TAIL, _TAIL, _QUANTILES))
-    a, size, eps, checked = (np.full(_QUANTILES, value) for value in (apparent, n, mislabeling, n_checked))
-    nodes = _mislabeling_nodes(eps, checked, c)
-    zero, ones = np.zeros(_QUANTILES), np.ones(_QUANTILES)
-    below, upto = (_cdf_at(end, a, size, nodes, c) for end in (zero, ones))
-    wanted = below + shares * (upto - below)
-    values = crossing(partial(_mass_missing, wanted, a, size, nodes, c), zero, ones, tolerance=1e-13)
-    is_new = np.diff(np.maximum.accumulate(values), prepend=-1.0) > 0
-    return scipy.stats.rv_histogram((np.diff(shares[is_new]), values[is_new]), density=False)
-
-
-def _mass_missing(
-    share: float | Floats, apparent: Floats, n: Floats, nodes: tuple[Floats, Floats], c: float, e: Floats
-) -> Floats:
-    return share - _cdf_at(e, apparent, n, nodes, c)
-
-
-def beta_cdf(e: Floats, apparent: Floats, n: Floats, mislabeling: Floats, n_checked: Floats, c: float) -> Floats:
-    """P(ê* ≤ e) under the draws of `bootstrap`, not restricted to [0, 1]; at e = 0 it is P(A* ≤ ε*)."""
-    flat = [np.ravel(v) for v in np.broadcast_arrays(e, apparent, n, mislabeling, n_checked)]
-    out = np.empty(flat[0].shape)
-    for start in range(0, len(out), _BLOCK):
-        e_, a_, n_, eps_, m_ = (v[start : start + _BLOCK] for v in flat)
-        out[start : start + _BLOCK] = _cdf_at(e_, a_, n_, _mislabeling_nodes(eps_, m_, c), c)
-    return out.reshape(np.broadcast_shapes(np.shape(e), apparent.shape))
-
-
-def _cdf_at(e: Floats, apparent: Floats, n: Floats, nodes: tuple[Floats, Floats], c: float) -> Floats:
-    eps, weights = nodes
-    a = np.clip(eps + e[..., None] * (1 - c * eps), 0.0, 1.0)
-    inside = special.betainc((n * apparent + 0.5)[..., None], (n * (1 - apparent) + 0.5)[..., None], a)
-    return np.asarray(inside @ weights)
-
-
-def _mislabeling_nodes(mislabeling: Floats, n_checked: Floats, c: float) -> tuple[Floats, Floats]:
-    """Values of ε*, shape (..., nodes), and weights, shape (nodes,), that stand for its distribution below 1/c."""
-    is_given = np.isinf(n_checked)
-    if is_given.all():
-        return mislabeling[..., None], np.ones(1)
-    shares, weights = special.roots_legendre(_NODES)
-    m = np.where(is_given, 1.0, n_checked)
-    right, wrong = (m * (1 - mislabeling) + 0.5)[..., None], (m * mislabeling + 0.5)[..., None]
-    eps = special.betaincinv(wrong, right, (1 + shares) / 2 * special.betainc(wrong, right, 1 / c))
-    return np.where(is_given[..., None], mislabeling[..., None], eps), np.asarray(weights / 2)
 
 
 def _z(level: float) -> float:
@@ -550,7 +515,3 @@ def check_square(values: npt.ArrayLike, *, name: str) -> Floats:
 def plain(values: npt.NDArray[np.generic]) -> float | Floats:
     """A number for a number, an array for an array."""
     return values.item() if np.ndim(values) == 0 else np.asarray(values)
-
-
-_Method = Callable[[Floats, Floats, Floats, Floats, float, float], Ends]
-_METHODS: dict[IntervalMethod, _Method] = {"score": score, "fieller": fieller, "delta": delta, "bootstrap": bootstrap}
