@@ -160,7 +160,7 @@ class Comparison(Answer, Mapping[Any, Estimate]):
         first, second = ((truth.truths[:, at] == row) @ times for row in named)
         n_different = int(different.sum())
         right, bounds = (first, second, n_different - first - second), (0.0, float(max(n_different, 1)))
-        estimates = [DrawnEstimate(numbers, bounds=bounds, name="items") for numbers in right]
+        a_right, b_right, neither = (DrawnEstimate(numbers, bounds=bounds, name="items") for numbers in right)
         return Disagreement(
             a, b, int(both.sum()), n_different, *estimates, prob_a_better=float(_share_above(first, second))
         )

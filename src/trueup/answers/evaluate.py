@@ -239,8 +239,9 @@ def truth_model_of(
     check_integer(n_draws, name="n_draws", low=10)
     settings: dict[str, Any] = {"prior": prior or CrowdPrior(), "n_draws": n_draws, "seed": task.seed}
     if task.sample is not None:
-        codes, (base, times) = task.outputs.outputs("classes"), task.sample
-        return TruthModel(task.labels, base, codes, positive=task.positive, times=times, **settings)
+        base, times = task.sample
+        predicted = task.outputs.outputs("classes")
+        return TruthModel(task.labels, base, predicted, positive=task.positive, times=times, **settings)
     labels = labels_of_base(task.labels)
     base = base_of(labels, [*candidates, *_model_of_ratings(task)])
     codes, scores = task.outputs.codes, None

@@ -20,7 +20,7 @@ from trueup._base.wording import number
 from trueup.answers.answer import Answer, BySlice, Part, frame_of, lines_of
 from trueup.answers.comparison import Comparison, plot_intervals
 from trueup.answers.next_checks import Goal, NextChecks, next_checks, on_which
-from trueup.answers.prepare import FUNCTION_DRAWS, Task, solution_on, values_on
+from trueup.answers.prepare import FUNCTION_DRAWS, Task, of_other_systems, solution_on, values_on
 from trueup.core.truth import TruthModel
 from trueup.data.aligned import AlignedPredictions, OutputKind
 from trueup.data.encoding import Vocabulary
@@ -534,5 +534,4 @@ def _restricted(outputs: AlignedPredictions, members: Sequence[Booleans], slicin
     parts = [outputs.on_items(inside) for inside in members]
     tables = {kind: [getattr(part, kind) for part in parts] for kind in ("codes", "scores", "probabilities")}
     stacked = {kind: None if table[0] is None else np.concatenate(table) for kind, table in tables.items()}
-    none = dict.fromkeys(("missing", "unknown_items", "unknown_classes"), np.zeros(len(parts), dtype=np.int64))
-    return replace(outputs, systems=slicing.names, **stacked, **none)
+    return of_other_systems(outputs, slicing.names, **stacked)

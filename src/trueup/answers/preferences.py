@@ -17,7 +17,7 @@ from trueup._base.wording import interval, number, percent, signed, some
 from trueup.answers.answer import frame_of
 from trueup.answers.comparison import Comparison
 from trueup.answers.evaluate import build_evaluation, build_named_evaluation, truth_model_of
-from trueup.answers.prepare import Settings, prepare
+from trueup.answers.prepare import Settings, of_other_systems, prepare
 from trueup.answers.share import DerivedAnswer, mean_of
 from trueup.core.prior import CrowdPrior
 from trueup.data.frames import is_frame
@@ -312,8 +312,7 @@ class Preferences(DerivedAnswer):
     def _sides_as_outputs(self) -> Any:
         """Each system as one that says of its contests that it wins them."""
         codes = _sides(self.pairs, self._contests)
-        none = dict.fromkeys(("missing", "unknown_items", "unknown_classes"), np.zeros(len(codes), dtype=np.int64))
-        return replace(self.evaluation.task.outputs, systems=self.pairs.systems, codes=codes, **none)
+        return of_other_systems(self.evaluation.task.outputs, self.pairs.systems, codes=codes)
 
     def _at(self, system: Hashable) -> int:
         names = self.pairs.systems.tolist()

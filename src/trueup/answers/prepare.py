@@ -16,7 +16,7 @@ from trueup._base.validation import check_choice, check_level, preview, seed_of
 from trueup.core.parts import labels_of_sample, sample_items
 from trueup.core.truth import TruthModel
 from trueup.data.aligned import AlignedPredictions, OutputKind
-from trueup.data.encoding import is_null, vocabulary_from
+from trueup.data.encoding import Vocabulary, is_null, vocabulary_from
 from trueup.data.labels import Labels
 from trueup.data.partitions import SystemSource
 from trueup.data.predictions import Predictions, are_in_votes, as_predictions
@@ -149,6 +149,12 @@ class Task:
         prepared = self.outputs.prepared_for(kind, positive=self.positive)
         prepared.outputs(kind, needed_by=needed_by)
         return prepared
+
+
+def of_other_systems(outputs: AlignedPredictions, systems: Vocabulary, **tables: Any) -> AlignedPredictions:
+    """What other systems say of the same items, of which nothing was left out."""
+    none = np.zeros(len(systems), dtype=np.int64)
+    return replace(outputs, systems=systems, missing=none, unknown_items=none, unknown_classes=none, **tables)
 
 
 # Keywords of public functions that mean the same in all, and what they are where a function has none of the name.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Protocol, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from trueup._base.optional import require
 from trueup._base.types import Floats
 from trueup._base.validation import check_choice, check_integer, check_level, check_number, preview
 from trueup.exceptions import InvalidParameter
-from trueup.posteriors.estimate import DiscreteEstimate, Estimate, fold, new_axes, shortest_quantile_interval
+from trueup.posteriors.estimate import DiscreteEstimate, Estimate, fold, new_axes
 
 _NEGLIGIBLE = 1e-14  # mass outside the bounds that changes no moment
 
@@ -52,6 +52,10 @@ class ContinuousEstimate(Estimate):
     """
 
     distribution: _Distribution
+    _below: float  # the mass below the bounds, and above them
+    _above: float
+    _upper: bool  # whether most of the mass lies below the bounds
+    _inside: float
 
     def __init__(
         self,
@@ -74,11 +78,6 @@ class ContinuousEstimate(Estimate):
             )
         self._set(distribution=distribution, _below=below, _above=above, _upper=upper, _inside=inside)
 
-    _below: float
-    _above: float
-    _upper: bool
-    _inside: float
-
     def _pdf(self, x: Floats) -> Floats:
         within = (x >= self.bounds[0]) & (x <= self.bounds[1])
         return np.where(within, np.asarray(self.distribution.pdf(x)) / self._inside, 0.0)
@@ -98,11 +97,8 @@ class ContinuousEstimate(Estimate):
             x = self.distribution.ppf(self._below + q * self._inside)
         return np.asarray(np.clip(x, *self.bounds), dtype=float)
 
-    def _hdi(self, level: float) -> tuple[float, float]:
-        return shortest_quantile_interval(self._ppf, level)
-
     @cached_property
-    def _moments(self) -> tuple[float, float]:
+    def _moments(self) -> tuple[float, float]:  # type: ignore[override]
         """Mean and standard deviation; E[g(M)] = g(low) + ∫ g'(x) P(M > x) dx needs only the bounded cdf."""
         if self._below <= _NEGLIGIBLE and self._above <= _NEGLIGIBLE:
             return float(self.distribution.mean()), float(self.distribution.std())
@@ -115,14 +111,6 @@ class ContinuousEstimate(Estimate):
         first = float(low - center + weights.sum())
         second = float((low - center) ** 2 + 2 * (weights * (x - center)).sum())
         return float(center) + first, math.sqrt(max(second - first**2, 0.0))
-
-    @property
-    def mean(self) -> float:
-        return self._moments[0]
-
-    @property
-    def std(self) -> float:
-        return self._moments[1]
 
     @cached_property
     def mode(self) -> float:
@@ -210,7 +198,7 @@ class GridEstimate(Estimate):
         self._set(x=grid, density=height / total, _upto=upto / upto[-1])
 
     @cached_property
-    def _moments(self) -> tuple[float, float]:
+    def _moments(self) -> tuple[float, float]:  # type: ignore[override]
         # Centred at the peak, so that a narrow density far from zero keeps its digits.
         center = float(self.x[np.argmax(self.density)])
         a, b = self.x[:-1] - center, self.x[1:] - center
@@ -218,14 +206,6 @@ class GridEstimate(Estimate):
         first = float(((b - a) * (a * (2 * da + db) + b * (da + 2 * db))).sum() / 6)
         second = float(((b - a) * (da * (3 * a**2 + 2 * a * b + b**2) + db * (a**2 + 2 * a * b + 3 * b**2))).sum() / 12)
         return center + first, math.sqrt(max(second - first**2, 0.0))
-
-    @property
-    def mean(self) -> float:
-        return self._moments[0]
-
-    @property
-    def std(self) -> float:
-        return self._moments[1]
 
     @property
     def mode(self) -> float:
@@ -250,9 +230,6 @@ class GridEstimate(Estimate):
         root = start + np.sqrt(np.maximum(start**2 + 2 * slope * rest, 0.0))
         step = np.divide(2 * rest, root, out=np.zeros(np.shape(q)), where=root > 0)
         return np.asarray(self.x[cell] + np.minimum(step, width))
-
-    def _hdi(self, level: float) -> tuple[float, float]:
-        return shortest_quantile_interval(self._ppf, level)
 
 
 def _check_counts(successes: float, n: float) -> tuple[float, float]:
@@ -300,7 +277,6 @@ def wilson(successes: float, n: float, level: float = 0.95) -> tuple[float, floa
 
 
 MeanMethod = Literal["principal", "marsaglia"]
-_MEAN_METHODS: tuple[MeanMethod, ...] = ("principal", "marsaglia")
 _SMALLEST_B = 4.0  # the condition of Appendix B: the denominator is more than 4 standard deviations from zero
 _SAME = 1e-10  # 1 - ρ² below this is a perfect correlation
 
@@ -308,10 +284,8 @@ _SAME = 1e-10  # 1 - ρ² below this is a perfect correlation
 def _checked(
     mean_z: float, sd_z: float, mean_w: float, sd_w: float, rho: float
 ) -> tuple[float, float, float, float, float]:
-    mean_z = check_number(mean_z, name="mean_z")
-    sd_z = check_number(sd_z, name="sd_z", low=0.0)
-    mean_w = check_number(mean_w, name="mean_w")
-    sd_w = check_number(sd_w, name="sd_w", low=0.0)
+    mean_z, mean_w = check_number(mean_z, name="mean_z"), check_number(mean_w, name="mean_w")
+    sd_z, sd_w = check_number(sd_z, name="sd_z", low=0.0), check_number(sd_w, name="sd_w", low=0.0)
     if abs(rho) <= 1 + 1e-9:  # a correlation computed from sums may be over by a rounding
         rho = min(max(float(rho), -1.0), 1.0)
     rho = check_number(rho, name="rho", low=-1.0, high=1.0)
@@ -435,7 +409,7 @@ def normal_ratio_mean(
     method : {"principal", "marsaglia"}. The closed form.
     """
     mean_z, sd_z, mean_w, sd_w, rho = _checked(mean_z, sd_z, mean_w, sd_w, rho)
-    method = check_choice(method, _MEAN_METHODS, name="method")
+    method = check_choice(method, get_args(MeanMethod), name="method")
     if sd_w == 0:
         return float(np.clip(mean_z / mean_w, *bounds))
     if mean_w / sd_w <= _SMALLEST_B:
@@ -604,19 +578,17 @@ class HighestDensityRegion:
 
     def contains(self, x: npt.ArrayLike, y: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """Whether the points (x, y) lie inside; arrays broadcast."""
-        grid = (self.joint.x, self.joint.y)
-        height_at = scipy.interpolate.RegularGridInterpolator(
-            grid, self.joint.density, bounds_error=False, fill_value=0.0
-        )
         points = np.stack(np.broadcast_arrays(np.asarray(x, dtype=float), np.asarray(y, dtype=float)), axis=-1)
-        return np.asarray(height_at(points) >= self.threshold * (1 - 1e-12))
+        grid, density = (self.joint.x, self.joint.y), self.joint.density
+        height = scipy.interpolate.interpn(grid, density, points, bounds_error=False, fill_value=0.0)
+        return np.asarray(height >= self.threshold * (1 - 1e-12))
 
     def polygons(self) -> list[Floats]:
         """The outlines of the region, each a closed polygon of shape (n, 2); needs matplotlib (see also `mask`)."""
         require("matplotlib", purpose="HighestDensityRegion.polygons() (its mask does not need it)")
         contourpy = require("contourpy", purpose="HighestDensityRegion.polygons()")
         # A rim of zeros closes outlines that run into the edge of the grid.
-        x, y = (np.concatenate([[g[0]], g, [g[-1]]]) for g in (self.joint.x, self.joint.y))
+        x, y = (np.pad(grid, 1, mode="edge") for grid in (self.joint.x, self.joint.y))
         generator = contourpy.contour_generator(x, y, np.pad(self.joint.density, 1).T)
         return [np.asarray(line) for line in generator.lines(self.threshold * (1 - 1e-12))]
 
@@ -646,12 +618,8 @@ def _axis(values: npt.ArrayLike, name: str, bounds: tuple[float, float]) -> Floa
 
 def _areas(x: Floats, y: Floats) -> Floats:
     """The area that each point of the grid stands for (trapezoid rule)."""
-
-    def widths(g: Floats) -> Floats:
-        half = np.diff(g) / 2
-        return np.asarray(np.concatenate([[0.0], half]) + np.concatenate([half, [0.0]]))
-
-    return np.outer(widths(x), widths(y))
+    halves = (np.pad(np.diff(grid) / 2, 1) for grid in (x, y))
+    return np.outer(*(half[1:] + half[:-1] for half in halves))
 
 
 def _draw_grids(
@@ -683,10 +651,9 @@ def _kde2(points: Floats, mass: Floats, grids: tuple[Floats, Floats], kernel_cov
     cell = np.minimum(position.astype(np.intp), n - 2)
     share = position - cell
     binned = np.zeros(n * n)
-    for i in (0, 1):
-        for j in (0, 1):
-            part = mass * np.abs(1 - i - share[0]) * np.abs(1 - j - share[1])
-            binned += np.bincount((cell[0] + i) * n + cell[1] + j, weights=part, minlength=n * n)
+    for i, j in np.ndindex(2, 2):
+        part = mass * np.abs(1 - i - share[0]) * np.abs(1 - j - share[1])
+        binned += np.bincount((cell[0] + i) * n + cell[1] + j, weights=part, minlength=n * n)
     margins = [min(int(np.ceil(4 * np.sqrt(kernel_cov[k, k]) / steps[k])), n - 1) for k in (0, 1)]
     offsets = np.meshgrid(*(np.arange(-m, m + 1) * s for m, s in zip(margins, steps, strict=True)), indexing="ij")
     delta = np.stack(offsets, axis=-1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Literal, NoReturn, Self, overload
 
@@ -84,20 +84,12 @@ class Estimate(ABC):
 
     # What a kind of distribution must bring.
 
-    @property
-    @abstractmethod
-    def mean(self) -> float:
-        """The posterior mean: the estimate with the smallest expected squared error."""
+    _moments: tuple[float, float]  # mean and standard deviation
 
     @property
     @abstractmethod
     def mode(self) -> float:
         """The most probable value."""
-
-    @property
-    @abstractmethod
-    def std(self) -> float:
-        """The posterior standard deviation."""
 
     @abstractmethod
     def _pdf(self, x: Floats) -> Floats: ...
@@ -108,14 +100,33 @@ class Estimate(ABC):
     @abstractmethod
     def _ppf(self, q: Floats) -> Floats: ...
 
-    @abstractmethod
-    def _hdi(self, level: float) -> tuple[float, float]: ...
+    def _hdi(self, level: float) -> tuple[float, float]:
+        """The shortest interval of this level; for a density with one peak that is the highest-density interval."""
+        tails = np.linspace(0.0, 1.0 - level, 201)  # the mass left below the interval
+        tail = 0.0
+        for _ in range(4):
+            low, high = np.split(self._ppf(np.concatenate([tails, np.minimum(tails + level, 1.0)])), 2)
+            best = int(np.argmin(high - low))
+            tail = float(tails[best])
+            tails = np.linspace(tails[max(best - 1, 0)], tails[min(best + 1, len(tails) - 1)], 41)
+        low, high = self._ppf(np.array([tail, min(tail + level, 1.0)]))
+        return float(low), float(high)
 
     def _cdf_left(self, x: Floats) -> Floats:
         """P(M < x); differs from the cdf only where single values have mass."""
         return self._cdf(x)
 
     # What every distribution can then do.
+
+    @property
+    def mean(self) -> float:
+        """The posterior mean: the estimate with the smallest expected squared error."""
+        return self._moments[0]
+
+    @property
+    def std(self) -> float:
+        """The posterior standard deviation."""
+        return self._moments[1]
 
     @property
     def median(self) -> float:
@@ -143,7 +154,7 @@ class Estimate(ABC):
     def pdf(self, x: Many) -> Floats: ...
     def pdf(self, x: float | Many) -> float | Floats:
         """The density at `x`; for an exact discrete distribution the probability of `x` itself."""
-        return _plain(self._pdf(np.asarray(x, dtype=float)))
+        return plain(self._pdf(np.asarray(x, dtype=float)))
 
     @overload
     def cdf(self, x: float) -> float: ...
@@ -151,7 +162,7 @@ class Estimate(ABC):
     def cdf(self, x: Many) -> Floats: ...
     def cdf(self, x: float | Many) -> float | Floats:
         """P(M ≤ x)."""
-        return _plain(self._cdf(np.asarray(x, dtype=float)))
+        return plain(self._cdf(np.asarray(x, dtype=float)))
 
     @overload
     def ppf(self, q: float) -> float: ...
@@ -162,7 +173,7 @@ class Estimate(ABC):
         shares = np.asarray(q, dtype=float)
         if not ((shares >= 0) & (shares <= 1)).all():
             raise InvalidParameter(f"q must lie in [0, 1], got {q!r}")
-        return _plain(self._ppf(shares))
+        return plain(self._ppf(shares))
 
     def prob_above(self, x: float) -> float:
         """P(M > x)."""
@@ -233,9 +244,9 @@ def _digits(std: float) -> int:
     return min(max(1 - math.floor(math.log10(std)), 0), 12)
 
 
-def _plain(values: Floats) -> float | Floats:
+def plain(values: npt.NDArray[Any]) -> float | Floats:
     """A number for a number, an array for an array."""
-    return float(values) if np.ndim(values) == 0 else values
+    return values.item() if np.ndim(values) == 0 else np.asarray(values)
 
 
 _COLOR = "#1f5a93"
@@ -267,25 +278,6 @@ def _draw_distribution(estimate: Estimate, ax: Any, level: float) -> None:
     inside = (x >= low) & (x <= high)
     ax.fill_between(x[inside], height[inside], color=_COLOR, alpha=0.25, linewidth=0, label=label)
     ax.set_ylim(bottom=0)
-
-
-def shortest_tail(ppf: Callable[[Floats], Floats], level: float) -> float:
-    """The mass q left below the shortest interval: the one that minimises ``ppf(q + level) - ppf(q)``."""
-    tails = np.linspace(0.0, 1.0 - level, 201)
-    tail = 0.0
-    for _ in range(4):
-        low, high = np.split(ppf(np.concatenate([tails, np.minimum(tails + level, 1.0)])), 2)
-        best = int(np.argmin(high - low))
-        tail = float(tails[best])
-        tails = np.linspace(tails[max(best - 1, 0)], tails[min(best + 1, len(tails) - 1)], 41)
-    return tail
-
-
-def shortest_quantile_interval(ppf: Callable[[Floats], Floats], level: float) -> tuple[float, float]:
-    """The shortest interval of this level; for a density with one peak that is the highest-density interval."""
-    tail = shortest_tail(ppf, level)
-    low, high = ppf(np.array([tail, min(tail + level, 1.0)]))
-    return float(low), float(high)
 
 
 _REACH = 4.0  # a Gaussian kernel is cut off here, in bandwidths
@@ -358,12 +350,7 @@ class PointEstimate(Estimate):
         self, value: float, *, bounds: tuple[float, float] = (0.0, 1.0), name: str | None = None, undefined: float = 0.0
     ) -> None:
         super().__init__(bounds=bounds, name=name, undefined=undefined)
-        self._set(value=float(value))
-
-    @property
-    def mean(self) -> float:
-        """The value itself."""
-        return self.value
+        self._set(value=float(value), _moments=(float(value), math.nan))
 
     @property
     def median(self) -> float:
@@ -375,21 +362,13 @@ class PointEstimate(Estimate):
         """The value itself."""
         return self.value
 
-    @property
-    def std(self) -> float:
-        """Unknown: nan."""
-        return math.nan
-
-    def _cdf(self, x: Floats) -> Floats:
+    def _pdf(self, x: Floats) -> Floats:
         return np.full(np.shape(x), math.nan)
-
-    _pdf = _cdf
 
     def _ppf(self, q: Floats) -> Floats:
         return np.full(np.shape(q), math.nan)
 
-    def _hdi(self, level: float) -> tuple[float, float]:
-        return math.nan, math.nan
+    _cdf = _pdf
 
     def draws(self, n: int, random_state: RandomState = None) -> Floats:
         """All nan: the spread is unknown."""
@@ -404,17 +383,6 @@ class PointEstimate(Estimate):
 _SLACK = 1e-12  # sums of probabilities are right to about this much
 _ALMOST_ALL = 0.9  # of the mass, that one value has
 _OUTSIDE = 1e-9  # rounding may carry a value this far over a bound
-
-
-def merge_atoms(values: Floats, mass: Floats, slack: float) -> tuple[Floats, Floats]:
-    """Sorted distinct values with their summed mass; neighbours that differ by no more than `slack` are one."""
-    order = np.argsort(values, kind="stable")
-    x, p = values[order], mass[order]
-    if not len(x):
-        return x, p
-    new = np.diff(x) > slack * np.maximum(1.0, np.abs(x[1:]))
-    starts = np.concatenate([[0], np.flatnonzero(new) + 1])
-    return x[starts], np.add.reduceat(p, starts)
 
 
 def shortest_window(x: Floats, p: Floats, level: float) -> tuple[float, float]:
@@ -460,35 +428,38 @@ class AtomicEstimate(Estimate):
                 f"{what} must lie within the bounds ({low:g}, {high:g}), got {preview(x[outside])}; "
                 "pass bounds=(low, high)"
             )
-        x, p = merge_atoms(np.clip(x, low, high), p, slack)
-        self._set(_x=x, _p=p / p.sum() if len(p) else p)
+        order = np.argsort(np.clip(x, low, high), kind="stable")
+        x, p = np.clip(x, low, high)[order], p[order]
+        if len(x):  # neighbours that differ by no more than the slack are one
+            new = np.diff(x) > slack * np.maximum(1.0, np.abs(x[1:]))
+            starts = np.concatenate([[0], np.flatnonzero(new) + 1])
+            x, p = x[starts], np.add.reduceat(p, starts)
+            p = p / p.sum()
+        self._set(_x=x, _p=p)
         self._set(undefined=self.undefined + (1 - self.undefined) * lost)
 
     @property
     def mean(self) -> float:
-        if not len(self._x):
-            return math.nan
-        return float(np.clip(self._x @ self._p, self._x[0], self._x[-1]))
+        return float(np.clip(self._x @ self._p, self._x[0], self._x[-1])) if len(self._x) else math.nan
 
     @property
     def std(self) -> float:
         return math.sqrt(float(self._p @ (self._x - self.mean) ** 2)) if len(self._x) else math.nan
 
-    def _cdf_at(self, x: Floats, side: str) -> Floats:
+    def _mass_up_to(self, x: Floats, side: float) -> Floats:
         if not len(self._x):
             return np.full(np.shape(x), math.nan)
         upto = np.concatenate([[0.0], np.cumsum(self._p)])
         upto[-1] = 1.0
         # 3 · 0.1 is not 0.3: a value asked for is an atom if it is one up to rounding.
-        slack = _SLACK * np.maximum(1.0, np.abs(x))
-        found = np.searchsorted(self._x, x + slack if side == "right" else x - slack)
+        found = np.searchsorted(self._x, x + side * _SLACK * np.maximum(1.0, np.abs(x)))
         return np.where(np.isnan(x), math.nan, np.minimum(upto[found], 1.0))
 
     def _cdf(self, x: Floats) -> Floats:
-        return self._cdf_at(x, "right")
+        return self._mass_up_to(x, 1.0)
 
     def _cdf_left(self, x: Floats) -> Floats:
-        return self._cdf_at(x, "left")
+        return self._mass_up_to(x, -1.0)
 
     def _ppf(self, q: Floats) -> Floats:
         if not len(self._x):

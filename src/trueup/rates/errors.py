@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from operator import itemgetter
 from typing import Literal
 
 import numpy as np
@@ -19,6 +20,7 @@ from trueup._base.types import Booleans, Floats
 from trueup._base.validation import check_choice, check_integer, check_level, preview
 from trueup.exceptions import InvalidParameter
 from trueup.posteriors import ContinuousEstimate, DiscreteEstimate, Estimate, PointEstimate
+from trueup.posteriors.estimate import plain
 
 Dependence = Literal["non-negative", "any"]
 _DEPENDENCES: tuple[Dependence, ...] = ("non-negative", "any")
@@ -293,8 +295,7 @@ class TrueError:
         """ê* under the draws of the bootstrap, given that it lies within [0, 1]; of one rate."""
         # Closer and closer to both ends, where the values of a long tail lie; what is beyond them is left out.
         shares = special.expit(np.linspace(-_TAIL, _TAIL, _QUANTILES))
-        parts = (self.apparent, self.mislabeling, self.n, self.n_checked)
-        rates = TrueError(*(np.full(_QUANTILES, part) for part in parts), n_classes=self.n_classes)
+        rates = self._with(partial(np.full, _QUANTILES))
         below, upto = (rates._cdf(np.full(_QUANTILES, end)) for end in (0.0, 1.0))
         values = rates._quantile(below + shares * (upto - below), tolerance=1e-13)
         is_new = np.diff(np.maximum.accumulate(values), prepend=-1.0) > 0
@@ -302,10 +303,14 @@ class TrueError:
 
     def _blocks(self) -> Iterator[tuple[slice, TrueError]]:
         """The rates in one row, some at a time, so that memory stays small."""
-        parts = [np.ravel(part) for part in (self.apparent, self.mislabeling, self.n, self.n_checked)]
+        flat = self._with(np.ravel)
         for start in range(0, self.apparent.size, _BLOCK):
             rows = slice(start, start + _BLOCK)
-            yield rows, TrueError(*(part[rows] for part in parts), n_classes=self.n_classes)
+            yield rows, flat._with(itemgetter(rows))
+
+    def _with(self, change: Callable[[Floats], Floats]) -> TrueError:
+        parts = change(self.apparent), change(self.mislabeling), change(self.n), change(self.n_checked)
+        return TrueError(*parts, self.n_classes)
 
     def _quantile(self, share: float | Floats, tolerance: float) -> Floats:
         zero, ones = np.zeros(self.apparent.shape), np.ones(self.apparent.shape)
@@ -510,8 +515,3 @@ def check_square(values: npt.ArrayLike, *, name: str) -> Floats:
     if not (np.isfinite(array).all() and (array >= 0).all()):
         raise InvalidParameter(f"{name} must hold counts or probabilities, got {preview(array[~(array >= 0)].ravel())}")
     return array
-
-
-def plain(values: npt.NDArray[np.generic]) -> float | Floats:
-    """A number for a number, an array for an array."""
-    return values.item() if np.ndim(values) == 0 else np.asarray(values)

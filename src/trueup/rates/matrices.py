@@ -22,7 +22,8 @@ from trueup._base.validation import (
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import get_metric
 from trueup.posteriors import DrawnEstimate, Estimate
-from trueup.rates.errors import check_square, plain
+from trueup.posteriors.estimate import plain
+from trueup.rates.errors import check_square
 
 _ROUNDING = 1e-9
 _SINGULAR = 1e-6  # smallest singular value; an error of a cell would be blown up a million times

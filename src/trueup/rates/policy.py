@@ -12,7 +12,8 @@ import scipy
 from trueup._base.types import Floats
 from trueup._base.validation import check_choice
 from trueup.exceptions import InvalidParameter
-from trueup.rates.errors import chance_factor, check_identified, check_rate, plain
+from trueup.posteriors.estimate import plain
+from trueup.rates.errors import chance_factor, check_identified, check_rate
 
 Combine = Literal["majority", "optimistic"]
 _COMBINES: tuple[Combine, ...] = ("majority", "optimistic")
