@@ -161,9 +161,8 @@ class Comparison(Answer, Mapping[Any, Estimate]):
         n_different = int(different.sum())
         right, bounds = (first, second, n_different - first - second), (0.0, float(max(n_different, 1)))
         a_right, b_right, neither = (DrawnEstimate(numbers, bounds=bounds, name="items") for numbers in right)
-        return Disagreement(
-            a, b, int(both.sum()), n_different, *estimates, prob_a_better=float(_share_above(first, second))
-        )
+        chance = float(_share_above(first, second))
+        return Disagreement(a, b, int(both.sum()), n_different, a_right, b_right, neither, chance)
 
     @property
     def metric(self) -> str:
