@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import scipy
 
-from trueup._base.types import Booleans, Codes, Floats
+from trueup._base.types import Booleans, Floats
 from trueup._base.validation import numbers_of, preview
 from trueup._base.wording import percent
 from trueup.answers.prepare import Task
@@ -46,14 +46,8 @@ def notes_on(
 ) -> tuple[tuple[str, ...], IndependenceCheck | None]:
     """Sentences, the gravest first, and the independence check if it was made."""
     labels = task.labels
-    found = [
-        *task.notes,
-        *_many_numbers(task),
-        *_ratings_apart(task),
-        *_classes_of_gold_alone(labels),
-        *unanimous_votes(labels),
-        *design_doubts(labels),
-    ]
+    found = [*task.notes, *_many_numbers(task), *_ratings_apart(task), *_classes_of_gold_alone(labels)]
+    found += [*unanimous_votes(labels), *design_doubts(labels)]
     independence = None
     learns = model is None or not model.is_known
     if learns and model is not None and not is_drawn(model):
@@ -62,8 +56,10 @@ def notes_on(
             'intervals; use `noise="dawid-skene"` or another that is drawn to have it there.'
         )
     if learns:
-        # Where the noise is drawn with the rest, the classifier is a rater that helps to identify it.
-        has_rater = model is not None and is_drawn(model) and _tells_items_apart(task)
+        # Where the noise is drawn with the rest, a classifier that says several classes helps to identify it.
+        codes = task.outputs.codes
+        varies = codes is None or len(np.unique(codes[codes >= 0])) > 1
+        has_rater = model is not None and is_drawn(model) and varies
         if task.settings.entry_point != "preferences":  # which counts judges of contests, and says so itself
             found += _thin_votes(task.labels, extra_raters=int(has_rater))
         independence = dependence_of(task.labels) if check_dependence else None
@@ -71,22 +67,20 @@ def notes_on(
     if independence is not None and independence.dependent:
         found.append(f"{independence.sentence} {advice_on_dependence(labels, independence, model)}")
     found += _copies_of_labelers(task)
-    if counts is not None and _tells_classes_apart(task):
-        found += _rare_classes(task.labels, counts)
-    found += sampling_unknown(task.labels)
+    metrics, n_classes = task.metrics.values(), labels.n_classes
+    if counts is not None and any(one.needs != "counts" or not counts_right_only(one, n_classes) for one in metrics):
+        found += _rare_classes(labels, counts)
+    found += sampling_unknown(labels)
     return tuple(found), independence
 
 
 def about_votes(labels: Labels) -> tuple[list[str], IndependenceCheck | None]:
     """What votes and gold alone give reason to say, and the independence check; None where no item has two votes."""
     independence = dependence_of(labels)
-    said = [independence.sentence] if independence is not None and independence.dependent else []
-    return [
-        *design_doubts(labels),
-        *_thin_votes(labels, extra_raters=0),
-        *said,
-        *sampling_unknown(labels),
-    ], independence
+    notes = [*design_doubts(labels), *_thin_votes(labels, extra_raters=0)]
+    if independence is not None and independence.dependent:
+        notes.append(independence.sentence)
+    return [*notes, *sampling_unknown(labels)], independence
 
 
 def advice_on_dependence(labels: Labels, check: IndependenceCheck | None, model: NoiseModel | None) -> str:
@@ -136,12 +130,9 @@ def _are_close(labels: Labels, numbers: Floats) -> bool:
     item, rank = item[decided], np.unique(numbers, return_inverse=True)[1][answer[decided]].astype(float)
     order = np.argsort(item, kind="stable")
     item, rank = item[order], rank[order]
-    apart = np.abs(np.diff(rank))[np.diff(item) == 0]
-    apart = apart[apart > 0]
-    if not len(apart):
-        return False
+    gaps = np.abs(np.diff(rank))[np.diff(item) == 0]
     elsewhere = np.abs(rank - np.roll(rank, len(rank) // 2))
-    return bool(apart.mean() < _CLOSE * elsewhere.mean())
+    return bool(gaps.any() and gaps[gaps > 0].mean() < _CLOSE * elsewhere.mean())
 
 
 def _ratings_apart(task: Task) -> list[str]:
@@ -152,10 +143,8 @@ def _ratings_apart(task: Task) -> list[str]:
     order = np.argsort(numbers, kind="stable")
     values = np.asarray(numbers, dtype=float)[order]
     votes = task.labels.answer_counts.sum(axis=0)[order]
-    gaps = np.diff(values)
-    usual = _FAR * np.median(gaps)
-    ends = [(0, gaps[0]), (len(values) - 1, gaps[-1])]
-    strange = [f"{values[k]:g}" for k, gap in ends if gap > usual and votes[k] < _RARE * votes.sum()]
+    gaps, is_rare = np.diff(values), votes < _RARE * votes.sum()
+    strange = [f"{values[k]:g}" for k in (0, -1) if gaps[k] > _FAR * np.median(gaps) and is_rare[k]]
     if not strange:
         return []
     return [
@@ -163,12 +152,6 @@ def _ratings_apart(task: Task) -> list[str]:
         "one of them; if it is off the scale or means no answer, read the votes again with it as no "
         f"vote (`missing=[{strange[0]}]`)."
     ]
-
-
-def _tells_items_apart(task: Task) -> bool:
-    """Whether systems say different things of different items; who says one class of all is no rater."""
-    codes = task.outputs.codes
-    return codes is None or len(np.unique(codes[codes >= 0])) > 1
 
 
 def unanimous_votes(labels: Labels) -> list[str]:
@@ -198,7 +181,7 @@ def _classes_of_gold_alone(labels: Labels) -> list[str]:
 def _thin_votes(labels: Labels, *, extra_raters: int) -> list[str]:
     problem = identifiability_problem(labels, extra_raters=extra_raters)
     if problem:
-        return [(problem[0].upper() + problem[1:] + ".")]
+        return [f"{problem[0].upper()}{problem[1:]}."]
     if labels.n_votes < 2 * labels.n_items:
         return [
             f"There are {labels.n_votes / labels.n_items:.1f} votes an item on average: error rates are learned "
@@ -220,40 +203,31 @@ def dependence_of(labels: Labels) -> IndependenceCheck | None:
 
 def _copies_of_labelers(task: Task) -> list[str]:
     """Systems that a labeler's votes equal almost always, on enough items to be no accident."""
-    systems, others = task.outputs.systems.tolist(), np.flatnonzero(~task.in_votes).tolist()
-    if task.outputs.codes is None or len(others) > _MOST_SYSTEMS:
-        return []
-    found = []
-    for k in others:
-        name = "The classifier" if len(systems) == 1 else f"System {systems[k]!r}"
-        found += _copied_labelers(task.labels, task.outputs.codes[k], name)
-    return found
-
-
-def _copied_labelers(labels: Labels, codes: Codes, name: str) -> list[str]:
-    if len(np.unique(codes[codes >= 0])) < 2:  # whoever always says the same is nobody's copy
+    labels, systems, others = task.labels, task.outputs.systems.tolist(), np.flatnonzero(~task.in_votes).tolist()
+    if task.outputs.codes is None or len(others) > _MOST_SYSTEMS or labels.n_labelers < 2:
         return []
     item, labeler, answer, _ = labels.vote_table()
-    seen = codes[item] >= 0
-    voted = np.bincount(labeler[seen], minlength=labels.n_labelers)
-    same = np.bincount(labeler[seen], answer[seen] == codes[item[seen]], labels.n_labelers)
-    agreement = same / np.maximum(voted, 1)
-    usual = float(same.sum() / max(voted.sum(), 1))
-    # A labeler is suspicious where errors differ too little: a third of the usual disagreement, and almost none.
-    suspects = np.flatnonzero((voted >= 50) & (agreement > 0.985) & (1 - agreement < (1 - usual) / 3))
-    if labels.n_labelers < 2 or not len(suspects):
-        return []
-    labelers = ", ".join(repr(one) for one in labels.labelers[suspects[:3]].tolist())
-    return [
-        f"{name} looks like a copy of labeler {labelers}: they agree on {agreement[suspects[0]]:.1%} of the items "
-        "both judged; leave that labeler out with labels.without_labeler, or the classifier grades itself."
-    ]
-
-
-def _tells_classes_apart(task: Task) -> bool:
-    """Whether any metric looks at single classes, and not at right and wrong alone."""
-    n_classes = task.labels.n_classes
-    return any(metric.needs != "counts" or not counts_right_only(metric, n_classes) for metric in task.metrics.values())
+    found = []
+    for k in others:
+        codes = task.outputs.codes[k]
+        if len(np.unique(codes[codes >= 0])) < 2:  # whoever always says the same is nobody's copy
+            continue
+        seen = codes[item] >= 0
+        voted = np.bincount(labeler[seen], minlength=labels.n_labelers)
+        same = np.bincount(labeler[seen], answer[seen] == codes[item[seen]], labels.n_labelers)
+        agreement = same / np.maximum(voted, 1)
+        usual = float(same.sum() / max(voted.sum(), 1))
+        # A labeler is suspicious where errors differ too little: a third of the usual disagreement, and almost none.
+        suspects = np.flatnonzero((voted >= 50) & (agreement > 0.985) & (1 - agreement < (1 - usual) / 3))
+        if len(suspects):
+            name = "The classifier" if len(systems) == 1 else f"System {systems[k]!r}"
+            copied = ", ".join(map(repr, labels.labelers[suspects[:3]].tolist()))
+            found.append(
+                f"{name} looks like a copy of labeler {copied}: they agree on {agreement[suspects[0]]:.1%} of the "
+                "items both judged; leave that labeler out with labels.without_labeler, or the classifier grades "
+                "itself."
+            )
+    return found
 
 
 def _rare_classes(labels: Labels, counts: Floats) -> list[str]:
@@ -263,8 +237,7 @@ def _rare_classes(labels: Labels, counts: Floats) -> list[str]:
     if not len(rare):
         return []
     names = ", ".join(repr(name) for name in labels.classes[rare[:3]].tolist())
-    sentence = f"Class {names} hardly occurs (expected share {share[rare[0]]:.2%}): its recall rests on almost nothing."
-    return [(sentence)]
+    return [f"Class {names} hardly occurs (expected share {share[rare[0]]:.2%}): its recall rests on almost nothing."]
 
 
 # ------------------------------------------------------------------ how gold was drawn
@@ -322,7 +295,9 @@ def _doubt_of_one_class(labels: Labels, drawn: Booleans) -> list[str]:
 
 def _doubt_of_agreement(labels: Labels, drawn: Booleans) -> list[str]:
     """Whether labelers agree less, or more, on the gold items than chance gives."""
-    agreement, several = _agreement(labels)
+    counts, n_votes = labels.answer_counts, labels.answer_counts.sum(axis=1)
+    pairs = n_votes * (n_votes - 1)
+    agreement, several = (counts * (counts - 1)).sum(axis=1) / np.maximum(pairs, 1), np.asarray(pairs > 0)
     gold, others = agreement[several & drawn], agreement[several & ~drawn]
     if not len(gold) or not len(others) or np.ptp(agreement[several]) == 0:
         return []
@@ -334,14 +309,6 @@ def _doubt_of_agreement(labels: Labels, drawn: Booleans) -> list[str]:
         f"{percent(gold.mean())} of its items and in {percent(others.mean())} of the others, which chance gives in "
         f"less than one of 1,000 samples; {_REMEDY}."
     ]
-
-
-def _agreement(labels: Labels) -> tuple[Floats, Booleans]:
-    """How often two votes on an item agree, and on which items there are two."""
-    counts = labels.answer_counts
-    n_votes = counts.sum(axis=1)
-    pairs = n_votes * (n_votes - 1)
-    return (counts * (counts - 1)).sum(axis=1) / np.maximum(pairs, 1), np.asarray(pairs > 0)
 
 
 def sampling_unknown(labels: Labels) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 import numpy as np
@@ -23,10 +23,10 @@ from trueup._base.validation import (
     preview,
 )
 from trueup._base.wording import percent, some
+from trueup.answers.answer import frame_of
 from trueup.core.base import base_of
 from trueup.core.features import build_features
 from trueup.core.truth import LabelersApart, TruthModel, labels_of_base, own_centres
-from trueup.data.frames import make_frame
 from trueup.data.labels import Labels
 from trueup.data.votes import one_vote_each
 from trueup.exceptions import InvalidLabels, InvalidParameter, silenced_warnings
@@ -65,7 +65,17 @@ class JudgeReplacement:
     # mean distance from the truth for ratings.
     difference: Estimate
     humans: tuple[HumanComparison, ...] = field(repr=False)
-    sentence: str = field(repr=False)
+
+    @property
+    def sentence(self) -> str:
+        """What was found, in words."""
+        may = "may replace a person" if self.passed else "has not shown that it may replace a person"
+        mean = float(np.mean([row.judge_as_good for row in self.humans]))
+        return (
+            f"{self.judge} {may}: it beats {sum(row.won for row in self.humans)} of {len(self.humans)} people "
+            f"(ω = {self.winning_rate:.2f}), is at least as near to the others as a person on {percent(mean)} of items "
+            f"(ρ), and errs less than the mean person with probability {self.prob_better:.2f}, human errors modelled."
+        )
 
     @property
     def prob_better(self) -> float:
@@ -73,12 +83,12 @@ class JudgeReplacement:
 
         Where both err as much, half of the probability counts.
         """
-        return _prob_better(self.difference)
+        return (1.0 + self.difference.prob_above(0.0) - self.difference.prob_below(0.0)) / 2
 
     def to_frame(self, *, backend: str | None = None) -> Any:
         """One row a person."""
-        names = ("human", "n_items", "judge_as_good", "human_as_good", "p_value", "won")
-        return make_frame({name: [getattr(row, name) for row in self.humans] for name in names}, backend=backend)
+        names = [part.name for part in fields(HumanComparison)]
+        return frame_of(names, [[getattr(row, name) for name in names] for row in self.humans], backend)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, JSON-able."""
@@ -100,7 +110,7 @@ class Replacement(Mapping[Any, JudgeReplacement]):
 
     judges: dict[Any, JudgeReplacement]
     epsilon: float  # what a judge is allowed to fall short by, since it costs less
-    scale: Scale  # {"nominal", "ordinal", "interval"}
+    scale: Scale
     error: float  # the false discovery rate of the wins
     warnings: tuple[str, ...] = ()
 
@@ -124,18 +134,12 @@ class Replacement(Mapping[Any, JudgeReplacement]):
 
     def to_frame(self, *, backend: str | None = None) -> Any:
         """One row a judge: judge, passed, winning_rate, advantage with its interval, prob_better."""
-        rows = self.judges.values()
-        ends = [row.advantage.interval(0.95) for row in rows]
-        columns = {
-            "judge": list(self.judges),
-            "passed": [row.passed for row in rows],
-            "winning_rate": [row.winning_rate for row in rows],
-            "advantage": [row.advantage.mean for row in rows],
-            "advantage_low": [low for low, _ in ends],
-            "advantage_high": [high for _, high in ends],
-            "prob_better": [row.prob_better for row in rows],
-        }
-        return make_frame(columns, backend=backend)
+        columns = ("judge", "passed", "winning_rate", "advantage", "advantage_low", "advantage_high", "prob_better")
+        rows = [
+            (name, row.passed, row.winning_rate, row.advantage.mean, *row.advantage.interval(0.95), row.prob_better)
+            for name, row in self.judges.items()
+        ]
+        return frame_of(columns, rows, backend)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, JSON-able."""
@@ -329,9 +333,8 @@ def compare_people(
 def distance_to_others(votes: Codes, others: Codes, values: Floats | None) -> npt.NDArray[Any]:
     """How far a vote on each item is from those of the others: how many differ, or the sum of squared distances."""
     voted = others >= 0
-    if values is None:
-        return np.asarray(((others != votes) & voted).sum(axis=0))
-    return np.asarray((((values[others] - values[votes]) ** 2) * voted).sum(axis=0))
+    gaps = others != votes if values is None else (values[others] - values[votes]) ** 2
+    return np.asarray((gaps * voted).sum(axis=0))
 
 
 def _difference(
@@ -360,16 +363,12 @@ def _difference(
     anyone = np.where(of_people >= 0, order, -1.0).argmax(axis=0)
     codes = np.stack([of_judge, of_people[anyone, np.arange(labels.n_items)]])
     base, apart = base_of(labels_of_base(part)), LabelersApart(labels_of_base(part))
-    place = {name: k for k, name in enumerate(part.labelers.tolist())}
-    centres = own_centres(part, base, codes, np.array([place[judge], -1]))
-    for k, system in enumerate(build_features(base, codes).systems):
-        if system == 1:
-            centres[k] = np.mean(
-                [_expected_level(apart, place[name], row) for name, row in zip(people, of_people, strict=True)]
-            )
-    truth = TruthModel(part, base, codes, centres=centres, may_sample=False, n_draws=n_draws, seed=seed).truth.truths[
-        :, items
-    ]
+    places = part.labeler_codes(people)
+    centres = own_centres(part, base, codes, np.array([part.labeler_codes([judge])[0], -1]))
+    of_person = np.mean([_expected_level(apart, place, row) for place, row in zip(places, of_people, strict=True)])
+    centres[np.flatnonzero(np.asarray(build_features(base, codes).systems) == 1)] = of_person
+    model = TruthModel(part, base, codes, centres=centres, may_sample=False, n_draws=n_draws, seed=seed)
+    truth = model.truth.truths[:, items]
     weights = shared[:, items] / np.maximum(shared.sum(axis=1, keepdims=True), 1)
     weights = weights[shared.any(axis=1)]
     gain = np.zeros(len(truth))
@@ -390,14 +389,7 @@ def _expected_level(apart: LabelersApart, place: int, votes: Codes) -> float:
 
 def _loss(truth: Codes, votes: Codes, values: Floats | None) -> Floats:
     """What a vote costs in each draw of the truth: 1 if it is wrong, or its distance from the truth."""
-    if values is None:
-        return np.asarray(truth != votes, dtype=float)
-    return np.asarray(np.abs(values[truth] - values[votes]))
-
-
-def _prob_better(difference: Estimate) -> float:
-    """The probability of a difference above 0, and half of that of none."""
-    return (1.0 + difference.prob_above(0.0) - difference.prob_below(0.0)) / 2
+    return np.asarray(truth != votes if values is None else np.abs(values[truth] - values[votes]), dtype=float)
 
 
 def _answer(
@@ -406,17 +398,7 @@ def _answer(
     rate = sum(row.won for row in rows) / len(rows)
     mean = float(np.mean([row.judge_as_good for row in rows]))
     variance = float((influence**2).sum())
-    if variance > 0:
-        size = mean * (1 - mean) / variance
-        advantage: Estimate = beta_estimate(mean * size, (1 - mean) * size, name="advantage")
-    else:  # always or never as good: Jeffreys' prior, so that the interval has a width
-        n = max(row.n_items for row in rows)
-        advantage = beta_estimate(mean * n + 0.5, (1 - mean) * n + 0.5, name="advantage")
-    passed = rate >= _PASSED
-    sentence = (
-        f"{judge} {'may replace a person' if passed else 'has not shown that it may replace a person'}: it beats "
-        f"{sum(row.won for row in rows)} of {len(rows)} people (ω = {rate:.2f}), "
-        f"is at least as near to the others as a person on {percent(mean)} of items (ρ), and errs less than the mean "
-        f"person with probability {_prob_better(difference):.2f}, human errors modelled."
-    )
-    return JudgeReplacement(judge, passed, rate, advantage, difference, tuple(rows), sentence)
+    # Always or never as good: Jeffreys' prior, so that the interval has a width.
+    size, prior = (mean * (1 - mean) / variance, 0.0) if variance > 0 else (max(row.n_items for row in rows), 0.5)
+    advantage = beta_estimate(mean * size + prior, (1 - mean) * size + prior, name="advantage")
+    return JudgeReplacement(judge, rate >= _PASSED, rate, advantage, difference, tuple(rows))

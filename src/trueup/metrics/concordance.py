@@ -45,14 +45,7 @@ def concordance(scores: npt.ArrayLike, truth: npt.ArrayLike, *, weights: npt.Arr
 
 
 def concordance_many(scores: npt.ArrayLike, truth: npt.ArrayLike) -> Floats:
-    """The `concordance` of many systems with one truth.
-
-    Returns an array of shape (n_systems,).
-
-    Parameters
-    ----------
-    scores : array of shape (n_systems, n_items)
-    truth : array of shape (n_items,)
+    """The `concordance` of many systems, a row of scores each, with one truth; shape (n_systems,).
 
     Examples
     --------
@@ -70,12 +63,7 @@ def concordance_many(scores: npt.ArrayLike, truth: npt.ArrayLike) -> Floats:
 def concordance_draws(scores: npt.ArrayLike, truth: npt.ArrayLike, weights: npt.ArrayLike) -> Floats:
     """The `concordance` of one system for many weights of the items, e.g. those of a Bayesian bootstrap.
 
-    Returns an array of shape (n_draws,).
-
-    Parameters
-    ----------
-    scores, truth : array of shape (n_items,)
-    weights : array of shape (n_draws, n_items)
+    Weights have the shape (n_draws, n_items), and what is returned (n_draws,).
 
     Examples
     --------
@@ -241,15 +229,9 @@ class GroupedItems:
         return self._sums(self.of) * self._sums(self.against)
 
     def wins(self, scores: npt.ArrayLike) -> Floats:
-        """The mass of those pairs that the scores order right, a tie by half.
+        """The mass of those pairs that scores, a row a system, order right; a tie by half; shape (n_systems, n_groups).
 
         The time grows with the number of entries, not with that of pairs or of groups.
-
-        Returns an array of shape (n_systems, n_groups).
-
-        Parameters
-        ----------
-        scores : array of shape (n_systems, n_items)
         """
         table = check_scores(scores)
         if table.ndim != 2 or table.shape[1] != self.n_items:

@@ -11,7 +11,6 @@ Metrics of one class take `of`: the index of the class, ``"each"`` for all class
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -145,15 +144,9 @@ def mcc(counts: npt.ArrayLike) -> Floats:
     array = _checked(counts)
     true, predicted, n = array.sum(axis=-1), array.sum(axis=-2), array.sum(axis=(-2, -1))
     covariance = np.trace(array, axis1=-2, axis2=-1) * n - (true * predicted).sum(axis=-1)
-    spread_true = _spread(true, n)
-    spread_predicted = _spread(predicted, n)
-    return np.clip(ratio(covariance, np.sqrt(spread_true) * np.sqrt(spread_predicted)), -1.0, 1.0)
-
-
-def _spread(margin: Floats, n: Floats) -> Floats:
-    """n² − Σ margin², and exactly zero if there is but one class."""
-    spread = n**2 - (margin**2).sum(axis=-1)
-    return np.where(spread > ROUNDING * n**2, spread, 0.0)
+    spreads = (n**2 - (margin**2).sum(axis=-1) for margin in (true, predicted))
+    roots = [np.sqrt(np.where(spread > ROUNDING * n**2, spread, 0.0)) for spread in spreads]  # 0 for a single class
+    return np.clip(ratio(covariance, roots[0] * roots[1]), -1.0, 1.0)
 
 
 def kappa(counts: npt.ArrayLike) -> Floats:
@@ -177,15 +170,13 @@ _MOSTLY_EMPTY = 20  # cells for each item; from here on only those with items ar
 def confusion_counts(
     truth_codes: npt.ArrayLike, pred_codes: npt.ArrayLike, n_classes: int, *, weights: npt.ArrayLike | None = None
 ) -> npt.NDArray[np.float64]:
-    """Count how often each class was predicted as each.
+    """Count how often each class was predicted as each; rows are the truth, columns the prediction.
 
-    Returns an array of shape (n_classes, n_classes) or (n_draws, n_classes, n_classes), rows are the truth, columns
-    the prediction.
+    Returns an array of shape (n_classes, n_classes) or (n_draws, n_classes, n_classes).
 
     Parameters
     ----------
-    truth_codes : integer array of shape (n_items,) or (n_draws, n_items)
-        True classes from 0 to n_classes − 1; many draws of them at once.
+    truth_codes : integer array of shape (n_items,) or (n_draws, n_items). True classes, from 0 to n_classes − 1.
     pred_codes : integer array of shape (n_items,) or (n_draws, n_items). Predicted classes.
     n_classes : int. How many classes there are.
     weights : array of shape (n_items,) or (n_draws, n_items), optional. What each item counts for; 1 if not given.
@@ -206,23 +197,13 @@ def confusion_counts(
     rows = max(_BLOCK // max(truth.shape[1], n_classes**2, 1), 1)
     counts = np.zeros((len(truth), n_classes**2))
     for start in range(0, len(truth), rows):
-        block = slice(start, start + rows)
-        _count_block(truth[block], pred[block], n_classes, None if mass is None else mass[block], counts[block])
+        block, part = slice(start, start + rows), counts[start : start + rows]
+        cell = truth[block].astype(np.intp) * n_classes + pred[block]
+        cell = (cell + (np.arange(len(part)) * n_classes**2)[:, None]).ravel()
+        of_items = None if mass is None else mass[block].ravel()
+        if _MOSTLY_EMPTY * truth.shape[1] < n_classes**2:  # zeros are not written, nor copied
+            np.add.at(part.reshape(-1), cell, 1.0 if of_items is None else of_items)
+        else:
+            part[:] = np.bincount(cell, weights=of_items, minlength=part.size).reshape(part.shape)
     tables = counts.reshape(len(truth), n_classes, n_classes)
     return tables if batched else tables[0]
-
-
-def _count_block(
-    truth: npt.NDArray[Any],
-    pred: npt.NDArray[Any],
-    n_classes: int,
-    mass: npt.NDArray[np.float64] | None,
-    counts: npt.NDArray[np.float64],
-) -> None:
-    """Add to counts, of shape (n_draws, n_classes²), that are zero."""
-    cell = (truth.astype(np.intp) * n_classes + pred + (np.arange(len(truth)) * n_classes**2)[:, None]).ravel()
-    weights = None if mass is None else mass.ravel()
-    if _MOSTLY_EMPTY * truth.shape[1] < n_classes**2:  # zeros are not written, nor copied
-        np.add.at(counts.reshape(-1), cell, 1.0 if weights is None else weights)
-    else:
-        counts[:] = np.bincount(cell, weights=weights, minlength=counts.size).reshape(counts.shape)

@@ -36,16 +36,13 @@ def auc(truths: npt.ArrayLike, scores: npt.ArrayLike, weights: npt.ArrayLike | N
         = \frac12 + \frac{1}{PM} \sum_{i: y_i = 1} \bigl( r_i - \tfrac{N+1}{2} \bigr)
 
     for *P* positives, *M* negatives and mid-ranks :math:`r_i` (Mann and Whitney 1947). The second form is one matrix
-    product for all draws.
-
-    Returns an array of shape (n_draws,), nan for a draw with one class only.
+    product for all draws. The value is nan for a draw with one class only.
 
     Parameters
     ----------
     truths : array of shape (n_draws, n_items). 1 or True where the item is positive; many draws of it at once.
     scores : array of shape (n_items,). Higher for items more likely to be positive.
-    weights : array of shape (n_draws, n_items), optional
-        What each item counts for in each draw. A pair counts for the product.
+    weights : array of shape (n_draws, n_items), optional. What each item counts for; a pair counts for the product.
     """
     truth, score, weight = _inputs(truths, scores, weights)
     if weight is None:

@@ -23,12 +23,7 @@ from trueup.metrics.score_groups import check_codes, ratio
 
 
 def mean_absolute_error(counts: npt.ArrayLike, *, values: Sequence[float]) -> Floats:
-    """The mean distance between the true and the predicted value.
-
-    Parameters
-    ----------
-    counts : array of shape (..., C, C). Rows are the truth.
-    values : sequence of C numbers. The value of each class.
+    """The mean distance between the true and the predicted value, where `values` are those of the classes.
 
     Examples
     --------
@@ -43,10 +38,7 @@ def mean_absolute_error(counts: npt.ArrayLike, *, values: Sequence[float]) -> Fl
 def quadratic_kappa(counts: npt.ArrayLike, *, values: Sequence[float]) -> Floats:
     """Cohen's kappa with squared distances as weights; nan where truth and prediction are one and the same value.
 
-    Parameters
-    ----------
-    counts : array of shape (..., C, C). Rows are the truth.
-    values : sequence of C numbers. The value of each class.
+    As for `mean_absolute_error`, `values` are the numbers of the classes.
 
     Examples
     --------
@@ -129,7 +121,11 @@ class Metric:
         if not callable(self.function):
             raise InvalidParameter(f"`function` of the metric {self.name!r} must be callable, got {self.function!r}")
         check_choice(self.needs, NEEDS, name="needs")
-        if not _are_bounds(self.bounds):
+        try:
+            low, high = (float(bound) for bound in self.bounds)
+        except (TypeError, ValueError):
+            low, high = math.nan, math.nan
+        if not low < high:
             raise InvalidParameter(
                 f"`bounds` of the metric {self.name!r} must be a smaller and a larger number, got {self.bounds!r}; "
                 "pass e.g. (0.0, 1.0)",
@@ -250,14 +246,6 @@ class Metric:
         return values
 
 
-def _are_bounds(bounds: Any) -> bool:
-    try:
-        low, high = (float(bound) for bound in bounds)
-    except (TypeError, ValueError):
-        return False
-    return low < high
-
-
 _Function = Callable[[Any, Any], float]
 MetricLike = str | Metric | _Function | tuple[str, _Function] | Mapping[str, _Function]
 _UNIT = (0.0, 1.0)
@@ -308,15 +296,10 @@ class Family:
         """The averages that make sense; the mean of all classes' shares of the items tells nothing."""
         return tuple(_AVERAGES) if self.option == "of" and self.name != "prevalence" else ()
 
-    def of(self, index: int, name: str, class_name: object) -> Metric:
-        """The metric of one class."""
-        one = f"class '{class_name}'" if isinstance(class_name, str) else f"class {class_name}"
-        return self._metric(name, index, self.words.format(one=one, same=one))
-
-    def averaged(self, average: str, name: str) -> Metric:
-        """The metric of all classes."""
-        words = self.words.format(one="a class", same="that class")
-        return self._metric(name, average, f"{words} ({_AVERAGES[average]})")
+    def metric(self, name: str, value: Any, words: str, **rest: Any) -> Metric:
+        """The metric for one value of the option."""
+        about: dict[str, Any] = {"needs": self.needs, "bounds": self.bounds, "higher_is_better": self.higher_is_better}
+        return Metric(name, partial(self.function, **{self.option: value}), description=words, **{**about, **rest})
 
     def at(self, text: str, asked: str) -> Metric:
         """The metric for a number that is still text; `asked` is the whole name, for the error."""
@@ -326,18 +309,13 @@ class Family:
             takes = "k needs a whole number k of at least 1" if places else "f needs a false positive rate f in (0, 1]"
             raise _refusal(f"metric {self.name}@{takes}, got {asked!r}; write e.g. {self.names[0]!r}")
         name = f"{self.name}@{number:.15g}"
-        return self._metric(name, int(number) if places else number, self.words.format(n=number))
+        return self.metric(name, int(number) if places else number, self.words.format(n=number))
 
     def of_values(self, labels: Sequence[Any]) -> Metric:
         """The metric for classes with these names."""
         values = class_values(labels)
         bounds = self.bounds or (0.0, max(values) - min(values))
-        return replace(self._metric(self.name, values, self.words), bounds=bounds, order=order_of(values))
-
-    def _metric(self, name: str, value: Any, words: str) -> Metric:
-        function, better = partial(self.function, **{self.option: value}), self.higher_is_better
-        bounds = self.bounds or (0.0, math.inf)
-        return Metric(name, function, needs=self.needs, bounds=bounds, higher_is_better=better, description=words)
+        return self.metric(self.name, values, self.words, bounds=bounds, order=order_of(values))
 
 
 def _fbeta_family(beta: float) -> Family:
@@ -629,23 +607,29 @@ def _of_family(
     family: Family, labels: list[Any], average: str | None, class_text: str | None, positive: Any, name: str
 ) -> Metric:
     """The metric of the class, the average or the positive class that a name asks for."""
-    key = family.name
+    key, texts = family.name, [str(c) for c in labels]
     if average and (class_text is not None or average not in family.averages):
         raise _refusal(f"metric {name!r} asks for an average of what is one class's; leave out {average!r}")
-    if class_text is not None:
-        index = _class_index(class_text, labels, name)
-        return family.of(index, f"{key}:{labels[index]}", labels[index])
-    if average:
-        return family.averaged(average, f"{average}_{key}")
-    if len(labels) == 2:
-        texts = [str(c) for c in labels]
+    if average or (class_text is None and len(labels) > 2):
+        if not family.averages:
+            raise _refusal(
+                f"metric {key!r} needs a class when there are {len(labels)}; ask for e.g. '{key}:{labels[0]}'"
+            )
+        words = family.words.format(one="a class", same="that class")
+        how = average or "macro"
+        return family.metric(f"{average}_{key}" if average else key, how, f"{words} ({_AVERAGES[how]})")
+    if class_text is None:
         if positive is not None and str(positive) not in texts:
             raise InvalidParameter(f"`positive` must be one of {preview(texts)}, got {positive!r}")
-        index = 1 if positive is None else texts.index(str(positive))
-        return family.of(index, key, labels[index])
-    if not family.averages:
-        raise _refusal(f"metric {key!r} needs a class when there are {len(labels)}; ask for e.g. '{key}:{labels[0]}'")
-    return family.averaged("macro", key)
+        index, shown = 1 if positive is None else texts.index(str(positive)), key
+    else:
+        found = next((text for text in (class_text, class_text.strip()) if text in texts), None)
+        if found is None:
+            hint = did_you_mean(class_text, texts)
+            raise _refusal(f"metric {name!r} must name one of the classes {preview(texts, most=10)}{hint}")
+        index, shown = texts.index(found), f"{key}:{found}"
+    one = f"class '{labels[index]}'" if isinstance(labels[index], str) else f"class {labels[index]}"
+    return family.metric(shown, index, family.words.format(one=one, same=one))
 
 
 def _plain(name: object) -> str:
@@ -671,13 +655,3 @@ def _without_average(key: str) -> tuple[str, str | None]:
         if plain != key:
             return plain, average
     return key, None
-
-
-def _class_index(class_text: str, labels: list[Any], name: str) -> int:
-    texts = [str(c) for c in labels]
-    for text in (class_text, class_text.strip()):
-        if text in texts:
-            return texts.index(text)
-    raise _refusal(
-        f"metric {name!r} must name one of the classes {preview(texts, most=10)}{did_you_mean(class_text, texts)}"
-    )

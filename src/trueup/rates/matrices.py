@@ -1,4 +1,4 @@
-"""A classifier's confusion matrix from the labels' one, for any number of classes."""
+"""A classifier's confusion matrix from the labels' one, for any number of classes; after Lam and Stork (2003)."""
 
 from __future__ import annotations
 
@@ -195,8 +195,6 @@ def recover_confusion(
 
     J = Lᵀ D M if labels and classifier err independently given the truth, with D = diag(π) and π = L⁻ᵀ·(shares of
     the labels). Leading axes broadcast, e.g. one matrix for each labeler.
-
-    Lam and Stork (2003), Evaluating classifiers by means of test data with noisy labels. IJCAI.
 
     Parameters
     ----------

@@ -1,4 +1,7 @@
-"""Should several labelers look at the same items, or each at others?"""
+"""Should several labelers look at the same items, or each at others?
+
+After Lam and Stork (2003), "Evaluating classifiers by means of test data with noisy labels", IJCAI.
+"""
 
 from __future__ import annotations
 
@@ -90,8 +93,6 @@ def labeling_policy(
     Different items leave a variance of v(e, ε)/(Kn), the same items v(e, ε_K)/n, with
     v(e, ε) = e(1−e) + ε(1−ε)/(1−2ε)². Two classes.
 
-    Lam and Stork (2003), Evaluating classifiers by means of test data with noisy labels. IJCAI.
-
     Parameters
     ----------
     error : float or array. The true error rate, about.
@@ -152,8 +153,6 @@ def apparent_break_even(
     Where precision and recall equal r, a classifier has as many false alarms as misses. If the labeler is at such a
     point too, with r_L, both call a share p of the items positive, and labels show precision = recall =
     r r_L + (1−r)(1−r_L) p/(1−p).
-
-    Lam and Stork (2003), Evaluating classifiers by means of test data with noisy labels. IJCAI.
 
     Parameters
     ----------
@@ -227,8 +226,6 @@ def noisy_labels_per_perfect(*, error: npt.ArrayLike, mislabeling: npt.ArrayLike
     A(1−A) / ((1−cε)² e(1−e)): the variance of (Â − ε)/(1 − cε) with known ε over that of a count of true errors.
 
     At least 1, and 1 where ε = 0.
-
-    Lam and Stork (2003), Evaluating classifiers by means of test data with noisy labels. IJCAI.
 
     Parameters
     ----------
