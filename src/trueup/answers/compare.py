@@ -28,7 +28,6 @@ from trueup.answers.prepare import (
     Settings,
     Task,
     check_asked_of_all,
-    check_rankable,
     prepare,
     settle_target,
     values_given,
@@ -170,7 +169,11 @@ def measure(
     A `core` that knows the base of these votes spares fitting it.
     """
     metric = task.metric
-    check_rankable(metric)
+    if metric.higher_is_better is None:
+        raise InvalidParameter(
+            f"systems cannot be ranked by {metric.name!r}, which is neither good nor bad; name another",
+            parameter="metric",
+        )
     rng = np.random.default_rng(task.seed)
     model, is_refused = None, False
     with silenced_warnings():  # what fits would say is in the notes, in one place

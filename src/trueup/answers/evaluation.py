@@ -224,7 +224,9 @@ class Evaluation(Answer, Mapping[str, Estimate]):
         """What checked items that were drawn at random say by themselves, without any vote."""
         if self.core is None or not self.n_drawn:
             return {}
-        alone = replace(self, core=self.core.checks_alone(), refused=False)
+        core = self.core.checks_alone()
+        solution = solution_on(core.truth, self.task, np.random.default_rng(self.seed))
+        alone = replace(self, core=core, solution=solution, refused=False)
         return {name: alone[name] for name in self.metrics}
 
     # ------------------------------------------------------------------ slices
@@ -289,7 +291,7 @@ class Evaluation(Answer, Mapping[str, Estimate]):
     def _estimate_from_draws(self, metric: Metric) -> Estimate:
         rng = np.random.default_rng(self.seed)
         if metric.needs == "counts":
-            return self.solution.counts.estimate(metric) if self.core is None else self._counts.estimate(metric)
+            return self.solution.counts.estimate(metric)
         if self.core is None and metric.needs == "labels":
             truths = self.solution.counts.draw_truths(FUNCTION_DRAWS, rng)
             seen = self.predictions >= 0
@@ -297,11 +299,6 @@ class Evaluation(Answer, Mapping[str, Estimate]):
             return DrawnEstimate(values, bounds=metric.bounds, name=metric.name)
         values = values_on(self.draws_for(metric), self.task, metric, rng)
         return DrawnEstimate(values[:, 0], bounds=metric.bounds, name=metric.name)
-
-    @cached_property
-    def _counts(self) -> CountsPosterior:
-        assert self.core is not None
-        return solution_on(self.core.truth, self.task, np.random.default_rng(self.seed)).counts
 
     def draws_for(self, metric: Metric) -> TruthDraws:
         """The draws of the truth that a metric is measured on."""

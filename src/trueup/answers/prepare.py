@@ -18,7 +18,6 @@ from trueup.core.truth import TruthModel
 from trueup.data.aligned import AlignedPredictions, OutputKind
 from trueup.data.encoding import Vocabulary, is_null, vocabulary_from
 from trueup.data.labels import Labels
-from trueup.data.partitions import SystemSource
 from trueup.data.predictions import Predictions, are_in_votes, as_predictions
 from trueup.data.scanning import LabelScan
 from trueup.data.slices import Slicing, clusters_of, slices_of, weights_of
@@ -204,8 +203,11 @@ def prepare(
     positive_class = positive if positive is not None or is_scan else _class_of_scores(outputs)
     positive_code = labels.n_classes - 1 if positive_class is None else labels.class_code(positive_class)
     chosen = as_metrics(metrics, labels.classes.tolist(), labels.classes.tolist()[positive_code])
-    if one_metric:
-        check_one_metric(chosen, settings.entry_point)
+    if one_metric and len(chosen) > 1:
+        raise InvalidParameter(
+            f"{settings.entry_point} takes one `metric`, got {len(chosen)}: {preview(list(chosen))}; name one of them",
+            parameter="metric",
+        )
     settings = settings.with_seed(seed)
     if isinstance(labels, LabelScan):
         systems = outputs if least_systems > 1 else {"classifier": outputs}
@@ -243,25 +245,6 @@ def prepare(
     for metric in chosen.values():
         task.outputs_for(metric)
     return task if least_systems == 1 else _on_common_items(task, rule)
-
-
-def check_one_metric(metrics: Mapping[str, Metric], entry_point: str) -> Metric:
-    """The only metric of a function that takes one."""
-    if len(metrics) > 1:
-        raise InvalidParameter(
-            f"{entry_point} takes one `metric`, got {len(metrics)}: {preview(list(metrics))}; name one of them",
-            parameter="metric",
-        )
-    return next(iter(metrics.values()))
-
-
-def check_rankable(metric: Metric) -> None:
-    """Stop a metric that systems cannot be ranked by."""
-    if metric.higher_is_better is None:
-        raise InvalidParameter(
-            f"systems cannot be ranked by {metric.name!r}, which is neither good nor bad; name another",
-            parameter="metric",
-        )
 
 
 def _truth_codes(truth: Any, labels: Labels, outputs: AlignedPredictions) -> Codes:
@@ -413,12 +396,25 @@ def _prepare_scan(
             f"`metrics` of votes that are scanned must be of the confusion counts, got {of_others!r}, which needs "
             f"{metrics[of_others].needs}; leave it out, or read all votes into memory with scan.read()"
         )
-    sources = [_as_source(system) for system in systems.values()]
+    sources = list(systems.values())
+    wrong = next((source for source in sources if not isinstance(source, str | Mapping)), None)
+    if wrong is not None:
+        raise InvalidPredictions(
+            "predictions for a scan must be the name of a column of its files or a mapping from item to class, got "
+            f"{type(wrong).__name__}; pass one of these"
+        )
     is_common = asked["items"] != "own"
     rated = scan.with_systems(sources, may_miss=asked["missing"] == "ignore", common=is_common)
     with silenced_warnings():
         sample, times, sums = sample_items(rated)
-    _check_unknown(sources, sums.n_named.tolist(), asked["unknown"])
+    check_choice(asked["unknown"], ("error", "ignore"), name="unknown")
+    for source, n_known in zip(sources, sums.n_named.tolist(), strict=True):
+        n_all = n_known if isinstance(source, str) else sum(not is_null(name) for name in source.values())
+        if n_all > n_known and asked["unknown"] == "error":
+            raise InvalidPredictions(
+                f"predictions must be of items of the scan, got {n_all - n_known:,.0f} of {n_all:,.0f} for items that "
+                "are in none of its files; leave them out, or pass `unknown='ignore'`"
+            )
     none = np.zeros(len(systems), dtype=np.int64)
     outputs = AlignedPredictions(
         vocabulary_from(list(systems)), sample.codes, None, None, positive, none, none, none, scan.n_classes
@@ -437,25 +433,3 @@ def _prepare_scan(
         population=population_for(target),
         sample=SampleOfScan(sample.base, times),
     )
-
-
-def _as_source(predictions: Any) -> SystemSource:
-    """What a caller passed for one system; an error where it is neither a column nor a mapping."""
-    if isinstance(predictions, str | Mapping):
-        return predictions
-    raise InvalidPredictions(
-        "predictions for a scan must be the name of a column of its files or a mapping from item to class, got "
-        f"{type(predictions).__name__}; pass one of these"
-    )
-
-
-def _check_unknown(systems: Sequence[SystemSource], n_predicted: Sequence[float], policy: str) -> None:
-    """Stop predictions by item of which some are of no item of the scan, unless these are ignored."""
-    check_choice(policy, ("error", "ignore"), name="unknown")
-    for system, n_known in zip(systems, n_predicted, strict=True):
-        n_all = n_known if isinstance(system, str) else sum(not is_null(name) for name in system.values())
-        if n_all > n_known and policy == "error":
-            raise InvalidPredictions(
-                f"predictions must be of items of the scan, got {n_all - n_known:,.0f} of {n_all:,.0f} for items that "
-                "are in none of its files; leave them out, or pass `unknown='ignore'`"
-            )

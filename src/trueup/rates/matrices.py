@@ -141,11 +141,11 @@ class RecoveredConfusion:
         rng, size = as_generator(random_state), check_integer(n_draws, name="n_draws", low=1)
         c = self.joint.shape[-1]
         n = np.where(np.isnan(self.n), 1.0, self.n)[..., None, None]
-        joint = _gammas(rng, size, self.joint * n + 1 / c**2)
+        joint = rng.standard_gamma(self.joint * n + 1 / c**2, (size, *self.joint.shape))
         joint /= joint.sum(axis=(-2, -1), keepdims=True)
         is_given = np.isinf(self.n_checked)[..., None]
         counts = self.labeler * np.where(is_given, 1.0, self.n_checked[..., None])
-        rows = _gammas(rng, size, counts + 1 / c)
+        rows = rng.standard_gamma(counts + 1 / c, (size, *counts.shape))
         rows /= rows.sum(axis=-1, keepdims=True)
         labeler = np.where(is_given, self.labeler, rows)
         return np.asarray(np.linalg.solve(_transposed(labeler), joint))
@@ -275,10 +275,6 @@ def _nearest(values: Floats, total: Floats) -> Floats:
     return np.maximum(values - np.take_along_axis(less, n_kept - 1, axis=-1), 0.0)
 
 
-def _gammas(rng: np.random.Generator, size: int, shape: Floats) -> Floats:
-    return np.asarray(rng.standard_gamma(np.broadcast_to(shape, (size, *shape.shape))))
-
-
 def _transposed(matrices: Floats) -> Floats:
     """Each matrix transposed, leading axes kept."""
     return np.swapaxes(matrices, -1, -2)
@@ -296,20 +292,14 @@ def _check_invertible(labeler: Floats, names: Sequence[Any] | None) -> None:
         who = f"labeler {names[first[0]]!r}"
     elif labeler.ndim > 2:
         who = f"labeler {first[0] if len(first) == 1 else first!r}"
-    raise InvalidParameter(
-        f"labeler must have confusion matrices that can be inverted, got a singular one for {who}: {_why(matrix)}, so "
-        "the classifier's rates cannot be identified; leave that labeler out or merge the classes"
-    )
-
-
-def _why(matrix: Floats) -> str:
-    """Two classes that are labeled alike, if there are such."""
     gaps = np.abs(matrix[:, None] - matrix[None]).sum(axis=-1) / 2
     gaps[np.diag_indices_from(gaps)] = np.inf
     a, b = np.unravel_index(int(np.argmin(gaps)), gaps.shape)
-    if gaps[a, b] < 1e-5:
-        return f"classes {a} and {b} get the same labels"
-    return "its rows are linearly dependent"
+    why = f"classes {a} and {b} get the same labels" if gaps[a, b] < 1e-5 else "its rows are linearly dependent"
+    raise InvalidParameter(
+        f"labeler must have confusion matrices that can be inverted, got a singular one for {who}: {why}, so the "
+        "classifier's rates cannot be identified; leave that labeler out or merge the classes"
+    )
 
 
 def _error_variance(joint: Floats, labeler: Floats, n: Floats, n_checked: Floats) -> Floats:
