@@ -18,7 +18,6 @@ from trueup.data.labels import Labels
 from trueup.exceptions import InvalidParameter, silenced_warnings
 
 _FEWEST_SETS = 5
-_SMALLEST = 0.01  # a scale of nothing would make votes alone certain
 
 
 def calibrate(
@@ -91,7 +90,8 @@ def calibrate(
 def level_scale(deviations: Floats, weights: Floats, level: float = 0.9) -> float:
     """The scale at which an interval of the prior holds in a share of the sources."""
     reach = float(scipy.stats.t.ppf((1 + level) / 2, CrowdPrior().degrees))
-    return max(weighted_quantile(np.abs(deviations), weights, level) / reach, _SMALLEST)
+    # A scale of nothing would make votes alone certain.
+    return max(weighted_quantile(np.abs(deviations), weights, level) / reach, 0.01)
 
 
 def weighted_quantile(values: Floats, weights: Floats, level: float) -> float:

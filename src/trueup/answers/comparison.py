@@ -26,7 +26,6 @@ from trueup.noise import NoiseModel
 from trueup.posteriors import DrawnEstimate, Estimate, PointEstimate
 from trueup.posteriors.estimate import new_axes
 
-_NEARLY_SURE = 0.9
 _ROUNDING = 1e-12
 _ADVISED = 20  # checks
 _MOST_SHOWN = 10  # systems
@@ -371,7 +370,7 @@ class Comparison(Answer, Mapping[Any, Estimate]):
         if self.core is None or self.n_checked or len(self) < 2:
             return self
         first, second = self.ranking[:2]
-        if self.prob_best[first] <= _NEARLY_SURE:
+        if self.prob_best[first] <= 0.9:  # which nobody takes for sure
             return self
         advice = f"That {first!r} is best rests on votes alone. {self._settled_by_checks(first, second)}"
         return replace(self, warnings=(*self.warnings, advice))

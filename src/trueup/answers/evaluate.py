@@ -48,10 +48,6 @@ _OF_SCANS = (
     *("engine", "n_draws"),
 )
 _OF_RATES = ("share", "mean_score", "preferences")
-_WORTH_USING = 5  # checked items
-_FEW_CLUSTERS = 0.7  # of those expected, below which checked items were not drawn one by one
-_FAR_APART = 0.2  # radians between two expectations of a level: there votes alone were seen to be too low
-_FEWEST_RATINGS = 3  # classes; of two, the order says nothing
 
 
 def evaluate(
@@ -269,7 +265,7 @@ def _model_of_ratings(task: Task) -> list[NoiseModel]:
     """The model of ratings, where a metric says that classes are in order."""
     order = next((metric.order for metric in task.metrics.values() if metric.order is not None), None)
     names = task.labels.classes.tolist()
-    if order is None or len(names) < _FEWEST_RATINGS:
+    if order is None or len(names) < 3:  # of two classes, the order says nothing
         return []
     return [Ordinal(order=[names[code] for code in order])]
 
@@ -359,7 +355,7 @@ def build_named_evaluation(
 def unused_gold(labels: Labels) -> list[str]:
     """What to say of checked items that were drawn at random, beside a noise model or method that is named."""
     n_drawn = int((drawn_gold(labels) >= 0).sum())
-    if n_drawn < _WORTH_USING:
+    if n_drawn < 5:  # too few to correct anything
         return []
     return [
         f"{n_drawn:,} checked items were drawn at random, and correct nothing here but themselves; leave out "
@@ -422,7 +418,7 @@ def weak_votes(model: TruthModel, task: Task) -> list[str]:
             gap = float(to_angle(np.array(alone)) - to_angle(np.array(expected)))
             found.append((gap, expected, alone, name))
     gap, expected, alone, name = max(found, default=(0.0, 0.0, 0.0, None), key=lambda one: one[0])
-    if gap <= _FAR_APART:
+    if gap <= 0.2:  # radians; beyond that votes alone were seen to be too low
         return []
     who = "the classifier" if len(names) == 1 else repr(name)
     return [
@@ -440,7 +436,7 @@ def whole_clusters(model: TruthModel) -> list[str]:
     sizes = np.bincount(clusters)
     n_seen = len(np.unique(clusters[checked]))
     expected = float((1 - (1 - len(checked) / len(clusters)) ** sizes).sum())
-    if n_seen >= _FEW_CLUSTERS * expected:
+    if n_seen >= 0.7 * expected:  # with fewer, checked items were not drawn one by one
         return []
     return [
         f"The {len(checked):,} checked items come from {n_seen:,} clusters, where items drawn one by one would "

@@ -20,11 +20,8 @@ from trueup.core.checks import mean_others, shared_errors
 from trueup.core.truth import TruthModel
 
 ASKED = 0.1  # width of the intervals that advice is about, as a part of what the number can be
-_USUALLY_SHARED = 0.1  # correlation of errors on items of one cluster, counted as so many pairs of checked items
 _USUAL_PAIRS = 20
 _NUMBERS = (20, 50, 100, 200, 500)
-_MOST_DRAWS = 512
-_MOST_ITEMS = 2000  # open ones, whose variance stands for that of all
 _POINTS = 64  # draws of the coefficients
 _LEAST = 0.05 * 0.95 / 2  # the variance of an item that no agreement of votes takes away
 
@@ -109,12 +106,13 @@ def next_checks(
     at = np.flatnonzero(inside)
     masses = times[at] if core.weights is None else times[at] * truth.at_drawn(core.weights)[at]
     weights = masses / masses.sum()
-    truths = truth.truths[:: max(1, truth.n_draws // _MOST_DRAWS)][:, at]
+    truths = truth.truths[:: max(1, truth.n_draws // 512)][:, at]  # enough for a mean and its spread
     if values is None:
         means = (truths == codes[at]) @ weights
     else:
         means = sum(values[k] * ((truths == k) @ weights) for k in np.flatnonzero(values))
-    some = is_open[np.linspace(0, len(is_open) - 1, min(len(is_open), _MOST_ITEMS)).astype(np.int64)]
+    # The variance of 2,000 open items stands for that of all.
+    some = is_open[np.linspace(0, len(is_open) - 1, min(len(is_open), 2000)).astype(np.int64)]
     chances, classes = core.chances_of(some, _POINTS)
     worth = (classes == codes[some, None]).astype(float) if values is None else values[classes]
     expected = np.einsum("icp,ic->ip", chances, worth)
@@ -154,7 +152,8 @@ def _overlap(core: TruthModel) -> float:
     if len(at):
         n_pairs = mean_others(core.clusters[at]) * len(at) / 2
         seen = shared_errors(core.base[at], core.codes[:, at], core.drawn[at], core.clusters[at])
-    correlation = (_USUAL_PAIRS * _USUALLY_SHARED + n_pairs * seen) / (_USUAL_PAIRS + n_pairs)
+    # A correlation of 0.1 is usual for errors on items of one cluster, and counts as 20 pairs of checked items.
+    correlation = (_USUAL_PAIRS * 0.1 + n_pairs * seen) / (_USUAL_PAIRS + n_pairs)
     return mean_others(core.clusters) * correlation
 
 

@@ -21,19 +21,11 @@ HOW_TO_CHECK = (
     "what votes say"
 )
 _SURELY = 0.001  # the chance of a false alarm
-_OF_ONE_CLASS = 0.01  # the same where all gold has one class, which is strange enough by itself
-_LEAST_OF_ONE_CLASS = 10
 _REMEDY = (
     'if someone chose them, say so with `drawn="chosen"`, or the numbers are those of such items only, and not of all'
 )
 _CHECKED_VOTES = 10_000  # that the check of independence looks at
-_REPLICATES = 99  # of the votes, in that check: a p-value to .01, and no longer than the answer itself
 _FAR, _RARE = 1.5, 0.01  # times the usual step, and of all votes: an end of a scale that may not belong to it
-_CLOSE = 0.6  # times the usual distance of two ratings: such as are about the same item
-_MOST_RATINGS = 20  # numbers that are taken for classes without a word
-_LEAST_SHARED = 20  # items with votes of several labelers from which it is odd that all agree
-_MOST_MATRIX_CLASSES = 60  # with more, nobody can learn what each labeler takes for what
-_MOST_SYSTEMS = 50  # that are each looked at for being the copy of a labeler
 
 
 def notes_on(
@@ -111,7 +103,7 @@ def _many_numbers(task: Task) -> list[str]:
     """Whether classes are ratings, of which few are equal: numbers that are close where votes on an item differ."""
     labels = task.labels
     numbers = numbers_of(labels.classes.tolist())
-    if labels.n_classes <= _MOST_RATINGS or numbers is None:
+    if labels.n_classes <= 20 or numbers is None:  # so few numbers are taken for classes without a word
         return []
     is_ordered = any(metric.order is not None for metric in task.metrics.values())
     if not is_ordered and not _are_close(labels, np.asarray(numbers, dtype=float)):
@@ -132,7 +124,7 @@ def _are_close(labels: Labels, numbers: Floats) -> bool:
     item, rank = item[order], rank[order]
     gaps = np.abs(np.diff(rank))[np.diff(item) == 0]
     elsewhere = np.abs(rank - np.roll(rank, len(rank) // 2))
-    return bool(gaps.any() and gaps[gaps > 0].mean() < _CLOSE * elsewhere.mean())
+    return bool(gaps.any() and gaps[gaps > 0].mean() < 0.6 * elsewhere.mean())  # ratings of one item
 
 
 def _ratings_apart(task: Task) -> list[str]:
@@ -157,7 +149,8 @@ def _ratings_apart(task: Task) -> list[str]:
 def unanimous_votes(labels: Labels) -> list[str]:
     """What to say where labelers never differ on an item, which independent people seldom manage."""
     several = labels.witnesses_per_item > 1
-    if several.sum() < _LEAST_SHARED or ((labels.answer_counts > 0).sum(axis=1)[several] > 1).any():
+    # From here on it is odd that all agree.
+    if several.sum() < 20 or ((labels.answer_counts > 0).sum(axis=1)[several] > 1).any():
         return []
     advice = "" if labels.drawn_gold else f"; {HOW_TO_CHECK}"
     return [
@@ -192,19 +185,21 @@ def _thin_votes(labels: Labels, *, extra_raters: int) -> list[str]:
 
 def dependence_of(labels: Labels) -> IndependenceCheck | None:
     """Whether labelers err together, against independent errors."""
-    if not (labels.witnesses_per_item > 1).any() or labels.n_classes > _MOST_MATRIX_CLASSES:
+    # With more, nobody can learn what each labeler takes for what.
+    if not (labels.witnesses_per_item > 1).any() or labels.n_classes > 60:
         return None
     if labels.n_votes > _CHECKED_VOTES:
         share = _CHECKED_VOTES / labels.n_votes
         chosen = np.random.default_rng(0).random(labels.n_items) < share
         labels = labels.select(items=labels.items[chosen])
-    return check_independence(labels, DawidSkene().fit(labels), n_replicates=_REPLICATES)
+    # A p-value to .01, and no longer than the answer itself.
+    return check_independence(labels, DawidSkene().fit(labels), n_replicates=99)
 
 
 def _copies_of_labelers(task: Task) -> list[str]:
     """Systems that a labeler's votes equal almost always, on enough items to be no accident."""
     labels, systems, others = task.labels, task.outputs.systems.tolist(), np.flatnonzero(~task.in_votes).tolist()
-    if task.outputs.codes is None or len(others) > _MOST_SYSTEMS or labels.n_labelers < 2:
+    if task.outputs.codes is None or len(others) > 50 or labels.n_labelers < 2:  # 50 take long enough
         return []
     item, labeler, answer, _ = labels.vote_table()
     found = []
@@ -275,7 +270,7 @@ def _doubt_of_classes(labels: Labels, drawn: Booleans) -> list[str]:
 def _doubt_of_one_class(labels: Labels, drawn: Booleans) -> list[str]:
     """Whether all gold has one class, and votes say that other items have others."""
     truths = labels.gold_codes[drawn]
-    if len(truths) < _LEAST_OF_ONE_CLASS or np.ptp(truths):
+    if len(truths) < 10 or np.ptp(truths):
         return []
     counts = labels.answer_counts[:, : labels.n_classes]
     n_votes = counts.sum(axis=1)
@@ -283,7 +278,8 @@ def _doubt_of_one_class(labels: Labels, drawn: Booleans) -> list[str]:
     gold, others = share[drawn & (n_votes > 0)], share[~drawn & (n_votes > 0)]
     if not len(gold) or not len(others) or np.ptp(share[n_votes > 0]) == 0:
         return []
-    if scipy.stats.mannwhitneyu(gold, others, alternative="greater", method="asymptotic").pvalue >= _OF_ONE_CLASS:
+    # A chance of 1% is enough, since gold of one class is strange by itself.
+    if scipy.stats.mannwhitneyu(gold, others, alternative="greater", method="asymptotic").pvalue >= 0.01:
         return []
     name = repr(labels.classes[[truths[0]]].tolist()[0])
     return [

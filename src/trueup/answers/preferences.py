@@ -36,11 +36,6 @@ from trueup.noise import NoiseModel, identifiability_problem
 from trueup.posteriors import DrawnEstimate, Estimate, PointEstimate
 
 Ties = Literal["half", "class"]
-_POSITION_DRAWS = 500
-_MOST_STEPS = 3  # pairs that advice names
-_MOST_NEEDED = 10_000  # checked contests, which somebody may have
-_FEWEST_NEEDED = 10  # checked contests: fewer move the answer as chance has it
-_LITTLE = 0.5  # contests that each outcome of a pair is expected to have beforehand, as Jeffreys has it
 _NAMED = MirroredConfusion.alias
 _MEASURE = Metric("strength", np.sum, description="how strong a system is, in log-odds of a win over an average one")
 
@@ -63,7 +58,7 @@ class Separation:
         if self.n_needed is None:
             return f"{two}: no contest between them was decided; have judges compare them."
         needed = f"add contests, about {float(f'{self.n_needed:.2g}'):,.0f} checked ones show which is better"
-        if self.n_needed > _MOST_NEEDED:
+        if self.n_needed > 10_000:  # more than anybody checks
             needed = "they win about equally often"
         contests = some(self.n_contests, "contest")
         return f"{two}: too close for their {contests}, even if all were checked; {needed}."
@@ -119,7 +114,8 @@ class Preferences(DerivedAnswer):
     def _unseen(self, first: int, second: int, part: float = 1.0) -> Floats:
         """What contests of two systems that were not seen count for each outcome, or a part of it, in each draw."""
         rng = np.random.default_rng([self.evaluation.seed, 7, first, second])
-        return rng.standard_gamma(part * _LITTLE, (self.evaluation.labels.n_classes, len(self._truths)))
+        # Half a contest of each outcome is expected beforehand, as Jeffreys has it.
+        return rng.standard_gamma(part * 0.5, (self.evaluation.labels.n_classes, len(self._truths)))
 
     # ------------------------------------------------------------------ all systems
 
@@ -157,14 +153,14 @@ class Preferences(DerivedAnswer):
         n = checks.number_for(gap, self.level)
         if checks.width(n, self.level) <= gap:
             n_drawn = int((core.drawn[members] >= 0).sum())
-            further = min(max(n - n_drawn, _FEWEST_NEEDED), int(members.sum()) - n_drawn)
+            further = min(max(n - n_drawn, 10), int(members.sum()) - n_drawn)  # fewer move the answer as chance has it
             return Separation(a, b, int(members.sum()), further, None)
         reach = 2 * scipy.special.ndtri((1 + self.level) / 2) / max(gap, 1e-3)
         return Separation(a, b, int(members.sum()), None, int(np.ceil(checks.mean * (1 - checks.mean) * reach**2)))
 
     def next_steps(self) -> list[str]:
         """What would separate neighbours in the ranking whose order is open, in words."""
-        return [str(one) for one in self.to_separate()[:_MOST_STEPS]]
+        return [str(pair) for pair in self.to_separate()[:3]]
 
     @cached_property
     def comparison(self) -> Comparison:
@@ -219,7 +215,7 @@ class Preferences(DerivedAnswer):
 
     def _truths_of_all_contests(self, rng: np.random.Generator) -> Codes:
         """Who wins each contest in some of the draws, also where the verdicts cancel each other out."""
-        step = max(1, len(self._truths) // _POSITION_DRAWS)
+        step = max(1, len(self._truths) // 500)  # 500 draws are enough for a bias
         drawn, (wins, _) = self._truths[::step], self._tallies
         truths = np.empty((len(drawn), self.pairs.n_contests), dtype=drawn.dtype)
         truths[:, self._contests] = drawn

@@ -37,7 +37,6 @@ Humans = Literal["experts", "skilled", "crowd"]
 EPSILONS: dict[Humans, float] = {"experts": 0.2, "skilled": 0.15, "crowd": 0.1}
 LEAST_HUMANS = 3  # as the paper asks: with two there is nobody to agree on anything
 LEAST_ITEMS = 30  # of a person, for the t-test
-_PASSED = 0.5
 
 
 @dataclass(frozen=True)
@@ -401,4 +400,4 @@ def _answer(
     # Always or never as good: Jeffreys' prior, so that the interval has a width.
     size, prior = (mean * (1 - mean) / variance, 0.0) if variance > 0 else (max(row.n_items for row in rows), 0.5)
     advantage = beta_estimate(mean * size + prior, (1 - mean) * size + prior, name="advantage")
-    return JudgeReplacement(judge, rate >= _PASSED, rate, advantage, difference, tuple(rows))
+    return JudgeReplacement(judge, rate >= 0.5, rate, advantage, difference, tuple(rows))

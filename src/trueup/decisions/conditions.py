@@ -21,7 +21,6 @@ from trueup.exceptions import InvalidParameter
 from trueup.metrics import Metric
 from trueup.metrics.score_groups import ratio
 
-_MOST_CLASSES = 16  # of a quotient, whose parts are found by solving equations in as many cells as two tables have
 _TOLERANCE = 1e-9
 
 
@@ -149,7 +148,7 @@ def parts_of(metric: Metric, n_classes: int) -> tuple[Floats, Floats]:
     values = metric(counts)
     if np.isfinite(cells).all() and np.allclose(values, (counts * cells).sum(axis=(1, 2)) / counts.sum(axis=(1, 2))):
         return cells, np.ones_like(cells)
-    if n_classes <= _MOST_CLASSES:
+    if n_classes <= 16:  # the equations below have as many unknowns as two tables have cells
         # value · (below · counts) = above · counts for all counts: the null space of these equations, of one dimension.
         flat = counts.reshape(len(counts), -1) / counts.sum(axis=(1, 2))[:, None]
         _, sizes, directions = np.linalg.svd(np.hstack([flat, -values[:, None] * flat]))

@@ -47,15 +47,7 @@ from trueup.storage.joining import StoredLog, fingerprint, of_votes
 
 STOPPING = ("budget",)  # what may change while a decision goes on
 _OF_POPULATION = 0.2  # of the error, for how far the items may be off the population they come from
-_SURE = 0.8  # P(decided by then) of the number of checks that is named
 _WORLDS = 200
-_MOST_DRAWS = 5_000
-_MOST_SYSTEMS = 4
-_N_DRAWS = 2048
-_N_POINTS = 64  # of the coefficients, where a look needs chances alone
-_FIRST_REFIT = 4
-_MOST_POINTS = 20  # of the course on a page
-_GROWTH = 1.2  # of the answers between two fits
 
 
 @dataclass(frozen=True)
@@ -213,7 +205,7 @@ class Decision(DrawnSession):
         if verdict != "undecided":
             return Needed(0, 0, 0, 0.0, float(verdict == "passed"), float(verdict == "failed"))
         truths = self._truths[:: max(1, len(self._truths) // _WORLDS)][:_WORLDS]
-        most = min(int(self._standing.is_open.sum()), _MOST_DRAWS)
+        most = min(int(self._standing.is_open.sum()), 5_000)
         number, ends = draws_until(
             self._sides,
             self._standing,
@@ -224,7 +216,7 @@ class Decision(DrawnSession):
             rng=np.random.default_rng([self.seed, self.n_draws, 7]),
         )
         low, checks, high = (
-            None if n > most else int(n) for n in np.quantile(number, [0.1, _SURE, 0.9], method="higher")
+            None if n > most else int(n) for n in np.quantile(number, [0.1, 0.8, 0.9], method="higher")
         )
         seconds = [event.seconds for event in self._events if event.seconds is not None and event.truth is not None]
         minutes = None if checks is None or not seconds else float(np.median(seconds)) * checks / 60
@@ -415,7 +407,7 @@ class Decision(DrawnSession):
 
     @property
     def _truths(self) -> Codes:
-        return self._once("truths", lambda: replace(self._checked_core, n_draws=_N_DRAWS).truth.truths)
+        return self._once("truths", lambda: replace(self._checked_core, n_draws=2048).truth.truths)
 
     @property
     def _checked_core(self) -> TruthModel:
@@ -509,7 +501,7 @@ class Decision(DrawnSession):
         from trueup.report import save_report
         from trueup.report.saving import decision_report
 
-        every = max(1, math.ceil(self.progress.n_tells / _MOST_POINTS))
+        every = max(1, math.ceil(self.progress.n_tells / 20))  # for 20 points on a page
         course = self.history(every=every) if self.progress.n_tells else []
         return save_report(decision_report(self.to_dict(), course=course, level=self.level), path)
 
@@ -551,9 +543,9 @@ class Decision(DrawnSession):
 def _last_refit(n: int) -> int:
     """The last number of answers, up to n, after which what is expected was worked out anew."""
     at = 0
-    following = _FIRST_REFIT
+    following = 4
     while following <= n:
-        at, following = following, max(following + 1, math.ceil(following * _GROWTH))
+        at, following = following, max(following + 1, math.ceil(following * 1.2))  # 20% more answers
     return at
 
 
@@ -570,12 +562,12 @@ def _core_about(evaluation: Evaluation | Comparison, conditions: Sequence[Condit
     """The model of the systems that conditions are about, or of some of them."""
     core = evaluation.core
     assert core is not None
-    core = replace(core, may_sample=False, n_draws=_N_POINTS)
+    core = replace(core, may_sample=False, n_draws=64)  # enough where a look needs chances alone
     if not isinstance(evaluation, Comparison):
         return core
     names = evaluation.task.outputs.systems.tolist()
     named = [who for one in conditions for who in (one.gate.reference, one.gate.candidate) if who in names]
-    places = sorted(names.index(who) for who in list(dict.fromkeys(named))[:_MOST_SYSTEMS])
+    places = sorted(names.index(who) for who in list(dict.fromkeys(named))[:4])
     return core.of_systems(places)
 
 

@@ -33,7 +33,6 @@ STAKES = np.geomspace(0.01, 0.95, 16)  # sizes of bets, as parts of the largest 
 _BY_REACH = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0)
 _LIKE_ALL = 0.15  # how far an item is drawn as if nothing were known of it but what is known of all
 _SMALL = 1e-12
-_SAME = 0.01  # how far a chance may be off: the largest stake leaves five times as much
 _CHUNK = 256
 
 
@@ -166,7 +165,8 @@ def bet(sides: Sides, standing: Standing, item: int, code: int, chance: float, n
     total = standing.known + now.expected[:, is_open].sum(axis=1) - now.shift
     left = float(drawn.pull[is_open].sum())
     wealth = standing.wealth
-    is_known = bool(np.isclose(drawn.pull[item], chance * left, rtol=_SAME, atol=0.0))
+    # A chance may be off by 1%: the largest stake leaves five times as much.
+    is_known = bool(np.isclose(drawn.pull[item], chance * left, rtol=0.01, atol=0.0))
     if is_known:
         gain = total + (value - now.expected[:, item]) / chance
         fall = np.maximum(now.largest_fall(sides, drawn) * left - total, _SMALL)

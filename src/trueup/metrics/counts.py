@@ -164,7 +164,6 @@ def kappa(counts: npt.ArrayLike) -> Floats:
 
 
 _BLOCK = 1 << 21  # cells worked on at once: the temporary arrays stay within the processor's reach
-_MOSTLY_EMPTY = 20  # cells for each item; from here on only those with items are touched
 
 
 def confusion_counts(
@@ -201,7 +200,7 @@ def confusion_counts(
         cell = truth[block].astype(np.intp) * n_classes + pred[block]
         cell = (cell + (np.arange(len(part)) * n_classes**2)[:, None]).ravel()
         of_items = None if mass is None else mass[block].ravel()
-        if _MOSTLY_EMPTY * truth.shape[1] < n_classes**2:  # zeros are not written, nor copied
+        if 20 * truth.shape[1] < n_classes**2:  # mostly empty: zeros are not written, nor copied
             np.add.at(part.reshape(-1), cell, 1.0 if of_items is None else of_items)
         else:
             part[:] = np.bincount(cell, weights=of_items, minlength=part.size).reshape(part.shape)

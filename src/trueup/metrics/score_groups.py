@@ -13,7 +13,6 @@ from trueup._base.validation import preview
 from trueup.exceptions import InvalidParameter, InvalidPredictions
 
 _BLOCK = 1 << 20  # cells worked on at once: the temporary arrays stay small whatever the number of draws
-_ROW_SUM = 1e-3  # what rows of probabilities may be away from one, as for `Predictions`
 
 
 @dataclass(frozen=True)
@@ -112,7 +111,8 @@ def check_probabilities(probabilities: npt.ArrayLike) -> Floats:
     table = check_scores(probabilities)
     if table.ndim != 2 or table.shape[1] < 2 or not len(table):
         raise InvalidPredictions(f"probabilities must be items × classes, got {table.shape}; pass one column a class")
-    if (table < 0).any() or (np.abs(table.sum(axis=1) - 1) > _ROW_SUM).any():
+    # Rows may be away from one by a thousandth, as for `Predictions`.
+    if (table < 0).any() or (np.abs(table.sum(axis=1) - 1) > 1e-3).any():
         worst = int(np.argmax(np.abs(table.sum(axis=1) - 1) + (table < 0).any(axis=1)))
         raise InvalidPredictions(
             f"probabilities of an item must not be negative and must sum to 1, got {preview(table[worst])}; "

@@ -277,8 +277,6 @@ def wilson(successes: float, n: float, level: float = 0.95) -> tuple[float, floa
 
 
 MeanMethod = Literal["principal", "marsaglia"]
-_SMALLEST_B = 4.0  # the condition of Appendix B: the denominator is more than 4 standard deviations from zero
-_SAME = 1e-10  # 1 - ρ² below this is a perfect correlation
 
 
 def _checked(
@@ -315,7 +313,7 @@ def normal_ratio_density(
     """
     x = np.asarray(x, dtype=float)
     mean_z, sd_z, mean_w, sd_w, rho = _checked(mean_z, sd_z, mean_w, sd_w, rho)
-    if sd_z == 0 or sd_w == 0 or 1 - rho**2 < _SAME:  # one normal variable drives both, or only one part varies
+    if sd_z == 0 or sd_w == 0 or 1 - rho**2 < 1e-10:  # one normal variable drives both, or only one part varies
         return _degenerate_density(x, mean_z, sd_z, mean_w, math.copysign(sd_w, rho))
     rest = math.sqrt(1 - rho**2)
     a, b = (mean_z / sd_z - rho * mean_w / sd_w) / rest, mean_w / sd_w
@@ -412,7 +410,7 @@ def normal_ratio_mean(
     method = check_choice(method, get_args(MeanMethod), name="method")
     if sd_w == 0:
         return float(np.clip(mean_z / mean_w, *bounds))
-    if mean_w / sd_w <= _SMALLEST_B:
+    if mean_w / sd_w <= 4.0:  # the condition of Appendix B
         return normal_ratio(mean_z, sd_z, mean_w, sd_w, rho, bounds=bounds).mean
     # mean(T)/r + s without dividing by √(1 − ρ²) or sd_z, so that perfect correlation needs no case of its own.
     b = mean_w / sd_w

@@ -250,7 +250,6 @@ def plain(values: npt.NDArray[Any]) -> float | Floats:
 
 
 _COLOR = "#1f5a93"
-_MOST_BARS = 200  # more atoms than this are better shown as a line
 
 
 def new_axes(ax: Any, *, purpose: str, **figure: Any) -> Any:
@@ -263,7 +262,7 @@ def _draw_distribution(estimate: Estimate, ax: Any, level: float) -> None:
     low, high = estimate.interval(level)
     label = f"{level:.0%} interval {low:.3g} to {high:.3g}"
     atoms = getattr(estimate, "support", None)
-    if estimate.std == 0 or (atoms is not None and len(atoms) <= _MOST_BARS):
+    if estimate.std == 0 or (atoms is not None and len(atoms) <= 200):  # more are better shown as a line
         x = np.array([estimate.mean]) if atoms is None else atoms
         height = np.ones(1) if atoms is None else estimate.pdf(x)
         inside = (x >= low) & (x <= high)
@@ -480,9 +479,6 @@ class AtomicEstimate(Estimate):
         return min(low, float(self._x[max(index - 1, 0)])), max(high, float(self._x[min(index, len(self._x) - 1)]))
 
 
-_SMOOTHING_DRAWS = 1e4  # sets how little the mode of unevenly spaced values is smoothed
-
-
 class DiscreteEstimate(AtomicEstimate):
     """An exact distribution on finitely many values.
 
@@ -541,7 +537,7 @@ class DiscreteEstimate(AtomicEstimate):
 
     def smoothed(self) -> tuple[Floats, Floats]:
         """A grid and a density on it: the distribution with its atoms smeared out a little, for plots and the mode."""
-        return bounded_kde(self._x, self._p, _SMOOTHING_DRAWS, self.bounds)
+        return bounded_kde(self._x, self._p, 1e4, self.bounds)  # as of 10,000 draws: smoothed a little
 
     def _pdf(self, x: Floats) -> Floats:
         if not len(self._x):
@@ -654,9 +650,6 @@ def poisson_binomial_pmf(p: npt.ArrayLike) -> Floats:
     return pmf
 
 
-_DIRECT = 32  # polynomials shorter than this multiply five times as fast, and more exactly, term by term
-
-
 def _multiply_out(p: Floats) -> Floats:
     if not len(p):
         return np.ones(1)
@@ -666,7 +659,7 @@ def _multiply_out(p: Floats) -> Floats:
     rows = np.stack([1 - padded, padded], axis=1)
     while len(rows) > 1:
         one, other, size = rows[0::2], rows[1::2], rows.shape[1]
-        if size > _DIRECT:
+        if size > 32:  # shorter ones multiply five times as fast, and more exactly, term by term
             length = fft.next_fast_len(2 * size - 1, real=True)
             rows = fft.irfft(fft.rfft(one, length) * fft.rfft(other, length), length)[:, : 2 * size - 1]
             continue

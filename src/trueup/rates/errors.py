@@ -26,13 +26,9 @@ Dependence = Literal["non-negative", "any"]
 _DEPENDENCES: tuple[Dependence, ...] = ("non-negative", "any")
 IntervalMethod = Literal["score", "fieller", "delta", "bootstrap"]
 Ends = tuple[Floats, Floats]
-_NODES = 96  # of the integral over ε; with 1024 the ends move by less than 1e-5
 _BLOCK = 2048  # rows of such integrals at a time, so that memory stays small
-_TINY = 1e-12
 _QUANTILES = 513  # that stand for a posterior
 _TAIL = 18.0  # log-odds of the first and the last of them
-_STEPS = 80  # bisection alone would need 40 to find a root; `crossing` needs about 10
-_SUSPICIOUS = 0.95  # from this probability on a negative estimate is more than bad luck
 
 
 def apparent_error(*, error: npt.ArrayLike, mislabeling: npt.ArrayLike, n_classes: int = 2) -> float | Floats:
@@ -182,7 +178,7 @@ class TrueError:
             )
         if above.any():
             notes.append(f"An estimate is above one before truncation (largest {raw.max():.4g}).")
-        if (np.ravel(self.prob_negative)[below] > _SUSPICIOUS).any():
+        if (np.ravel(self.prob_negative)[below] > 0.95).any():  # more than bad luck
             notes.append(
                 "This is not bad luck: labels and classifier err together, or ε is too large; see error_bounds."
             )
@@ -275,7 +271,7 @@ class TrueError:
             return np.asarray(cubic / (n + m))
 
         # From just above zero, since the cubic has a root at zero when no checked label was wrong.
-        likeliest = crossing(slope, np.full(e.shape, _TINY), np.full(e.shape, 1 / self._c), tolerance=1e-11)
+        likeliest = crossing(slope, np.full(e.shape, 1e-12), np.full(e.shape, 1 / self._c), tolerance=1e-11)
         return np.where(is_given, self.mislabeling, likeliest)
 
     def _bootstrap(self, level: float) -> Ends:
@@ -329,7 +325,7 @@ class TrueError:
         is_given = np.isinf(self.n_checked)
         if is_given.all():
             return self.mislabeling[..., None], np.ones(1)
-        shares, weights = special.roots_legendre(_NODES)
+        shares, weights = special.roots_legendre(96)  # with 1024 the ends move by less than 1e-5
         m = np.where(is_given, 1.0, self.n_checked)
         right, wrong = (m * (1 - self.mislabeling) + 0.5)[..., None], (m * self.mislabeling + 0.5)[..., None]
         eps = special.betaincinv(wrong, right, (1 + shares) / 2 * special.betainc(wrong, right, 1 / self._c))
@@ -425,7 +421,7 @@ def crossing(function: Callable[[Floats], Floats], low: Floats, high: Floats, *,
     at_low = f_new <= 0
     at_high = ~at_low & (f_other >= 0)
     share = np.full(new.shape, 0.5)
-    for _ in range(_STEPS):
+    for _ in range(80):  # bisection alone would need 40 to find a root; `crossing` needs about 10
         x = new + share * (other - new)
         fx = function(x)
         same = np.sign(fx) == np.sign(f_new)
