@@ -58,6 +58,7 @@ def test_probabilities_belong_together(three):
     np.testing.assert_allclose(cmp.rank_probabilities.sum(axis=1), 1)
     assert cmp.prob_better("good", "poor") == cmp.pairwise[0, 2]
     assert cmp.is_significant("good", "poor")
+    assert cmp.told_apart("good", "poor"), "its old name"
     assert cmp.regret_of("poor") > cmp.regret_of("fair") > cmp.expected_regret >= 0
     assert cmp.regret_of("poor") - cmp.regret_of("good") == pytest.approx(cmp.difference("good", "poor").mean)
 
@@ -272,8 +273,3 @@ def test_a_best_system_by_votes_alone_comes_with_what_checks_would_settle():
     assert any("rests on votes alone" in w for w in by_score.warnings)
     named = tu.compare(classes, data.labels, noise="dawid-skene", random_state=0)
     assert not any("rests on votes alone" in w for w in named.warnings)
-
-
-def test_the_old_name_of_is_significant(three):
-    cmp, _, _ = three
-    assert cmp.told_apart("good", "poor") == cmp.is_significant("good", "poor")

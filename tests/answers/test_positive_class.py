@@ -1,4 +1,4 @@
-"""Which class scores speak for, and which is the positive one: `compare`, `evaluate` and `auc` agree."""
+"""Which class scores are for, and which is the positive one, in `compare`, `evaluate` and `auc`; what `auc` refuses."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from crowds import FAST
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 import trueup as tu
-from trueup.exceptions import InvalidPredictions
+from trueup.exceptions import InvalidLabels, InvalidPredictions, TrueupWarning
 
 
 @pytest.mark.parametrize("positive", ["cat", "dog", None])
@@ -46,3 +46,25 @@ def test_one_of_many_classes_is_ranked_by_its_probability():
     assert by_scores["a"].mean == pytest.approx(cmp["a"].mean)
     with pytest.raises(InvalidPredictions):
         tu.compare(scores, labels, metric="ap", **FAST)
+
+
+def test_auc_does_not_leave_items_out_in_silence(vetted):
+    labels, _, scores = vetted
+    holes = np.where(np.arange(80) < 5, np.nan, scores["a"])
+    for view in ("bayes", "deterministic", "subjectivist", "probabilistic"):
+        with pytest.raises(InvalidPredictions, match="got none for 5 of 80 items"):
+            tu.auc(holes, labels, view=view)
+
+
+def test_auc_says_what_compare_would_say(vetted):
+    labels, _, _ = vetted
+    for options in ({"noise": "dawid-skene"}, {"view": "probabilistic"}):
+        with pytest.warns(TrueupWarning, match="they rank nothing"):
+            assert tu.auc(np.ones(80), labels, **options).mean == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("view", ["deterministic", "subjectivist", "probabilistic"])
+def test_a_truth_of_one_class_has_no_auc(view):
+    labels = tu.Labels.from_matrix(np.ones((20, 3), dtype=int), classes=[0, 1])
+    with pytest.raises(InvalidLabels, match="one class only"):
+        tu.auc(np.arange(20.0), labels, view=view)

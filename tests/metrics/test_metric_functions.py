@@ -125,42 +125,34 @@ def test_invariants(counts, seed):
     np.testing.assert_allclose(mcc(7 * counts), mcc(counts), atol=1e-9)
 
 
-def test_bad_input():
-    with pytest.raises(InvalidParameter, match=r"shape \(..., classes, classes\), got \(2, 3\)"):
-        accuracy(np.ones((2, 3)))
-    with pytest.raises(InvalidParameter, match="of must be a class below 2, got 2"):
-        recall(np.ones((2, 2)), of=2)
-    with pytest.raises(InvalidParameter, match="did you mean 'macro'"):
-        recall(np.ones((2, 2)), of="makro")
-    with pytest.raises(InvalidParameter, match="`beta` must be"):
-        fbeta(np.ones((2, 2)), of=1, beta=0)
-    with pytest.raises(InvalidParameter, match="of must be a class below 2"):
-        prevalence(np.ones((2, 2)), of=5)
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: accuracy(np.ones((2, 3))), r"shape \(..., classes, classes\), got \(2, 3\)"),
+        (lambda: recall(np.ones((2, 2)), of=2), "of must be a class below 2, got 2"),
+        (lambda: recall(np.ones((2, 2)), of="makro"), "did you mean 'macro'"),
+        (lambda: fbeta(np.ones((2, 2)), of=1, beta=0), "`beta` must be"),
+        (lambda: prevalence(np.ones((2, 2)), of=5), "of must be a class below 2"),
+        (lambda: confusion_counts([0, -1], [0, 1], 2), r"truth_codes must lie between 0 and 1, got \[-1\]"),
+        (lambda: confusion_counts([0, 1], [0, 2], 2), r"pred_codes must lie between 0 and 1, got \[2\]"),
+        (lambda: confusion_counts([0, 1], [0], 2), "same items"),
+        (lambda: confusion_counts(np.zeros((3, 2), int), np.zeros((4, 2), int), 2), "same items"),
+        (lambda: confusion_counts([0.0, 1.0], [0, 1], 2), "must be class codes, integers"),
+        (lambda: confusion_counts([0, 1], [0, 1], 2, weights=[1]), "weights must be one for each of 2 items"),
+    ],
+)
+def test_bad_input(call, sentence):
+    with pytest.raises(InvalidParameter, match=sentence):
+        call()
 
 
-class TestCounts:
-    @pytest.mark.parametrize("n_classes", [4, 150])  # more cells than items are counted in another way
-    def test_against_scikit_learn(self, n_classes):
-        rng = np.random.default_rng(0)
-        y, p = rng.integers(0, n_classes, (2, 500))
-        classes = range(n_classes)
-        counts = confusion_counts(np.stack([y, p]), p, n_classes)
-        np.testing.assert_array_equal(counts[0], sk.confusion_matrix(y, p, labels=classes))
-        np.testing.assert_array_equal(counts[1], sk.confusion_matrix(p, p, labels=classes))
-        w = rng.random(500)
-        expected = sk.confusion_matrix(y, p, labels=classes, sample_weight=w)
-        np.testing.assert_allclose(confusion_counts(y, p, n_classes, weights=w), expected)
-
-    def test_bad_input(self):
-        with pytest.raises(InvalidParameter, match=r"truth_codes must lie between 0 and 1, got \[-1\]"):
-            confusion_counts([0, -1], [0, 1], 2)
-        with pytest.raises(InvalidParameter, match=r"pred_codes must lie between 0 and 1, got \[2\]"):
-            confusion_counts([0, 1], [0, 2], 2)
-        with pytest.raises(InvalidParameter, match="same items"):
-            confusion_counts([0, 1], [0], 2)
-        with pytest.raises(InvalidParameter, match="same items"):
-            confusion_counts(np.zeros((3, 2), int), np.zeros((4, 2), int), 2)
-        with pytest.raises(InvalidParameter, match="must be class codes, integers"):
-            confusion_counts([0.0, 1.0], [0, 1], 2)
-        with pytest.raises(InvalidParameter, match="weights must be one for each of 2 items"):
-            confusion_counts([0, 1], [0, 1], 2, weights=[1])
+@pytest.mark.parametrize("n_classes", [4, 150])  # more cells than items are counted in another way
+def test_counts_against_scikit_learn(n_classes):
+    rng = np.random.default_rng(0)
+    y, p = rng.integers(0, n_classes, (2, 500))
+    classes, w = range(n_classes), rng.random(500)
+    counts = confusion_counts(np.stack([y, p]), p, n_classes)
+    np.testing.assert_array_equal(counts[0], sk.confusion_matrix(y, p, labels=classes))
+    np.testing.assert_array_equal(counts[1], sk.confusion_matrix(p, p, labels=classes))
+    expected = sk.confusion_matrix(y, p, labels=classes, sample_weight=w)
+    np.testing.assert_allclose(confusion_counts(y, p, n_classes, weights=w), expected)

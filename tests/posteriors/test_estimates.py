@@ -143,20 +143,20 @@ class TestDrawn:
         assert e.pdf(c) == math.inf
         assert "0.000" in repr(e) or f"{c:.3f}" in repr(e)
 
-    def test_weights_and_draws_must_fit(self):
-        with pytest.raises(InvalidParameter, match="one weight for each value, got 2 values, 3 weights"):
-            DrawnEstimate([0.1, 0.2], weights=[1, 1, 1])
-        with pytest.raises(InvalidParameter, match="not negative"):
-            DrawnEstimate([0.1, 0.2], weights=[1, -1])
-        with pytest.raises(InvalidParameter, match="some positive weight"):
-            DrawnEstimate([])
-        with pytest.raises(InvalidParameter, match=r"within the bounds \(0, 1\), got \[-0.2\]; pass bounds"):
-            DrawnEstimate([0.1, -0.2])
-        with pytest.raises(InvalidParameter, match="infinity"):
-            DrawnEstimate([0.1, math.inf], bounds=(-math.inf, math.inf))
-        with pytest.raises(InvalidParameter, match="bounds must be a pair"):
-            DrawnEstimate([0.1], bounds=(1, 0))
-        assert DrawnEstimate([0.1, -0.2], bounds=(-1, 1)).bounds == (-1.0, 1.0)
+    @pytest.mark.parametrize(
+        ("draws", "options", "sentence"),
+        [
+            ([0.1, 0.2], {"weights": [1, 1, 1]}, "one weight for each value, got 2 values, 3 weights"),
+            ([0.1, 0.2], {"weights": [1, -1]}, "not negative"),
+            ([], {}, "some positive weight"),
+            ([0.1, -0.2], {}, r"within the bounds \(0, 1\), got \[-0.2\]; pass bounds"),
+            ([0.1, math.inf], {"bounds": (-math.inf, math.inf)}, "infinity"),
+            ([0.1], {"bounds": (1, 0)}, "bounds must be a pair"),
+        ],
+    )
+    def test_weights_and_draws_must_fit(self, draws, options, sentence):
+        with pytest.raises(InvalidParameter, match=sentence):
+            DrawnEstimate(draws, **options)
 
     def test_the_mean_of_draws_that_are_nearly_all_equal_is_in_their_interval(self):
         assert DrawnEstimate([0.8] * 97 + [0.79, 0.79, 0.5]).interval(0.95) == (0.79, 0.8)

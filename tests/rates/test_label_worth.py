@@ -78,17 +78,19 @@ def test_boundary_is_where_the_policies_are_equally_good(combine):
     assert (above[boundary == 0] == "different").all()
 
 
-def test_policies_are_checked():
-    with pytest.raises(InvalidParameter, match="n_labelers must be an integer of at least 1"):
-        rates.labeling_policy(error=0.1, mislabeling=0.1, n_labelers=0)
-    with pytest.raises(InvalidParameter, match="n_labelers must be an integer of at least 2"):
-        rates.policy_boundary(mislabeling=0.1, n_labelers=1)
-    with pytest.raises(InvalidParameter, match="n_labelers must be an integer"):
-        rates.combined_mislabeling(mislabeling=0.1, n_labelers=2.5)
-    with pytest.raises(InvalidParameter, match="cannot be identified"):
-        rates.labeling_policy(error=0.1, mislabeling=0.5, n_labelers=2)
-    with pytest.raises(InvalidParameter, match="`combine` must be one of"):
-        rates.labeling_policy(error=0.1, mislabeling=0.1, n_labelers=2, combine="mean")
+@pytest.mark.parametrize(
+    ("function", "given", "sentence"),
+    [
+        (rates.labeling_policy, {"error": 0.1, "n_labelers": 0}, "n_labelers must be an integer of at least 1"),
+        (rates.policy_boundary, {"n_labelers": 1}, "n_labelers must be an integer of at least 2"),
+        (rates.combined_mislabeling, {"n_labelers": 2.5}, "n_labelers must be an integer"),
+        (rates.labeling_policy, {"error": 0.1, "mislabeling": 0.5, "n_labelers": 2}, "cannot be identified"),
+        (rates.labeling_policy, {"error": 0.1, "n_labelers": 2, "combine": "mean"}, "`combine` must be one of"),
+    ],
+)
+def test_policies_are_checked(function, given, sentence):
+    with pytest.raises(InvalidParameter, match=sentence):
+        function(**{"mislabeling": 0.1, **given})
 
 
 @pytest.mark.parametrize("prevalence", [0.02, 0.3, 0.5])
