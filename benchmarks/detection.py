@@ -39,7 +39,7 @@ from benchmarks._detection_data import (
 )
 from benchmarks._sections import run_sections
 from trueup._base.types import Booleans, Floats, Positions
-from trueup.answers.build_answers import evaluate_again
+from trueup.answers.evaluate import evaluate_again
 from trueup.answers.evaluation import Evaluation
 from trueup.detection import Pool, Shapes, coco_scores, evaluate, make_tiles, match, missed_objects
 from trueup.detection.evaluating import candidates_of
