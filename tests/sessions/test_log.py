@@ -9,8 +9,8 @@ import trueup as tu
 from trueup.active import Event
 from trueup.exceptions import InvalidParameter
 from trueup.sessions.log import Names, events_from_json, events_to_json, session_from_json, session_to_json
-from trueup.sessions.progress import fold, no_progress
-from trueup.sessions.session import Circumstances, answer_events, draw_in_turn
+from trueup.sessions.progress import fold
+from trueup.sessions.session import draw_in_turn
 
 NAMES = Names(["a", "b", "c"], ["no", "yes"])
 
@@ -79,14 +79,6 @@ def test_what_is_no_session_is_refused(text):
 def test_what_is_no_log_is_refused(records):
     with pytest.raises(InvalidParameter):
         events_from_json(records)
-
-
-def test_all_answers_are_checked_before_any_counts():
-    known, nothing = np.full(3, -1), no_progress(3)
-    with pytest.raises(InvalidParameter, match="must be one of the classes"):
-        answer_events({"a": "yes", "b": "maybe"}, NAMES, nothing, known, Circumstances())
-    found = answer_events({"a": "yes"}, NAMES, nothing, known, Circumstances("ann", blind=True))
-    assert found == [Event("tell", "a", "yes", "ann", blind=True)]
 
 
 def test_draws_in_turn_follow_the_chances():

@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
+import trueup as tu
 from trueup.exceptions import InvalidParameter
 from trueup.sessions.log import NONE_OF_THESE, Event, Names, events_from_json, events_to_json
-from trueup.sessions.progress import completed_draws, count_answers, fold, no_progress
-from trueup.sessions.session import Circumstances, answer_events, skip_events
+from trueup.sessions.progress import count_answers, fold
 
 NAMES = Names(list("abcdef"), ["no", "yes"])
 DRAWS = [Event("ask", item, propensity=0.2) for item in "abcd"]
@@ -70,7 +70,7 @@ def test_answers_in_sight_of_a_prediction_and_corrections_in_sight_of_the_estima
 
 
 def test_answers_count_in_the_order_of_the_draws():
-    assert completed_draws(state(told("c", "no", "ann"))) == 0
+    assert count_answers(state(told("c", "no", "ann"))).n_draws == 0
     answers = [told("a", "no", "ann"), Event("cannot tell", "b", who="bob"), told("d", "yes", "ann")]
     counted = count_answers(state(*answers))
     assert counted.n_draws == 2
@@ -84,7 +84,7 @@ def test_answers_count_in_the_order_of_the_draws():
 
 def test_a_log_of_answers_alone_shows_its_gaps():
     log = [Event("tell", "a", "no", propensity=0.2, draw=1), Event("tell", "c", "no", propensity=0.2, draw=3)]
-    assert completed_draws(fold(log, NAMES)) == 1
+    assert count_answers(fold(log, NAMES)).n_draws == 1
 
 
 def test_disputed_and_sighted_draws_are_undecided():
@@ -112,26 +112,36 @@ def test_folding_in_parts_is_folding_at_once():
             np.testing.assert_array_equal(getattr(parts, name), value)
 
 
-def test_an_answer_belongs_to_the_card_that_its_expert_holds():
+@pytest.fixture(scope="module")
+def session():
+    votes = {"item": NAMES.items * 2, "labeler": ["x"] * 6 + ["y"] * 6, "label": ["no", "yes"] * 6}
+    labels = tu.Labels.from_frame(votes, classes=NAMES.classes)
+    return tu.ActiveTest(dict.fromkeys(NAMES.items, "no"), labels, noise="majority")
+
+
+def test_an_answer_belongs_to_the_card_that_its_expert_holds(session):
     asked = [*DRAWS, told("a", "no", "ann"), Event("ask", "a", purpose="overlap")]
-    progress = fold(asked, NAMES)
-    (second,) = answer_events({"a": "yes"}, NAMES, progress, progress.truth, Circumstances("bob"))
-    assert (second.kind, second.purpose, second.draw) == ("tell", "overlap", 1)
+    test = session.replay(asked)
     with pytest.raises(InvalidParameter, match="correct=True"):
-        answer_events({"a": "yes"}, NAMES, progress, progress.truth, Circumstances("ann"))
-    (late,) = answer_events(
-        {"a": "yes"}, NAMES, fold(asked[:-1], NAMES), progress.truth, Circumstances("bob"), second=True
-    )
-    assert late.purpose == "overlap"
-    (corrected,) = answer_events(
-        {"a": NONE_OF_THESE}, NAMES, progress, progress.truth, Circumstances("ann"), correct=True
-    )
-    assert (corrected.kind, corrected.truth) == ("correct", None)
+        test.tell({"a": "yes"}, who="ann")
+    test.tell({"a": "yes"}, who="bob")
+    assert (test.log[-1].kind, test.log[-1].purpose, test.log[-1].draw) == ("tell", "overlap", 1)
+    late = session.replay(asked[:-1])
+    late.tell({"a": "yes"}, who="bob", second=True)
+    assert late.log[-1].purpose == "overlap"
+    corrected = session.replay(asked)
+    corrected.tell({"a": NONE_OF_THESE}, who="ann", correct=True)
+    assert (corrected.log[-1].kind, corrected.log[-1].truth) == ("correct", None)
 
 
-def test_only_what_waits_can_be_put_off():
-    nothing = no_progress(6)
+def test_all_answers_are_checked_before_any_counts(session):
+    test = session.replay([])
+    with pytest.raises(InvalidParameter, match="must be one of the classes"):
+        test.tell({"a": "yes", "b": "maybe"})
     with pytest.raises(InvalidParameter, match="an item that waits"):
-        skip_events(["a"], NAMES, nothing, nothing.truth, Circumstances(), later=True)
+        test.skip(["a"], later=True)
     with pytest.raises(InvalidParameter, match="seconds"):
-        Circumstances(seconds=-1.0)
+        test.skip(["a"], seconds=-1.0)
+    assert test.log == ()
+    test.tell({"a": "yes"}, who="ann")
+    assert test.log == (Event("tell", "a", "yes", "ann", blind=True),)

@@ -25,8 +25,9 @@ from trueup.sessions.log import Event, Names, check_event
 LEAST_SECOND_OPINIONS = 30
 CARDS_BEFORE_A_REPEAT = 50
 CARDS_BEFORE_AN_OWN_DELAY = 10  # of anybody, before an item comes back to the expert who put it off
-_ANYBODY = ("settle", "overlap")  # the most urgent first
-_RESERVED = ("repeat", "check")
+MEASURING = ("repeat", "check")  # purposes of answers that measure the expert and say nothing new of the item
+_PURPOSES = ("settle", "overlap", *MEASURING)  # the most urgent first
+UNKNOWN = -1
 
 
 @dataclass(frozen=True)
@@ -62,43 +63,50 @@ def delayed_cards(progress: Progress, who: str | None, *, at_last: bool = False)
     ]
 
 
+def has_answered(progress: Progress, at: int, who: str | None) -> bool:
+    """Whether an expert gave an outcome for the item at this position."""
+    return any(opinion.who == who for opinion in progress.opinions.get(at, ()))
+
+
 def open_cards(progress: Progress, who: str) -> list[Card]:
     """Cards with a purpose that are in the log already and that this expert may answer, most urgent first."""
-    cards = []
-    for purpose in (*_ANYBODY, *_RESERVED):
-        positions = [at for (at, why), name in progress.cards.items() if why == purpose and name in (None, who)]
-        for at in positions:
-            spoke = any(one.who == who for one in progress.opinions.get(at, ()))
-            is_first = purpose == "overlap" and not progress.outcome[at]  # the draw itself is still out
-            if spoke == (purpose == "repeat") and not is_first:
-                cards.append(Card(at, purpose, who))
-    return cards
+    outcome = progress.outcome
+    return [
+        Card(at, purpose, who)
+        for purpose in _PURPOSES
+        for (at, why), name in progress.cards.items()
+        if why == purpose and name in (None, who) and has_answered(progress, at, who) == (purpose == "repeat")
+        if purpose != "overlap" or outcome[at]  # else the draw itself is still out
+    ]
+
+
+def purpose_of_card(progress: Progress, at: int, who: str | None) -> str | None:
+    """The purpose of the card for an item that is out with an expert; None for a draw."""
+    if who is None:
+        return None
+    for purpose in _PURPOSES:
+        is_theirs = (at, purpose) in progress.cards and progress.cards[at, purpose] in (None, who)
+        if is_theirs and (purpose == "repeat" or not has_answered(progress, at, who)):
+            # Of two cards on a draw that nobody has answered yet, the first answer is that of the draw.
+            return None if purpose == "overlap" and progress.waiting[at] else purpose
+    return None
 
 
 def new_cards(progress: Progress, shares: Shares, gold: Codes, seed: int) -> list[Card]:
     """Cards that have become due and are not in the log yet: disagreements, repeats and known items."""
     cards = [Card(at, "settle") for at in np.flatnonzero(progress.disputed).tolist()]
     experts = progress.experts
-    if len(experts) == 1 and shares.repeat > 0:
-        cards += [Card(at, "repeat", experts[0]) for at in _repeats_of_cards(progress, experts[0], shares.repeat, seed)]
+    if len(experts) == 1 and shares.repeat > 0:  # draws that they answered long enough ago, by the coin of each
+        for at, opinions in progress.opinions.items():
+            first, draw = opinions[0], int(progress.draw[at])
+            is_theirs = len(opinions) == 1 and first.who == experts[0] and first.code >= 0 and draw > 0
+            is_long_ago = progress.n_cards - first.card >= CARDS_BEFORE_A_REPEAT
+            if is_theirs and is_long_ago and coin(seed, "repeat", draw) < shares.repeat:
+                cards.append(Card(at, "repeat", experts[0]))
     if shares.checks > 0 and (gold >= 0).any():
         for number, who in enumerate(experts):
             cards += _checks(progress, who, shares.checks, gold, [seed, 5, number])
     return [card for card in cards if card[:2] not in progress.cards]
-
-
-def _repeats_of_cards(progress: Progress, who: str, share: float, seed: int) -> list[int]:
-    """Draws whose coin asks for the same expert again, and that they answered long enough ago."""
-    answered = [
-        at
-        for at, opinions in progress.opinions.items()
-        if len(opinions) == 1
-        and opinions[0].who == who
-        and opinions[0].code >= 0
-        and progress.n_cards - opinions[0].card >= CARDS_BEFORE_A_REPEAT
-    ]
-    places = [int(progress.draw[at]) for at in answered]
-    return [at for at, draw in zip(answered, places, strict=True) if draw > 0 and coin(seed, "repeat", draw) < share]
 
 
 def _checks(progress: Progress, who: str, share: float, gold: Codes, seed: list[int]) -> list[Card]:
@@ -128,9 +136,9 @@ def overlap_of_draws(
     if len(experts) < 2 or shares.overlap == 0:
         return [False] * n
     n_drawn = int(progress.draw.max(initial=0))
-    with_card = {at for at, purpose in progress.cards if purpose == "overlap"}
-    with_answer = {at for at, each in progress.opinions.items() if any(one.purpose == "overlap" for one in each)}
-    n_second, chosen = len(with_card | with_answer), []
+    seen_twice = {at for at, purpose in progress.cards if purpose == "overlap"}
+    seen_twice |= {at for at, each in progress.opinions.items() if any(one.purpose == "overlap" for one in each)}
+    n_second, chosen = len(seen_twice), []
     for k in range(1, n + 1):
         chance = shares.overlap
         if budget is not None:
@@ -242,37 +250,39 @@ class SessionStatus:
         counts = [f"{n:,} {words}" for words, n in parts.items() if n]
         if counts:
             lines.append("Of the items " + ", ".join(counts) + ".")
-        if self.agreement.n:
-            lines.append(f"Two experts agree on {_in_words(self.agreement)}.")
-        if self.steadiness.n:
-            lines.append(f"An expert who saw an item again said the same on {_in_words(self.steadiness)}.")
-        if self.errors.n:
-            lines.append(f"Experts err on {_in_words(self.errors)}; the interval takes their answers for the truth.")
+        rates = {
+            "Two experts agree on {}.": self.agreement,
+            "An expert who saw an item again said the same on {}.": self.steadiness,
+            "Experts err on {}; the interval takes their answers for the truth.": self.errors,
+        }
+        for sentence, rate in rates.items():
+            if rate.n:
+                lines.append(sentence.format(f"{rate.share:.1%} of {rate.n} ({rate.low:.1%} to {rate.high:.1%})"))
         return lines
-
-
-def _in_words(rate: Rate) -> str:
-    return f"{rate.share:.1%} of {rate.n} ({rate.low:.1%} to {rate.high:.1%})"
 
 
 def status_of(progress: Progress, gold: Codes, *, n_items: int, n_classes: int, level: float) -> SessionStatus:
     """The standing of a session."""
     counted = count_answers(progress)
-    judged, all_opinions = list(_judged(progress, gold)), progress.opinions.values()
+    all_opinions = progress.opinions.values()
     pairs = [a.code == b.code for each in all_opinions for a, b in combinations(_independent(each), 2)]
     repeats = [
-        one.code == first[0].code
+        opinion.code == first[0].code
         for each in all_opinions
         if (first := _independent(each))
-        for one in each
-        if one.purpose == "repeat" and one.code >= 0
+        for opinion in each
+        if opinion.purpose == "repeat" and opinion.code >= 0
     ]
-    sighted = [any(one.is_swayed and not one.is_correction for one in each) for each in all_opinions]
-    corrected = [any(one.is_swayed and one.is_correction for one in each) for each in all_opinions]
-    wrong = [is_wrong for _, is_wrong in judged]
-    errors = (
-        Rate.of(sum(wrong), len(wrong), level) if wrong else _half(Rate.of(repeats.count(False), len(repeats), level))
-    )
+    wrong = [is_wrong for _, is_wrong in _judged(progress, gold)]
+    errors = Rate.of(sum(wrong), len(wrong), level)
+    if not wrong and repeats:  # of two answers that differ one is wrong, or both: so often at least
+        rate = Rate.of(repeats.count(False), len(repeats), level)
+        errors = Rate(rate.count, 2 * rate.n, rate.low / 2, rate.high / 2)
+    experts = []
+    for who, rate in rates_of_experts(progress, gold, level).items():
+        codes = [opinion.code for each in all_opinions for opinion in each if opinion.who == who]
+        n_later = sum(name == who for each in progress.delays.values() for name, _ in each)
+        experts.append(ExpertStanding(who, len(codes), sum(code < 0 for code in codes), n_later, rate))
     drawn = progress.draw > 0
     return SessionStatus(
         items=n_items,
@@ -285,12 +295,12 @@ def status_of(progress: Progress, gold: Codes, *, n_items: int, n_classes: int, 
         none_of_these=int((progress.truth == n_classes).sum()),
         later=int(progress.put_off.sum()),
         disputed=int(progress.disputed.sum()),
-        sighted=sum(sighted),
-        corrected=sum(corrected),
+        sighted=sum(any(one.is_swayed and not one.is_correction for one in each) for each in all_opinions),
+        corrected=sum(any(one.is_swayed and one.is_correction for one in each) for each in all_opinions),
         agreement=Rate.of(sum(pairs), len(pairs), level),
         steadiness=Rate.of(sum(repeats), len(repeats), level),
         errors=errors,
-        experts=tuple(_of_expert(progress, who, rate) for who, rate in rates_of_experts(progress, gold, level).items()),
+        experts=tuple(experts),
     )
 
 
@@ -301,17 +311,6 @@ def rates_of_experts(progress: Progress, gold: Codes, level: float = 0.95) -> di
     for who, is_wrong in _judged(progress, gold):
         wrong[who].append(is_wrong)
     return {who: Rate.of(sum(own), len(own), level) for who, own in wrong.items()}
-
-
-def _of_expert(progress: Progress, who: str | None, errors: Rate) -> ExpertStanding:
-    mine = [one for each in progress.opinions.values() for one in each if one.who == who]
-    return ExpertStanding(
-        who,
-        outcomes=len(mine),
-        cannot_tell=sum(one.code < 0 for one in mine),
-        later=sum(name == who for each in progress.delays.values() for name, _ in each),
-        errors=errors,
-    )
 
 
 def _independent(opinions: tuple[Opinion, ...]) -> list[Opinion]:
@@ -335,11 +334,6 @@ def _judged(progress: Progress, gold: Codes) -> Iterator[tuple[str | None, bool]
             yield from ((one.who, one.code != code) for one in both)
 
 
-def _half(rate: Rate) -> Rate:
-    """Of two answers that differ one is wrong, or both: the rate at which single answers are, at least."""
-    return Rate(rate.count, 2 * rate.n, rate.low / 2, rate.high / 2) if rate.n else rate
-
-
 Answers = Literal["valid", "all"]
 ANSWERS: tuple[Answers, ...] = get_args(Answers)
 
@@ -356,23 +350,14 @@ class Counted:
     n_draws: int  # The length of the completed prefix
 
 
-def completed_draws(progress: Progress) -> int:
-    """The number of first draws that all have an outcome: an answer, or that nobody can tell."""
-    places = np.sort(progress.draw[(progress.draw > 0) & progress.outcome])
-    return int(np.count_nonzero(places == np.arange(1, len(places) + 1)))
-
-
 def count_answers(progress: Progress, answers: Answers = "valid") -> Counted:
     """The answers that count, and what is undecided among the draws that do."""
-    n_draws = completed_draws(progress)
+    places = np.sort(progress.draw[(progress.draw > 0) & progress.outcome])
+    n_draws = int(np.count_nonzero(places == np.arange(1, len(places) + 1)))
     ahead = progress.outcome & (progress.draw > n_draws)
     truth = np.where(progress.disputed, UNKNOWN, progress.unswayed if answers == "valid" else progress.truth)
     undecided = progress.outcome & (progress.draw > 0) & ~ahead & (truth < 0)
     return Counted(replace(progress, truth=np.where(ahead, UNKNOWN, truth)), undecided, ahead, n_draws)
-
-
-MEASURING = ("repeat", "check")  # purposes of answers that measure the expert and say nothing new of the item
-UNKNOWN = -1
 
 
 @dataclass(frozen=True)
@@ -491,17 +476,12 @@ def fold(events: Iterable[Event], names: Names, *, since: Progress | None = None
             opinions[at] = (*before, opinion_of(event, names, before, n_cards))
             if event.purpose not in MEASURING:
                 was_open = state.truth[at] < 0
-                _settle(state, at, opinions[at])
+                state.truth[at], state.disputed[at] = standing_class(opinions[at])
+                state.unswayed[at], _ = standing_class([one for one in opinions[at] if not one.is_swayed])
+                state.cannot_tell[at] = state.truth[at] < 0  # an answer outlives the doubts of another expert
+                state.waiting[at] = state.put_off[at] = False
                 n_tells += int(was_open and state.truth[at] >= 0 and event.kind != "correct")
     return replace(state, n_tells=n_tells, n_cards=n_cards, opinions=opinions, cards=cards, delays=delays)
-
-
-def _settle(state: Progress, at: int, opinions: tuple[Opinion, ...]) -> None:
-    """Write what the opinions on an item come to into the arrays of a state that is being built."""
-    state.truth[at], state.disputed[at] = standing_class(opinions)
-    state.unswayed[at], _ = standing_class([one for one in opinions if not one.is_swayed])
-    state.cannot_tell[at] = state.truth[at] < 0  # an answer outlives the doubts of another expert
-    state.waiting[at] = state.put_off[at] = False
 
 
 def opinion_of(event: Event, names: Names, before: Iterable[Opinion], card: int) -> Opinion:

@@ -6,12 +6,14 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from contextlib import suppress
+from dataclasses import dataclass, fields, is_dataclass, replace
+from itertools import compress
 from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from trueup._base.types import Booleans, Codes, Floats, Positions
+from trueup._base.types import Booleans, Floats, Positions
 from trueup._base.validation import check_integer, check_number
 from trueup.data.labels import Labels
 from trueup.exceptions import InvalidParameter
@@ -29,6 +31,7 @@ from trueup.sessions.log import (
     session_to_json,
 )
 from trueup.sessions.progress import (
+    UNKNOWN,
     Answers,
     Card,
     Counted,
@@ -38,9 +41,11 @@ from trueup.sessions.progress import (
     count_answers,
     delayed_cards,
     fold,
+    has_answered,
     new_cards,
     open_cards,
     overlap_of_draws,
+    purpose_of_card,
     status_of,
 )
 
@@ -98,100 +103,6 @@ def draw_in_turn(chances: Floats, n: int, rng: np.random.Generator) -> tuple[lis
     return chosen, propensities
 
 
-@dataclass(frozen=True)
-class Circumstances:
-    """How an outcome was given: by whom, and what the log keeps of it beside."""
-
-    who: str | None = None
-    blind: bool | None = None
-    saw_estimate: bool | None = None
-    seconds: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.seconds is not None:
-            check_number(self.seconds, name="seconds", low=0.0)
-
-
-def answer_events(
-    truths: Any,
-    names: Names,
-    progress: Progress,
-    known: Codes,
-    how: Circumstances,
-    *,
-    correct: bool = False,
-    second: bool = False,
-) -> list[Event]:
-    """The new lines of the log for what an expert says; all answers are checked before any counts."""
-    if not isinstance(truths, Mapping):
-        raise InvalidParameter(f"truths must map items to classes, got {type(truths).__name__}; pass {{item: class}}")
-    new = []
-    for item, truth in truths.items():
-        at, code = names.position(item), names.code(truth, item)
-        before, purpose = int(known[at]), purpose_of_card(progress, at, how.who)
-        differs = before not in (-1, code) and purpose is None
-        if differs and second and not correct:
-            purpose, differs = "overlap", False
-        if differs and not correct:
-            was = "none of the classes" if before == names.outside else repr(names.classes[before])
-            raise InvalidParameter(
-                f"item {item!r} is known to be {was}, got {truth!r}; pass `correct=True` to change it"
-            )
-        is_said = any((one.who, one.code) == (how.who, code) for one in progress.opinions.get(at, ()))
-        if before == code and purpose is None and (how.who is None or is_said):
-            continue  # nothing is new, and nobody new says it
-        class_name = None if code == names.outside else names.classes[code]
-        kind: Kind = "correct" if differs else "tell" if class_name is not None else "none of these"
-        new.append(_outcome(kind, at, names, progress, how, truth=class_name, purpose=purpose))
-    return new
-
-
-def skip_events(
-    items: Any, names: Names, progress: Progress, known: Codes, how: Circumstances, *, later: bool
-) -> list[Event]:
-    """The new lines where an expert names no class: later, or they cannot tell. What is known stays known."""
-    if isinstance(items, str) or not isinstance(items, Iterable):
-        raise InvalidParameter(f"items must be a list of items, got {items!r}; pass [item]")
-    new = []
-    for at in [names.position(item) for item in items]:
-        purpose = purpose_of_card(progress, at, how.who)
-        if known[at] >= 0 and purpose is None:
-            continue
-        if later and purpose is None and not progress.waiting[at]:
-            raise InvalidParameter(f"only an item that waits can be put off, got {names.items[at]!r}; leave it out")
-        new.append(_outcome("later" if later else "cannot tell", at, names, progress, how, purpose=purpose))
-    return new
-
-
-def _outcome(
-    kind: Kind,
-    at: int,
-    names: Names,
-    progress: Progress,
-    how: Circumstances,
-    *,
-    truth: Any = None,
-    purpose: str | None = None,
-) -> Event:
-    """One outcome with all that the log keeps of it."""
-    chance, draw = float(progress.propensity[at]), int(progress.draw[at])
-    drawn: dict[str, Any] = {"propensity": None if np.isnan(chance) else chance, "draw": draw or None}
-    return Event(kind, names.items[at], truth, purpose=purpose, **drawn, **vars(how))
-
-
-def purpose_of_card(progress: Progress, at: int, who: str | None) -> str | None:
-    """The purpose of the card for an item that is out with an expert; None for a draw."""
-    if who is None:
-        return None
-    spoke = any(one.who == who for one in progress.opinions.get(at, ()))
-    for purpose in ("settle", "overlap", "repeat", "check"):
-        is_theirs = (at, purpose) in progress.cards and progress.cards[at, purpose] in (None, who)
-        if is_theirs and (purpose == "repeat" or not spoke):
-            # Of two cards on a draw that nobody has answered yet, the first answer is that of the draw.
-            return None if purpose == "overlap" and progress.waiting[at] else purpose
-    return None
-
-
 class Session(ABC):
     """Questions about the items of some labels, their answers, and where that leads. Pure: no files, no clock."""
 
@@ -209,10 +120,6 @@ class Session(ABC):
         self._folded = 0, fold([], self._names)
         self._memo: dict[Any, Any] = {}
         self.strategy, self.options = strategy, dict(options)
-
-    def _add(self, events: Iterable[Event]) -> None:
-        self._events += events
-        self._memo = {}
 
     def _once(self, key: Hashable, work: Callable[[], T]) -> T:
         """What follows from the log, worked out once until it grows."""
@@ -234,7 +141,8 @@ class Session(ABC):
         """
         new = [] if self._log is None else self._log.read(len(self._events))
         if new:
-            self._add(new)
+            self._events += new
+            self._memo = {}
 
     def _write(self, make_events: Callable[[], Sequence[Event]]) -> None:
         """Add what follows from the log as it is; it is worked out again where others were quicker."""
@@ -243,7 +151,8 @@ class Session(ABC):
             events = list(make_events())
             kept = events if self._log is None or not events else self._log.append(events, len(self._events))
             if kept is not None:
-                self._add(kept)
+                self._events += kept
+                self._memo = {}
                 return
 
     def ask(self, n: int = 1, *, who: str | None = None) -> Batch:
@@ -265,18 +174,11 @@ class Session(ABC):
             why = "It was asked for before and is to be looked at afresh."
             handed = [Asked(self._names.items[at], 0.0, why, None, purpose) for at, purpose, _ in cards]
             batch = Batch([*handed, *drawn])
-            asks = [
-                Event(
-                    "ask",
-                    one.item,
-                    who=who if one.purpose is not None else None,
-                    propensity=one.propensity,
-                    purpose=one.purpose,
-                    why=one.why,
-                )
-                for one in batch.details
-            ]
-            return [*asks, *self._follow_ups([one.item for one in drawn], who, room - len(drawn))]
+            asks = []
+            for card in batch.details:
+                expert = None if card.purpose is None else who
+                asks.append(Event("ask", card.item, None, expert, card.propensity, purpose=card.purpose, why=card.why))
+            return [*asks, *self._follow_ups([card.item for card in drawn], who, room - len(drawn))]
 
         self._write(events)
         return batch
@@ -309,12 +211,8 @@ class Session(ABC):
         chances: Sequence[float | None] | None = None,
     ) -> Batch:
         """These items, with a score, a reason and, where they were drawn, a chance each."""
-        return Batch(
-            Asked(self._names.items[at], float(score), why, chance)
-            for at, score, why, chance in zip(
-                positions, scores, reasons, chances or [None] * len(positions), strict=True
-            )
-        )
+        columns = zip(positions, scores, reasons, chances or [None] * len(positions), strict=True)
+        return Batch(Asked(self._names.items[at], float(score), why, chance) for at, score, why, chance in columns)
 
     def tell(
         self,
@@ -332,20 +230,70 @@ class Session(ABC):
         An item that was never asked is accepted; its chance to be asked is unknown, so it stands for itself only, and
         beside draws that come after it: those before it stand for it already.
         """
-        how = Circumstances(who, self._blind if blind is None else blind, saw_estimate, seconds)
-        self._write(
-            lambda: answer_events(
-                truths, self._names, self.progress, self._known_codes, how, correct=correct, second=second
+        if not isinstance(truths, Mapping):
+            raise InvalidParameter(
+                f"truths must map items to classes, got {type(truths).__name__}; pass {{item: class}}"
             )
-        )
+        if seconds is not None:
+            check_number(seconds, name="seconds", low=0.0)
+        blind = self._blind if blind is None else blind
+
+        def events() -> list[Event]:  # all answers are checked before any counts
+            new, known, names = [], self._known_codes, self._names
+            for item, truth in truths.items():
+                at, code = names.position(item), names.code(truth, item)
+                before, purpose = int(known[at]), purpose_of_card(self.progress, at, who)
+                differs = before not in (UNKNOWN, code) and purpose is None
+                if differs and second and not correct:
+                    purpose, differs = "overlap", False
+                if differs and not correct:
+                    was = "none of the classes" if before == names.outside else repr(names.classes[before])
+                    raise InvalidParameter(
+                        f"item {item!r} is known to be {was}, got {truth!r}; pass `correct=True` to change it"
+                    )
+                is_repeated = any(
+                    (given.who, given.code) == (who, code) for given in self.progress.opinions.get(at, ())
+                )
+                if before == code and purpose is None and (who is None or is_repeated):
+                    continue  # nothing is new, and nobody new says it
+                class_name = None if code == names.outside else names.classes[code]
+                kind: Kind = "correct" if differs else "tell" if class_name is not None else "none of these"
+                event = self._outcome(kind, at, class_name, who, purpose)
+                new.append(replace(event, blind=blind, saw_estimate=saw_estimate, seconds=seconds))
+            return new
+
+        self._write(events)
 
     def skip(
         self, items: Iterable[Any], *, who: str | None = None, later: bool = False, seconds: float | None = None
     ) -> None:
         """The expert names no class for these items. What is known of an item stays known."""
-        names = items if isinstance(items, str) or not isinstance(items, Iterable) else list(items)
-        how = Circumstances(who, self._blind, seconds=seconds)
-        self._write(lambda: skip_events(names, self._names, self.progress, self._known_codes, how, later=later))
+        if isinstance(items, str) or not isinstance(items, Iterable):
+            raise InvalidParameter(f"items must be a list of items, got {items!r}; pass [item]")
+        if seconds is not None:
+            check_number(seconds, name="seconds", low=0.0)
+        positions = [self._names.position(item) for item in items]
+
+        def events() -> list[Event]:
+            new, known = [], self._known_codes
+            for at in positions:
+                purpose = purpose_of_card(self.progress, at, who)
+                if known[at] >= 0 and purpose is None:
+                    continue
+                if later and purpose is None and not self.progress.waiting[at]:
+                    item = self._names.items[at]
+                    raise InvalidParameter(f"only an item that waits can be put off, got {item!r}; leave it out")
+                event = self._outcome("later" if later else "cannot tell", at, None, who, purpose)
+                new.append(replace(event, blind=self._blind, seconds=seconds))
+            return new
+
+        self._write(events)
+
+    def _outcome(self, kind: Kind, at: int, truth: Any, who: str | None, purpose: str | None) -> Event:
+        """An outcome with the chance and the place of its draw."""
+        chance, draw = float(self.progress.propensity[at]), int(self.progress.draw[at])
+        drawn = {"propensity": None if np.isnan(chance) else chance, "draw": draw or None}
+        return Event(kind, self._names.items[at], truth, who, purpose=purpose, **drawn)
 
     @property
     def labels(self) -> Labels:
@@ -489,9 +437,11 @@ def write_setting(value: object, *, name: str | None = None) -> object:
     if isinstance(value, str):
         return value
     if isinstance(value, NoiseModel) and not value.is_fitted:
-        is_named = value.alias in MODELS and MODELS[value.alias] is type(value)
-        if is_named and _is_json(value.parameters()):
-            return {"alias": value.alias, "parameters": value.parameters()}
+        parameters = value.parameters()
+        with suppress(TypeError, ValueError):
+            is_named = value.alias in MODELS and MODELS[value.alias] is type(value)
+            if is_named and json.loads(json.dumps(parameters)) == parameters:
+                return {"alias": value.alias, "parameters": parameters}
     return {"described": name or repr(value)}
 
 
@@ -506,14 +456,6 @@ def read_setting(name: str, value: Any) -> Any:
             parameter=name,
         )
     return value
-
-
-def _is_json(value: object) -> bool:
-    """Whether a value comes back from JSON as it is."""
-    try:
-        return bool(json.loads(json.dumps(value)) == value)
-    except (TypeError, ValueError):
-        return False
 
 
 class DrawnSession(Session):
@@ -531,14 +473,13 @@ class DrawnSession(Session):
         cards = super()._cards_for(who)
         if who is None:
             return cards  # it cannot be told who is who
-        due = new_cards(self.progress, self.shares, self._labels.gold_codes, self.seed)
-        spoke = {at for at, each in self.progress.opinions.items() if any(one.who == who for one in each)}
-        mine = [
+        due = [
             card
-            for card in due
-            if card.reserved_for == who or (card.reserved_for is None and card.position not in spoke)
+            for card in new_cards(self.progress, self.shares, self._labels.gold_codes, self.seed)
+            if card.reserved_for == who
+            or (card.reserved_for is None and not has_answered(self.progress, card.position, who))
         ]
-        return [*cards, *_first(mine, self._room()), *open_cards(self.progress, who)]
+        return [*cards, *_first(due, self._room()), *open_cards(self.progress, who)]
 
     def _room(self, cards: Sequence[Card] = ()) -> float:
         """What the budget leaves when all that is out, also second opinions that wait for somebody, was paid for."""
@@ -554,9 +495,7 @@ class DrawnSession(Session):
         if self._log is not None:
             due = _first(new_cards(self.progress, self.shares, self._labels.gold_codes, self.seed), room)
         twice = overlap_of_draws(self.progress, who, len(items), self.shares, self.seed, self.budget)
-        again = _first(
-            [item for item, is_seen_twice in zip(items, twice, strict=True) if is_seen_twice], room - len(due)
-        )
+        again = _first(list(compress(items, twice)), room - len(due))
         return [
             *(Event("ask", item, purpose="overlap") for item in again),
             *(Event("ask", self._names.items[at], who=name, purpose=purpose) for at, purpose, name in due),
