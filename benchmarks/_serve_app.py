@@ -23,7 +23,7 @@ import trueup as tu
 from benchmarks._coverage_tally import Section, as_text
 from trueup.serve.estimating import InProcess, LatestSnapshot
 from trueup.serve.running import Server
-from trueup.serve.services import Services, make_services
+from trueup.serve.services import Services
 from trueup.storage import open_storage
 from trueup.storage.database.sqlite import has_wal_fix
 
@@ -53,7 +53,7 @@ class Running:
         self.estimating.start()
         self.estimating.wait_until_ready()
         self.seconds_to_fit = time.perf_counter() - begin
-        self.services: Services = make_services(self.storage, "load", labels, self.latest, self.estimating)
+        self.services: Services = Services(self.storage, "load", labels, self.latest, self.estimating)
         self.services.requests.a_second = self.services.requests.at_once = 1e9  # these experts are no people
         addresses: list[str] = []
         self.server = Server(self.services, port=0, ready=addresses.append)

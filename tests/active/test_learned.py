@@ -59,7 +59,7 @@ def test_equation_13_by_hand():
 
 def test_known_rates_and_probabilities_are_recovered():
     noisy, scores, vetted, truth, chance = tagging(0)
-    rates = flip_rates(noisy, vetted, truth)[0]
+    rates = flip_rates(noisy, vetted, truth, None, smoothing=1.0)[0]
     n_positive = truth[vetted].sum()
     assert abs(rates[1, 1] - HIT) < 4 * np.sqrt(HIT * (1 - HIT) / n_positive)
     assert abs(rates[0, 1] - FALSE_ALARM) < 4 * np.sqrt(FALSE_ALARM / (vetted.sum() - n_positive))
@@ -72,7 +72,7 @@ def test_categories_have_rates_of_their_own_and_lean_on_each_other():
     noisy = np.array([1] * 8 + [0] * 8 + [1])
     truth = np.array([1] * 8 + [1] * 8 + [1])
     categories = np.array([0] * 8 + [1] * 8 + [2])
-    rates = flip_rates(noisy, np.ones(17, dtype=bool), truth, categories=categories, smoothing=2)
+    rates = flip_rates(noisy, np.ones(17, dtype=bool), truth, categories, smoothing=2)
     pooled = (9 + 2 * 0.75) / (17 + 2)
     assert rates[:, 1, 1] == pytest.approx([(8 + 2 * pooled) / 10, 2 * pooled / 10, (1 + 2 * pooled) / 3])
     assert rates.sum(axis=2) == pytest.approx(np.ones((3, 2)))

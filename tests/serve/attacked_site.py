@@ -20,7 +20,7 @@ import trueup as tu
 from trueup.serve.card_service import Layout
 from trueup.serve.estimating import LatestSnapshot
 from trueup.serve.running import Server
-from trueup.serve.services import Look, Services, make_services
+from trueup.serve.services import Look, Services
 from trueup.storage import open_storage
 
 NAME = "q3"
@@ -205,7 +205,7 @@ def open_site() -> Iterator[Site]:
         storage.create(NAME, "active test", {"strategy": "propensity"})
         make = partial(tu.ActiveTest, predictions, labels, noise="majority", random_state=0)
         look = Look(layout=Layout("image", ("text",), image="image"), images=images)
-        services = make_services(storage, NAME, labels, latest, InThread(make, storage, NAME, latest), look=look)
+        services = Services(storage, NAME, labels, latest, InThread(make, storage, NAME, latest), look=look)
         services.entries.a_second = services.entries.at_once = 1e9  # but where it is tried to guess
         addresses: list[str] = []
         server = Server(services, port=0, ready=addresses.append)

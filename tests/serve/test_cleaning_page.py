@@ -13,7 +13,7 @@ import trueup as tu
 from trueup._base.wording import interval
 from trueup.serve.estimating import LatestSnapshot
 from trueup.serve.running import make_app
-from trueup.serve.services import make_services
+from trueup.serve.services import Services
 from trueup.storage import open_storage
 
 
@@ -28,7 +28,7 @@ def cleaning(tmp_path):
     make = partial(tu.CleaningAdvisor, LogisticRegression(), features, labels, noise="majority", random_state=0)
     make(storage=storage, name="q3")
     estimating = InThread(partial(make().replay, []), storage, "q3", latest)
-    services = make_services(storage, "q3", labels, latest, estimating)
+    services = Services(storage, "q3", labels, latest, estimating)
     estimating.start()
     wait_for(lambda: (storage.cards("q3") and latest.snapshot) or latest.problem)
     assert latest.problem is None, latest.problem

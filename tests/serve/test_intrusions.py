@@ -17,7 +17,7 @@ from attacked_site import FORM, JSON, NAME, OWNERS, READS, SECRET, WRITES, open_
 from trueup.serve.estimating import LatestSnapshot
 from trueup.serve.guard import ROLES, Access, Person, digest_of
 from trueup.serve.pages import Pages
-from trueup.serve.services import make_services
+from trueup.serve.services import Services
 
 _MARK = "answer-of-bob"
 _REPLY = json.dumps({"card": 1, "choice": "1", "key": "k"}).encode()
@@ -259,7 +259,7 @@ def test_reason_of_the_end(site):
     latest = LatestSnapshot()
     assert own.latest.snapshot is not None
     latest.put(replace(own.latest.snapshot, finished="'new' is better than 'old' with probability 0.987"))
-    pages = Pages(make_services(own.storage, "ended", own.labels, latest, own.estimating, look=own.look))
+    pages = Pages(Services(own.storage, "ended", own.labels, latest, own.estimating, look=own.look))
     told, told_owner = (pages.place(Person("x", role), None) for role in ROLES[::-1])
     assert "0.987" in told_owner
     assert "0.987" not in told

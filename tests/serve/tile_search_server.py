@@ -12,7 +12,7 @@ from trueup.detection import Pool, TileSearch, TilesToSearch, make_deck, match, 
 from trueup.serve.card_service import Layout
 from trueup.serve.estimating import LatestSnapshot
 from trueup.serve.running import make_app
-from trueup.serve.services import Look, make_services
+from trueup.serve.services import Look, Services
 from trueup.storage import open_storage
 
 NAME = "tiles"
@@ -31,7 +31,7 @@ def tile_search(tmp_path: Path) -> Iterator[tuple[Vetting, Pool, TilesToSearch]]
     search = TileSearch(tiles, storage=storage, name=NAME)
     estimating = InThread(partial(TileSearch, tiles), storage, NAME, latest)
     look = Look(layout=Layout("tile", image="image"), images=path.parent)
-    services = make_services(storage, NAME, search.labels, latest, estimating, look=look)
+    services = Services(storage, NAME, search.labels, latest, estimating, look=look)
     estimating.start()
     wait_for(lambda: (storage.cards(NAME) and latest.snapshot) or latest.problem)
     assert latest.problem is None, latest.problem

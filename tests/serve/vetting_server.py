@@ -22,7 +22,7 @@ import trueup as tu
 from trueup.serve.estimating import LatestSnapshot
 from trueup.serve.guard import Address, Guard
 from trueup.serve.running import Server, make_app
-from trueup.serve.services import Look, Services, make_services
+from trueup.serve.services import Look, Services
 from trueup.storage import Storage, open_storage
 
 OWN_SITE = {"sec-fetch-site": "same-origin"}
@@ -127,7 +127,9 @@ def make_vetting(tmp_path: Path, empty_database: Path) -> Iterator[Callable[...,
             session = partial(fitted(n_items).restart, random_state=0)
         latest = LatestSnapshot()
         estimating = InThread(session, storage, "q3", latest)
-        services = make_services(storage, "q3", labels, latest, estimating, address=address, look=look, lease=lease)
+        services = Services(
+            storage, "q3", labels, latest, estimating, address or Address(), look or Look(), lease=lease
+        )
         vetting = Vetting(storage, services, make_app(services), truth)
         made.append(vetting)
         if wait:

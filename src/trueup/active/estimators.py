@@ -91,31 +91,46 @@ def learned_probabilities(
         categories an indicator column for each of them, as a sparse matrix.
     smoothing : float. How many items the prior of the rates of each true class is worth; see `flip_rates`.
     """
-    labels, seen, known = _inputs(noisy, vetted, truth)
-    n = len(labels)
-    check_scores(scores)
-    values = np.asarray(scores, dtype=float)
+    from scipy.sparse import csr_array, hstack
+
+    labels, seen, known = np.asarray(noisy), np.asarray(vetted, dtype=bool), np.asarray(truth)
+    if labels.ndim != 1 or not len(labels) or seen.shape != labels.shape or known.shape != labels.shape:
+        raise InvalidParameter(
+            "noisy, vetted and truth must be one for each item, got the shapes "
+            f"{labels.shape}, {seen.shape} and {known.shape}"
+        )
+    known = np.where(seen, known, 0)
+    for codes, name in ((labels, "noisy"), (known, "truth")):
+        wrong = codes[(codes != 0) & (codes != 1)]
+        if wrong.size:
+            raise InvalidLabels(
+                f"{name} must be 1 for positive items and 0 for others, got {preview(wrong)}; "
+                "compare class codes with the positive one first"
+            )
+    labels, known = labels.astype(np.intp), known.astype(np.intp)
+    n, values = len(labels), check_scores(scores)
     if values.shape != (n,):
         raise InvalidPredictions(f"scores must be one for each of {n} items, got shape {values.shape}; pass one system")
-    groups = _groups(categories, n)
-    rates = flip_rates(labels, seen, known, categories=groups, smoothing=smoothing)
+    groups = np.zeros(n, dtype=np.intp) if categories is None else np.asarray(categories)
+    if groups.shape != (n,) or groups.dtype.kind not in "iu" or int(groups.min()) < 0:
+        raise InvalidParameter(
+            f"categories must be codes from 0, one for each of {n} items, got {groups.dtype} of shape {groups.shape}"
+        )
+    worth = check_number(smoothing, name="smoothing", low=0.0)
+    rates = flip_rates(labels, seen, known, None if categories is None else groups, smoothing=worth)
     of_item = rates[groups, :, labels]  # p(label of the item | truth), shape (n_items, 2)
-    chance = _positive_given_score(_features(values, groups, categories is not None), labels, seen, known, classifier)
+    features: Any = ((values - values.mean()) / (values.std() or 1.0))[:, None]
+    if categories is not None:
+        features = hstack([csr_array(features), csr_array((np.ones(n), (np.arange(n), groups)))], format="csr")
+    chance = _positive_given_score(features, labels, seen, known, classifier)
     joint = of_item * np.stack([1 - chance, chance], axis=1)
     total = joint.sum(axis=1)
     learned = np.divide(joint[:, 1], total, out=chance.copy(), where=total > 0)
     return np.where(seen, known, learned)
 
 
-def flip_rates(
-    noisy: npt.ArrayLike,
-    vetted: npt.ArrayLike,
-    truth: npt.ArrayLike,
-    *,
-    categories: npt.ArrayLike | None = None,
-    smoothing: float = 1.0,
-) -> Floats:
-    r"""P(noisy label | truth), by counting on the vetted items.
+def flip_rates(labels: Codes, seen: Booleans, known: Codes, groups: Codes | None, *, smoothing: float) -> Floats:
+    r"""P(noisy label | truth) in each category, or in one without any, by counting on the items that were seen.
 
     .. math:: \hat p_c(y | z) = \frac{n_{czy} + m\, \hat p(y | z)}{n_{cz} + m}, \qquad
         \hat p(y | z) = \frac{n_{zy} + m\, \pi(y | z)}{n_z + m}
@@ -123,22 +138,15 @@ def flip_rates(
     where *c* is the category, *m* the `smoothing`, and :math:`\pi` calls three labels in four right. With
     ``smoothing=0`` it is the maximum likelihood of the paper, with the prior where a class was not seen.
     """
-    labels, seen, known = _inputs(noisy, vetted, truth)
-    groups = _groups(categories, len(labels))
-    worth = check_number(smoothing, name="smoothing", low=0.0)
-    n_groups = int(groups.max()) + 1
-    cell = 4 * groups + 2 * known + labels
+    n_groups = 1 if groups is None else int(groups.max()) + 1
+    cell = 2 * known + labels + (0 if groups is None else 4 * groups)
     counts = np.bincount(cell[seen], minlength=4 * n_groups).reshape(n_groups, 2, 2).astype(float)
-    prior = np.array([[_PRIOR_RIGHT, 1 - _PRIOR_RIGHT], [1 - _PRIOR_RIGHT, _PRIOR_RIGHT]])
-    pooled = _shrunk(counts.sum(axis=0), prior, worth)
-    # Without categories the pooled rates are the answer: shrinking them towards themselves would change nothing.
-    return _shrunk(counts, pooled, worth) if categories is not None else pooled[None]
-
-
-def _shrunk(counts: Floats, towards: Floats, worth: float) -> Floats:
-    total = counts.sum(axis=-1, keepdims=True) + worth
-    rates = np.broadcast_to(towards, counts.shape).copy()
-    return np.asarray(np.divide(counts + worth * towards, total, out=rates, where=total > 0))
+    rates = np.array([[_PRIOR_RIGHT, 1 - _PRIOR_RIGHT], [1 - _PRIOR_RIGHT, _PRIOR_RIGHT]])
+    for level in [counts.sum(axis=0)] if groups is None else [counts.sum(axis=0), counts]:
+        total = level.sum(axis=-1, keepdims=True) + smoothing
+        before = np.broadcast_to(rates, level.shape).copy()
+        rates = np.divide(level + smoothing * rates, total, out=before, where=total > 0)
+    return np.asarray(rates).reshape(n_groups, 2, 2)
 
 
 def _positive_given_score(features: Any, labels: Any, seen: Booleans, known: Any, classifier: Any) -> Floats:
@@ -164,53 +172,6 @@ def _positive_given_score(features: Any, labels: Any, seen: Booleans, known: Any
     return np.asarray(model.predict_proba(features)[:, column], dtype=float)
 
 
-def _features(scores: Floats, groups: npt.NDArray[np.intp], with_groups: bool) -> Any:
-    """The standardised score, and indicators of the categories."""
-    from scipy.sparse import csr_array, hstack
-
-    spread = scores.std()
-    column = ((scores - scores.mean()) / (spread if spread > 0 else 1.0))[:, None]
-    if not with_groups:
-        return column
-    n = len(scores)
-    return hstack([csr_array(column), csr_array((np.ones(n), (np.arange(n), groups)))], format="csr")
-
-
-def _inputs(
-    noisy: npt.ArrayLike, vetted: npt.ArrayLike, truth: npt.ArrayLike
-) -> tuple[npt.NDArray[np.intp], Booleans, npt.NDArray[np.intp]]:
-    """Labels, which items are vetted, and their truth, 0 for others."""
-    labels, seen, known = np.asarray(noisy), np.asarray(vetted, dtype=bool), np.asarray(truth)
-    if labels.ndim != 1 or not len(labels) or seen.shape != labels.shape or known.shape != labels.shape:
-        raise InvalidParameter(
-            "noisy, vetted and truth must be one for each item, got the shapes "
-            f"{labels.shape}, {seen.shape} and {known.shape}"
-        )
-    known = np.where(seen, known, 0)
-    for values, name in ((labels, "noisy"), (known, "truth")):
-        wrong = values[(values != 0) & (values != 1)]
-        if wrong.size:
-            raise InvalidLabels(
-                f"{name} must be 1 for positive items and 0 for others, got {preview(wrong)}; "
-                "compare class codes with the positive one first"
-            )
-    return labels.astype(np.intp), seen, known.astype(np.intp)
-
-
-def _groups(categories: npt.ArrayLike | None, n: int) -> npt.NDArray[np.intp]:
-    if categories is None:
-        return np.zeros(n, dtype=np.intp)
-    codes = np.asarray(categories)
-    if codes.shape != (n,) or codes.dtype.kind not in "iu" or int(codes.min()) < 0:
-        raise InvalidParameter(
-            f"categories must be codes from 0, one for each of {n} items, got {codes.dtype} of shape {codes.shape}"
-        )
-    return codes.astype(np.intp)
-
-
-_OUTSIDE = "none of these"
-
-
 class UndecidedEstimate(DrawnEstimate):
     """Draws of which half have the undecided items at worst, and half at best."""
 
@@ -232,32 +193,17 @@ def two_worlds(pool: Pool, counted: Counted, systems: Sequence[int]) -> tuple[Pr
 
 def pool_with_outside(pool: Pool) -> Pool:
     """The pool with one more class, for items that are none of the classes; no vote and no system names it."""
-    name = _outside_name(pool.labels.classes.tolist())
-    classes = vocabulary_from([*pool.labels.classes.tolist(), name])
-    labels = recoded(
-        pool.labels,
-        pool.labels.items,
-        pool.labels.labelers,
-        classes,
-        pool.labels.answers[pool.labels.n_classes :].tolist(),
-    )
-    tables = pool.aligned.probabilities
-    aligned = replace(
-        pool.aligned,
-        n_classes=labels.n_classes,
-        probabilities=None if tables is None else np.pad(tables, [(0, 0), (0, 0), (0, 1)]),
-    )
+    old, names, tables = pool.labels, pool.labels.classes.tolist(), pool.aligned.probabilities
+    outside: Any = "none of these"
+    if all(isinstance(name, int) for name in names):  # of the kind of the others, so that users' functions compare them
+        outside = max(names) + 1
+    while outside in names:
+        outside += "_"
+    classes = vocabulary_from([*names, outside])
+    labels = recoded(old, old.items, old.labelers, classes, old.answers[old.n_classes :].tolist())
+    tables = None if tables is None else np.pad(tables, [(0, 0), (0, 0), (0, 1)])
+    aligned = replace(pool.aligned, n_classes=labels.n_classes, probabilities=tables)
     return replace(pool, labels=labels, aligned=aligned, prior=np.pad(pool.prior, [(0, 0), (0, 1)]))
-
-
-def _outside_name(classes: list[Any]) -> Any:
-    """A name of the kind of the others, so that functions of users can compare them."""
-    if all(isinstance(name, int) for name in classes):
-        return max(classes) + 1
-    name = _OUTSIDE
-    while name in classes:
-        name += "_"
-    return name
 
 
 ENOUGH_DRAWS = 20  # from which an interval was measured to hold, and a rule may stop a session
@@ -483,17 +429,9 @@ class VettedOnly(MetricEstimator):
         known = known_classes(pool, request.progress)
         truths = np.broadcast_to(known[at], (request.n_draws, len(at)))
         if pool.categories is None:
-            values = system_values(
-                truths,
-                pool.aligned.at_items(at),
-                pool.metric,
-                classes=pool.labels.classes,
-                positive=pool.positive,
-                random_state=request.rng,
-                population=population,
-            )
+            values = _values(request, truths, at, population=population)
         else:  # what is unseen would weigh too much in categories of a few answers
-            values = _values(request, truths, at, population.masses(truths.shape, request.rng))
+            values = _values(request, truths, at, weights=population.masses(truths.shape, request.rng))
         return Estimated(values, by_chance=answers.by_chance)
 
 
@@ -561,11 +499,18 @@ def estimate_metric(estimator: MetricEstimator, request: Request) -> Estimated:
 
 
 def _values(
-    request: Request, truths: Codes, positions: Positions | None = None, weights: npt.NDArray[np.float32] | None = None
+    request: Request,
+    truths: Codes,
+    positions: Positions | None = None,
+    *,
+    population: Population | None = None,
+    weights: npt.NDArray[np.float32] | None = None,
 ) -> Floats:
     """The metric of every system on every draw; with categories, the mean over those where it is defined."""
     pool = request.pool
     at = np.arange(pool.n_items) if positions is None else positions
+    if population is None and weights is None:
+        population = population_for(request.target)
     groups = [group for category, group in pool.by_category(at) if request.category in (None, category)]
     if not groups:
         return np.full((len(truths), pool.n_systems), np.nan)
@@ -577,7 +522,7 @@ def _values(
             classes=pool.labels.classes,
             positive=pool.positive,
             random_state=request.rng,
-            population=population_for(request.target) if weights is None else None,
+            population=population,
             weights=None if weights is None else weights[:, group],
         )
         for group in groups

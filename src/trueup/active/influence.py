@@ -31,11 +31,10 @@ ICML 2018.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -195,20 +194,7 @@ def _categories(categories: Any, labels: Labels) -> tuple[npt.NDArray[np.int64] 
     return np.array([order[name] for name in names], dtype=np.int64), tuple(order)
 
 
-def category_code(pool: Pool, name: Any) -> int:
-    """The code of a category."""
-    if name not in pool.category_names:
-        raise InvalidParameter(f"there is no category {name!r}, got {preview(list(pool.category_names), most=10)}")
-    return pool.category_names.index(name)
-
-
-def category_list(pool: Pool) -> list[Any] | None:
-    """The category of each item, by name."""
-    return None if pool.categories is None else [pool.category_names[k] for k in pool.categories.tolist()]
-
-
 Method = Literal["exact", "second-order"]
-_METHODS: tuple[Method, ...] = ("exact", "second-order")
 _NODES = 96
 _FEW_POSITIVES = 100.0  # expected ones, up to which the integrand is smooth enough on [0, 1] as it stands
 
@@ -274,14 +260,32 @@ def expected_average_precision(
     """
     p, s = _inputs(probabilities, scores)
     ranked = rank_items(s)
-    how = check_choice(method, _METHODS, name="method")
+    check_choice(method, get_args(Method), name="method")
     if n_positives is not None:
         return precision_sum(p, ranked) / _positives(n_positives)
     if not p.any():
         return np.nan
-    if how == "second-order":
-        return _second_order(p, ranked)
-    return _integrated(p, ranked)
+    expected = p.sum()
+    if method == "second-order":
+        above, variances = precision_sum(p, ranked), p * (1 - p)
+        # The sum is linear in each truth, so its covariance with a truth is the slope times the truth's variance.
+        covariance = variances @ precision_sum_slopes(p, ranked)
+        return float(above / expected - covariance / expected**2 + above * variances.sum() / expected**3)
+    # Without positives in the draw there is no AP; log1p of -1 is a vetted positive, which rules that out.
+    with np.errstate(divide="ignore"):
+        some = -np.expm1(np.log1p(-p).sum())
+    if expected <= _FEW_POSITIVES:
+        nodes, weights = roots_legendre(_NODES)
+        times, weights = (1 + nodes) / 2, weights / 2
+        log_scale = -np.log(times)
+    else:  # The integrand falls like t to the number of positives: t = exp(-x / number) makes it exp(-x) again.
+        nodes, weights = roots_laguerre(_NODES)
+        times, log_scale = np.exp(-nodes / expected), nodes - np.log(expected)
+    total = 0.0
+    for t, weight, scale in zip(times, weights, log_scale, strict=True):
+        odds = 1 - p + p * t
+        total += float(weight * np.exp(np.log(odds).sum() + scale)) * precision_sum(p * t / odds, ranked)
+    return total / float(some)
 
 
 def precision_sum(p: Floats, ranked: Ranked) -> float:
@@ -325,33 +329,6 @@ def paper_change(
     return np.asarray(is_open * higher / place * p * (1 - p) / (total or 1.0))
 
 
-def _second_order(p: Floats, ranked: Ranked) -> float:
-    total, variances = p.sum(), p * (1 - p)
-    above = precision_sum(p, ranked)
-    # The sum is linear in each truth, so its covariance with a truth is the slope times the truth's variance.
-    covariance = variances @ precision_sum_slopes(p, ranked)
-    return float(above / total - covariance / total**2 + above * variances.sum() / total**3)
-
-
-def _integrated(p: Floats, ranked: Ranked) -> float:
-    expected = p.sum()
-    # Without positives in the draw there is no AP; log1p of -1 is a vetted positive, which rules that out.
-    with np.errstate(divide="ignore"):
-        some = -np.expm1(np.log1p(-p).sum())
-    if expected <= _FEW_POSITIVES:
-        nodes, weights = roots_legendre(_NODES)
-        times, weights = (1 + nodes) / 2, weights / 2
-        log_scale = -np.log(times)
-    else:  # The integrand falls like t to the number of positives: t = exp(-x / number) makes it exp(-x) again.
-        nodes, weights = roots_laguerre(_NODES)
-        times, log_scale = np.exp(-nodes / expected), nodes - np.log(expected)
-    total = 0.0
-    for t, weight, scale in zip(times, weights, log_scale, strict=True):
-        odds = 1 - p + p * t
-        total += float(weight * np.exp(np.log(odds).sum() + scale)) * precision_sum(p * t / odds, ranked)
-    return total / float(some)
-
-
 def _inputs(probabilities: npt.ArrayLike, scores: npt.ArrayLike) -> tuple[Floats, Floats]:
     p, s = _checked_probabilities(probabilities), check_scores(scores)
     if s.shape != p.shape:
@@ -379,7 +356,8 @@ _LEAST = float(np.finfo(float).eps)  # as in `trueup.metrics.log_loss`
 
 def positive_slopes(metric: Metric, p: Floats, scores: Floats, *, n_positives: float | None = None) -> Valued:
     """The plug-in value of a metric of scores, and its slope in P(positive) of each item."""
-    function, options = _unwrapped(metric)
+    function = getattr(metric.function, "func", metric.function)  # with options it is a partial one
+    options = getattr(metric.function, "keywords", {})
     if function is precision_at_k:
         slopes = precision_at_k_slopes(scores, k=options["k"])
         return float(p @ slopes), slopes
@@ -422,15 +400,17 @@ def auc_slopes(p: Floats, scores: Floats) -> Valued:
 
 def class_slopes(metric: Metric, probabilities: Floats, outputs: Floats) -> Valued:
     """The plug-in value of a metric of class probabilities, and its slope in P(class) of each item and class."""
-    function, _ = _unwrapped(metric)
+    function = getattr(metric.function, "func", metric.function)
     n, n_classes = probabilities.shape
     if function is log_loss:
-        return _mean(-np.log(np.clip(outputs, _LEAST, 1 - _LEAST)) / n, probabilities)
+        losses = -np.log(np.clip(outputs, _LEAST, 1 - _LEAST)) / n
+        return float((losses * probabilities).sum()), losses
     if function is brier:
         squares = (1 - outputs) ** 2
         if n_classes > 2:
             squares += (outputs**2).sum(axis=1, keepdims=True) - outputs**2
-        return _mean(squares / n, probabilities)
+        squares = squares / n
+        return float((squares * probabilities).sum()), squares
     if function in (auc_ovr, auc_ovo):
         parts = [auc_slopes(probabilities[:, c], outputs[:, c]) for c in range(n_classes)]
         values = np.array([value for value, _ in parts])
@@ -440,10 +420,6 @@ def class_slopes(metric: Metric, probabilities: Floats, outputs: Floats) -> Valu
         return (float(np.nanmean(values)) if defined else np.nan), slopes
     likeliest = outputs.argmax(axis=1)
     return np.nan, (likeliest[:, None] == np.arange(n_classes)) / n
-
-
-def _mean(table: Floats, probabilities: Floats) -> Valued:
-    return float((table * probabilities).sum()), table
 
 
 def _ndcg_slopes(p: Floats, scores: Floats, k: int | None) -> Valued:
@@ -480,13 +456,6 @@ def _numerical_slopes(metric: Metric, p: Floats, scores: Floats) -> Valued:
     slope = (values[1 : 2 * size + 1] - values[2 * size + 1 :]) / (upper - lower).diagonal()
     slope = np.nan_to_num(slope, nan=0.0, posinf=0.0, neginf=0.0)
     return float(values[0]), groups.spread(slope[:size] - slope[size:])
-
-
-def _unwrapped(metric: Metric) -> tuple[Callable[..., Any], dict[str, Any]]:
-    """The function of a metric and what was bound to it."""
-    if isinstance(metric.function, partial):
-        return metric.function.func, dict(metric.function.keywords)
-    return metric.function, {}
 
 
 _STEP = 1e-6  # of the number of items, for differences
@@ -602,11 +571,19 @@ def lists_of(
     if check_integer(system, name="system", low=0) >= pool.n_systems:
         raise InvalidParameter(f"system must be a position below {pool.n_systems}, got {system}")
     outputs = pool.aligned.outputs(pool.used, needed_by=pool.metric.name)[system]
-    known = _known_positives(n_positives, pool.n_categories)
+    positives = [None] * pool.n_categories
+    if n_positives is not None:
+        known = np.asarray(n_positives, dtype=float)
+        if known.shape not in ((), (pool.n_categories,)) or not (np.isfinite(known) & (known >= 0)).all():
+            raise InvalidParameter(
+                "n_positives must be a number that is not negative, or one for each of "
+                f"{pool.n_categories} categories, got {n_positives!r}"
+            )
+        positives = np.broadcast_to(known, (pool.n_categories,)).tolist()
     some = np.flatnonzero(pool.aligned.has_output(pool.used)[system])
     for category, places in pool.by_category(some):
         positions = some[places]
-        yield positions, outputs if len(positions) == len(outputs) else outputs[positions], known[category]
+        yield positions, outputs if len(positions) == len(outputs) else outputs[positions], positives[category]
 
 
 def _effects(pool: Pool, p: Floats, outputs: npt.NDArray[Any], n_positives: float | None) -> tuple[float, Floats]:
@@ -651,15 +628,3 @@ def _function_slopes(metric: Metric, counts: Floats, classes: npt.NDArray[Any]) 
     for (c, column), value in zip(cells, values[1:], strict=True):
         slopes[c, column] = np.nan_to_num((value - values[0]) * len(truth) / total)
     return float(values[0]), slopes
-
-
-def _known_positives(n_positives: float | Sequence[float] | None, n_categories: int) -> list[float | None]:
-    if n_positives is None:
-        return [None] * n_categories
-    known = np.asarray(n_positives, dtype=float)
-    if known.shape not in ((), (n_categories,)) or not (np.isfinite(known) & (known >= 0)).all():
-        raise InvalidParameter(
-            f"n_positives must be a number that is not negative, or one for each of {n_categories} categories, "
-            f"got {n_positives!r}"
-        )
-    return [float(one) for one in np.broadcast_to(known, (n_categories,))]

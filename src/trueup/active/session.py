@@ -53,7 +53,7 @@ from trueup.active.estimators import (
     two_worlds,
 )
 from trueup.active.fallible import ExpertErrors
-from trueup.active.influence import Pool, State, category_code, category_list, make_pool
+from trueup.active.influence import Pool, State, make_pool
 from trueup.active.rectified import PoolModel, model_of
 from trueup.active.strategies import STRATEGIES, Strategy
 from trueup.data.labels import Labels
@@ -359,8 +359,8 @@ class ActiveTest(DrawnSession):
             estimated = self._estimation.after(counted, systems=systems, category=category, seed=self.seed)
             notes = (*estimated.notes, *answer_notes(self.progress, counted, answers, by_chance=estimated.by_chance))
             self._memo[key] = replace(estimated, notes=notes)
-        of_key: Estimated = self._memo[key]
-        return of_key
+        found: Estimated = self._memo[key]
+        return found
 
     def estimate(self, system: Any = None, *, category: Any = None, answers: Answers = "valid") -> Estimate:
         """The metric of a system, by default the first; the mean over categories, or that of one.
@@ -373,7 +373,10 @@ class ActiveTest(DrawnSession):
             as it says.
         """
         check_choice(answers, ANSWERS, name="answers")
-        code = None if category is None else category_code(self.pool, category)
+        names = self.pool.category_names
+        if category is not None and category not in names:
+            raise InvalidParameter(f"there is no category {category!r}, got {preview(list(names), most=10)}")
+        code = None if category is None else names.index(category)
         metric, at = self.pool.metric, self._at(system)
         estimated = self._estimated((at,), code, answers)
         return as_estimate(estimated.values[:, at], metric.bounds, metric.name, estimated.n_worlds)
@@ -475,11 +478,12 @@ class ActiveTest(DrawnSession):
         return other
 
     def _settings(self) -> dict[str, Any]:
+        codes = self.pool.categories
         return {
             "metric": write_setting(self._metric, name=self.pool.metric.name),
             "estimator": self.estimator,
             "noise": write_setting(self.noise),
-            "categories": category_list(self.pool),
+            "categories": None if codes is None else [self.pool.category_names[k] for k in codes.tolist()],
             "target": self.target,
             "level": self.level,
             "budget": self.budget,

@@ -9,10 +9,9 @@ import re
 import secrets
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -124,18 +123,34 @@ class CardMaker:
 
     def face(self, position: int, *, person: str) -> CardView:
         """What this person sees of the item at this position."""
-        layout = self.layout
-        order = self._order(position, person) if layout.kind == "answers" else ()
-        maker = {"conversation": self._conversation, "answers": self._answers}.get(layout.kind, self._plain_passages)
-        outline = outline_points(self._value(layout.outline, position)) if layout.outline else ""
+        layout, order = self.layout, []
+        show = layout.show[1:] if layout.kind == "conversation" else layout.show
+        passages = [passage(name, self._value(name, position)) for name in show]
+        if layout.kind == "conversation":
+            passages += messages(self._value(layout.show[0], position))
+        elif layout.kind == "answers":  # left to right by the coin of this item and person, the same each time
+            classes = [str(name) for name in self._labels.classes.tolist()]
+            columns = {classes.index(str(name)): column for name, column in layout.answers}
+            text = json.dumps([self._seed, position, person])
+            rng = np.random.default_rng(int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big"))
+            order = [list(columns)[k] for k in rng.permutation(len(columns))]
+            passages += [passage(str(k), self._value(columns[code], position)) for k, code in enumerate(order, start=1)]
+        rows = []
+        for left, right in zip(layout.left, layout.right, strict=True):
+            end, other = left.partition("_")[2], right.partition("_")[2]  # left_name and right_name are both the name
+            name = end if end and end == other else f"{left} / {right}"
+            rows.append(Row(name, *(plain(self._value(column, position)) for column in (left, right))))
+        # The classes in their order, but those of answers as they stand on the card and called by their place
+        codes = [*order, *(code for code in range(len(self._names)) if code not in order)]
+        names = [str(k) if code in order else self._names[code] for k, code in enumerate(codes, start=1)]
         return CardView(
             item=plain(self._labels.items[position]),
             kind=layout.kind,
-            passages=tuple(maker(position, order)),
-            rows=tuple(self._rows(position)),
-            has_image=layout.image is not None and not is_null(self._value(layout.image, position)),
-            outline=outline,
-            choices=tuple(self._choices(order)),
+            passages=tuple(passages),
+            rows=tuple(rows),
+            has_image=self.image_path(position) is not None,
+            outline=outline_points(self._value(layout.outline, position)) if layout.outline else "",
+            choices=tuple(map(Choice, codes, names, digit_keys(names))),
             order=tuple(order),
             guidelines=self._guidelines,
         )
@@ -145,46 +160,9 @@ class CardMaker:
         value = self._value(self.layout.image, position) if self.layout.image else None
         return None if is_null(value) else str(value)
 
-    def _value(self, column: str | None, position: int) -> Any:
-        assert column is not None
+    def _value(self, column: str, position: int) -> Any:
         value = self._labels.item_column(column)[position]
         return value.item() if isinstance(value, np.generic) else value
-
-    def _plain_passages(self, position: int, _: Sequence[int]) -> Iterable[Passage]:
-        return [passage(name, self._value(name, position)) for name in self.layout.show]
-
-    def _conversation(self, position: int, _: Sequence[int]) -> Iterable[Passage]:
-        first, *others = self.layout.show
-        yield from (passage(name, self._value(name, position)) for name in others)
-        yield from messages(self._value(first, position))
-
-    def _answers(self, position: int, order: Sequence[int]) -> Iterable[Passage]:
-        yield from self._plain_passages(position, order)
-        columns = {self._code(name): column for name, column in self.layout.answers}
-        for place, code in enumerate(order):
-            yield passage(str(place + 1), self._value(columns[code], position))
-
-    def _rows(self, position: int) -> Iterable[Row]:
-        for left, right in zip(self.layout.left, self.layout.right, strict=True):
-            end, other = left.partition("_")[2], right.partition("_")[2]  # left_name and right_name are both the name
-            name = end if end and end == other else f"{left} / {right}"
-            yield Row(name, *(plain(self._value(column, position)) for column in (left, right)))
-
-    def _code(self, name: Hashable) -> int:
-        return [str(one) for one in self._labels.classes.tolist()].index(str(name))
-
-    def _order(self, position: int, person: str) -> list[int]:
-        """Left to right by the coin of this item and person: the same whenever they see the card again."""
-        codes = [self._code(name) for name, _ in self.layout.answers]
-        text = json.dumps([self._seed, position, person])
-        rng = np.random.default_rng(int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big"))
-        return [codes[k] for k in rng.permutation(len(codes))]
-
-    def _choices(self, order: Sequence[int]) -> Iterable[Choice]:
-        """The classes in their order, but those of answers as they stand on the card and called by their place."""
-        codes = [*order, *(code for code in range(len(self._names)) if code not in order)]
-        names = [str(place + 1) if code in order else self._names[code] for place, code in enumerate(codes)]
-        yield from map(Choice, codes, names, digit_keys(names))
 
 
 _HEADING = re.compile(r"^#{1,6}[ \t]+(.*?)[ \t]*$", re.MULTILINE)
@@ -294,13 +272,13 @@ def messages(value: Any) -> list[Passage]:
         turns = turns.tolist()
     if not isinstance(turns, list) or not all(isinstance(turn, dict | str) for turn in turns):
         return [passage("", value)]
-    return [passage("", turn) if isinstance(turn, str) else passage(*_turn(turn)) for turn in turns]
-
-
-def _turn(turn: Mapping[str, Any]) -> tuple[str, Any]:
-    speaker = next((str(turn[name]) for name in _SPEAKERS if name in turn), "")
-    words = next((turn[name] for name in _WORDS if name in turn), None)
-    return speaker, turn if words is None else words
+    passages = []
+    for turn in turns:
+        record = {"content": turn} if isinstance(turn, str) else turn
+        speaker = next((str(record[name]) for name in _SPEAKERS if name in record), "")
+        words = next((record[name] for name in _WORDS if name in record), None)
+        passages.append(passage(speaker, turn if words is None else words))
+    return passages
 
 
 def plain(value: Any) -> str:
@@ -357,16 +335,13 @@ class Journal:
             while True:
                 new = self._storage.events(self._session, since=len(self._entries), most=_MOST_AT_ONCE)
                 for event in new:
-                    self._add(event)
+                    entry = Entry(len(self._entries) + 1, event)
+                    self._entries.append(entry)
+                    self._by_item[event.item].append(entry)
+                    if event.who is not None and event.kind != "ask":
+                        self._by_person[event.who].append(entry)
                 if len(new) < _MOST_AT_ONCE:
                     return len(self._entries)
-
-    def _add(self, event: Event) -> None:
-        entry = Entry(len(self._entries) + 1, event)
-        self._entries.append(entry)
-        self._by_item[event.item].append(entry)
-        if event.who is not None and event.kind != "ask":
-            self._by_person[event.who].append(entry)
 
     def entries(self, since: int = 0) -> list[Entry]:
         """All events after the first `since`, with what is new."""
@@ -409,12 +384,6 @@ class Journal:
             if card is not None and entry.event.kind in (*OUTCOMES, "later"):
                 latest[card] = entry if card not in latest else Entry(latest[card].number, entry.event)
         return sorted(latest.values(), key=lambda entry: entry.number, reverse=True)
-
-    def recent(self, n: int) -> list[Entry]:
-        """The last answers and cards put off, the newest first."""
-        with self._lock:
-            newest = (entry for entry in reversed(self._entries) if entry.event.kind in (*OUTCOMES, "later"))
-            return list(islice(newest, n))
 
 
 LEASE = 300.0  # seconds a card is held for, and again whenever the page says that it is looked at
@@ -483,13 +452,10 @@ class CardService:
         """The card that a person is to answer now, the same until it is answered; none once it is decided."""
         if self.is_over():
             return None
-        card = self.storage.claim(self.session, person.name, seconds=self.lease)
-        return self._leased(card, person)
+        return self._leased(self.storage.claim(self.session, person.name, seconds=self.lease), person)
 
     def _leased(self, card: Card | None, person: Person) -> AssignedCard | None:
-        if card is None:
-            return None
-        return self._deal(card.number, card.item, person, purpose=card.purpose, seconds_left=card.seconds_left)
+        return None if card is None else self._assigned(card.number, card, person, seconds_left=card.seconds_left)
 
     def waiting(self, person: Person) -> Waiting:
         """Why there is none."""
@@ -509,26 +475,19 @@ class CardService:
             return None
         event = answers[start].event
         assert event.card is not None
-        return self._deal(event.card, event.item, person, purpose=event.purpose, answered=self.words(event))
+        return self._assigned(event.card, event, person, answered=self.words(event))
 
     def position_of(self, number: int) -> int:
         """Where the item of a card stands among the items."""
         return self.names.positions[self._item_of(number)]
 
-    def _deal(
-        self,
-        number: int,
-        item: Hashable,
-        person: Person,
-        *,
-        purpose: str | None,
-        answered: str = "",
-        seconds_left: float = 0.0,
+    def _assigned(
+        self, number: int, source: Card | Event, person: Person, *, answered: str = "", seconds_left: float = 0.0
     ) -> AssignedCard:
-        at = self.names.positions[item]
+        at = self.names.positions[source.item]
         suggestion = "" if self.suggestions is None else plain(self.suggestions[at])
         face = self.maker.face(at, person=person.name)
-        opinions = self._opinions(item, face) if purpose == "settle" else ()
+        opinions = self._opinions(source.item, face) if source.purpose == "settle" else ()
         return AssignedCard(number, face, answered, suggestion, seconds_left, secrets.token_urlsafe(18), opinions)
 
     def _opinions(self, item: Hashable, face: CardView) -> tuple[GivenAnswer, ...]:
@@ -567,15 +526,22 @@ class CardService:
     ) -> Event:
         kind: Kind = OUTSIDE.get(reply.choice, "tell")
         truth = self.names.classes[self._code(reply.choice)] if kind == "tell" else None
+        seconds = reply.seconds  # as far as a page can be believed
+        is_time = seconds is not None and math.isfinite(seconds) and seconds >= 0
+        if len(reply.comment) > LONGEST_COMMENT:
+            raise InvalidParameter(
+                f"a comment must be at most {LONGEST_COMMENT:,} characters, got {len(reply.comment):,}; cut it"
+            )
+        comment = reply.comment.strip().replace("\x00", "\u2400").encode("utf-8", "replace").decode()
         return Event(
             kind,
             item,
             truth,
             who=person.name,
-            seconds=_seconds(reply.seconds),
+            seconds=round(min(seconds, _LONGEST_LOOK), 2) if seconds is not None and is_time else None,
             blind=self.suggestions is None,
             key=request_key(person, reply.key),
-            text=check_comment(reply.comment) or None,
+            text=comment or None,
             shown=tuple(self.names.classes[code] for code in shown) or None,
             saw_estimate=saw_estimate,
         )
@@ -624,19 +590,3 @@ def request_key(person: Person, key: str) -> str:
     if not key or len(key) > _LONGEST_KEY or not key.isascii() or not key.isprintable():
         raise InvalidParameter(f"a request needs a key of 1 to {_LONGEST_KEY} plain characters, got {key!r:.40}")
     return f"{digest_of(person.name)[:16]} {key}"
-
-
-def check_comment(comment: str) -> str:
-    """A comment without blanks around it; one that is too long is refused."""
-    if len(comment) > LONGEST_COMMENT:
-        raise InvalidParameter(
-            f"a comment must be at most {LONGEST_COMMENT:,} characters, got {len(comment):,}; cut it"
-        )
-    return comment.strip().replace("\x00", "\u2400").encode("utf-8", "replace").decode()
-
-
-def _seconds(seconds: float | None) -> float | None:
-    """How long a card was seen, as far as a page can be believed."""
-    if seconds is None or not math.isfinite(seconds) or seconds < 0:
-        return None
-    return round(min(seconds, _LONGEST_LOOK), 2)

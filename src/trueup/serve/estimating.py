@@ -13,7 +13,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from itertools import combinations
 from multiprocessing.connection import Connection
 from typing import Any
@@ -84,15 +84,15 @@ class DecisionState:
 class Snapshot:
     """What a session says after a part of its log."""
 
-    kind: str
-    made: float  # When the work on it began, in seconds since 1970: what came in later is not in it
-    n_events: int  # The length of the log that it rests on
-    metric: str
-    bounds: tuple[float, float]
-    higher_is_better: bool
-    level: float
-    n_items: int
-    n_answers: int  # Answered items; answers that the estimate rests on
+    kind: str = ""
+    made: float = 0.0  # When the work on it began, in seconds since 1970: what came in later is not in it
+    n_events: int = 0  # The length of the log that it rests on
+    metric: str = ""
+    bounds: tuple[float, float] = (0.0, 1.0)
+    higher_is_better: bool = True
+    level: float = 0.95
+    n_items: int = 0
+    n_answers: int = 0  # Answered items; answers that the estimate rests on
     finished: str | None = None
     warnings: tuple[str, ...] = ()
     ranges: Mapping[str, Range] = field(default_factory=dict)  # Empty while there are too few answers for the estimator
@@ -148,70 +148,68 @@ class Snapshot:
 
 def take_snapshot(session: Session, history: tuple[Row, ...]) -> Snapshot:
     """What a session says now."""
-    snapshot = Snapshot(
-        kind="",
-        made=time.time(),
-        n_events=len(session.log),
-        metric="",
-        bounds=(0.0, 1.0),
-        higher_is_better=True,
-        level=session.level,
-        n_items=session.labels.n_items,
-        n_answers=0,
-        history=history,
-    )
+    facts: dict[str, Any] = {"made": time.time(), "n_events": len(session.log), "level": session.level}
+    facts |= {"n_items": session.labels.n_items, "history": history}
     if isinstance(session, CleaningAdvisor):
-        return replace(snapshot, **_of_advisor(session, history))
-    status = status_of(
-        session.progress,
-        session.labels.gold_codes,
-        n_items=session.labels.n_items,
-        n_classes=session.labels.n_classes,
-        level=session.level,
-    )
-    snapshot = replace(
-        snapshot,
-        n_answers=status.answered,
-        n_counted=status.counted,
-        n_waiting=status.ahead,
-        n_cannot_tell=status.cannot_tell,
-        n_outside=status.none_of_these,
-        n_disputed=status.disputed,
-    )
+        facts |= {
+            "kind": "cleaning",
+            "metric": str(session.score_.name),
+            "n_answers": session.n_cleaned,
+            "finished": session.finished,
+            "shares": _shares(session),
+            "budget": session.budget,
+            "gain": Range.of(session.value, session.level),
+        }
+        return Snapshot(**facts | _one_number("model", session, session.score_, history, session.n_cleaned))
+    gold, n_classes = session.labels.gold_codes, session.labels.n_classes
+    status = status_of(session.progress, gold, n_items=session.labels.n_items, n_classes=n_classes, level=session.level)
+    facts |= {
+        "n_answers": status.answered,
+        "n_counted": status.counted,
+        "n_waiting": status.ahead,
+        "n_cannot_tell": status.cannot_tell,
+        "n_outside": status.none_of_these,
+        "n_disputed": status.disputed,
+    }
     if isinstance(session, TileSearch):
-        return replace(snapshot, **_of_search(session, history))
+        facts |= {
+            "kind": "tile search",
+            "metric": METRIC,
+            "bounds": (0.0, math.inf),
+            "higher_is_better": False,
+            "finished": session.finished,
+            "warnings": tuple(map(str, session.warnings)),
+            "budget": session.labels.n_items,
+        }
+        if session.estimate is not None:
+            facts |= _one_number("pool", session, session.estimate, history, session.n_searched)
+        return Snapshot(**facts)
     assert isinstance(session, ActiveTest | Decision)
-    snapshot = replace(
-        snapshot,
-        shares=_shares(session),
-        expert_error=_range(status.errors),
-        expert_errors={str(one.who): _range(one.errors) for one in status.experts},
-        n_paid=session.n_paid,
-        budget=session.budget,
-    )
-    return replace(
-        snapshot,
-        **(_of_decision(session, history) if isinstance(session, Decision) else _of_test(session, history, status)),
-    )
-
-
-def _of_test(test: ActiveTest, history: tuple[Row, ...], status: SessionStatus) -> dict[str, Any]:
-    metric = test.pool.metric
-    facts = {
+    facts |= {
+        "shares": _shares(session),
+        "expert_error": _range(status.errors),
+        "expert_errors": {str(expert.who): _range(expert.errors) for expert in status.experts},
+        "n_paid": session.n_paid,
+        "budget": session.budget,
+    }
+    if isinstance(session, Decision):
+        return Snapshot(**facts | _of_decision(session, history))
+    metric = session.pool.metric
+    facts |= {
         "kind": "active test",
         "metric": metric.name,
         "bounds": (float(metric.bounds[0]), float(metric.bounds[1])),
         "higher_is_better": metric.higher_is_better is not False,
-        "half_width": test.half_width,
-        "prob_better": test.prob_better,
+        "half_width": session.half_width,
+        "prob_better": session.prob_better,
     }
     try:
-        return {**facts, **_estimated(test, history, status)}
+        return Snapshot(**facts | _of_test(session, history, status))
     except TooFewAnswers as error:
-        return {**facts, "warnings": (str(error.sentence),)}
+        return Snapshot(**facts, warnings=(str(error.sentence),))
 
 
-def _estimated(test: ActiveTest, history: tuple[Row, ...], status: SessionStatus) -> dict[str, Any]:
+def _of_test(test: ActiveTest, history: tuple[Row, ...], status: SessionStatus) -> dict[str, Any]:
     """What the answers say of the systems."""
     systems, is_swayed = test.pool.aligned.systems.tolist(), status.sighted or status.corrected
     n_compared = len(systems) if len(systems) <= _MOST_COMPARED else 0
@@ -223,7 +221,7 @@ def _estimated(test: ActiveTest, history: tuple[Row, ...], status: SessionStatus
         "warnings": tuple(map(str, test.warnings)),
         "ranges": ranges,
         "draws": {name: _draws(estimate) for name, estimate in estimates.items()},
-        "n_worlds": 2 if any(isinstance(one, UndecidedEstimate) for one in estimates.values()) else 1,
+        "n_worlds": 2 if any(isinstance(estimate, UndecidedEstimate) for estimate in estimates.values()) else 1,
         "differences": {key: _draws(test.difference(*pair)) for key, pair in pairs.items()},
         "anytime_interval": {str(name): test.anytime_interval(name) for name in systems},
         "anytime_differences": {key: test.anytime_interval(*pair) for key, pair in pairs.items()},
@@ -234,50 +232,16 @@ def _estimated(test: ActiveTest, history: tuple[Row, ...], status: SessionStatus
 
 def _of_decision(decision: Decision, history: tuple[Row, ...]) -> dict[str, Any]:
     gate, estimate, needed = decision.conditions[0].gate, decision.estimates[0], decision.needed
-    state = DecisionState(
-        decision.verdict,
-        tuple(decision.sentences),
-        decision.probability,
-        needed.passed,
-        needed.failed,
-        needed.checks,
-        decision.error,
-    )
+    verdict, sentences, met = decision.verdict, tuple(decision.sentences), decision.probability
+    state = DecisionState(verdict, sentences, met, needed.passed, needed.failed, needed.checks, decision.error)
     return {
         "kind": "decision",
         "metric": gate.what,
         "bounds": decision.conditions[0].bounds,
         "higher_is_better": gate.side in ("at least", "above"),
         "finished": decision.finished,
-        **_one_number(gate.what, decision, estimate, history, decision.n_vetted, state.met),
+        **_one_number(gate.what, decision, estimate, history, decision.n_vetted, met),
         "decision": state,
-    }
-
-
-def _of_advisor(advisor: CleaningAdvisor, history: tuple[Row, ...]) -> dict[str, Any]:
-    return {
-        "kind": "cleaning",
-        "metric": str(advisor.score_.name),
-        "n_answers": advisor.n_cleaned,
-        "finished": advisor.finished,
-        **_one_number("model", advisor, advisor.score_, history, advisor.n_cleaned),
-        "shares": _shares(advisor),
-        "budget": advisor.budget,
-        "gain": Range.of(advisor.value, advisor.level),
-    }
-
-
-def _of_search(search: TileSearch, history: tuple[Row, ...]) -> dict[str, Any]:
-    estimate = search.estimate
-    return {
-        "kind": "tile search",
-        "metric": METRIC,
-        "bounds": (0.0, math.inf),
-        "higher_is_better": False,
-        "finished": search.finished,
-        "warnings": tuple(map(str, search.warnings)),
-        "budget": search.labels.n_items,
-        **({} if estimate is None else _one_number("pool", search, estimate, history, search.n_searched)),
     }
 
 

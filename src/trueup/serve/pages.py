@@ -22,12 +22,12 @@ from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Redire
 from trueup._base.cells import csv_text, safe_cell
 from trueup.exceptions import TrueupError
 from trueup.serve.card_service import LONGEST_COMMENT, AssignedCard, NoSuchCard, Reply
+from trueup.serve.estimating import Row
 from trueup.serve.guard import LIFETIMES, Person, is_open
 from trueup.serve.services import Services
 from trueup.serve.status_words import (
     agreement_of_experts,
     chart,
-    chart_of_chance,
     duration,
     figures,
     goal,
@@ -106,6 +106,12 @@ def sees_estimate(services: Services, person: Person) -> bool:
     return person.role == "owner" or services.look.experts_see_estimate
 
 
+async def served(request: Request) -> Services:
+    """The services, for a page that needs nothing else of the request."""
+    return services_of(request)
+
+
+Served = Annotated[Services, Depends(served)]
 SignedIn = Annotated[Person, Depends(signed_in)]
 Owner = Annotated[Person, Depends(owner_only)]
 Viewer = Annotated[Person, Depends(may_see_estimate)]
@@ -206,65 +212,52 @@ router = APIRouter(include_in_schema=False)
 _NO_STORE = {"cache-control": "no-store, private"}
 _ROWS_AT_ONCE = 1_000
 _SHEET = ("number", "time", "kind", "item", "answer", "expert", "seconds", "blind", "purpose", "draw", "propensity")
+_SHEET += ("comment",)
 
 
 @router.get("/export-answers.csv")
-def answers(request: Request, _: Owner) -> Response:
+def answers(services: Served, _: Owner) -> Response:
     """The truth that stands for each answered item, exactly as named: what ``evaluate --gold`` reads.
 
     The items were chosen by a strategy, and the file says so.
     """
-    services = services_of(request)
-    return _streamed(_csv(("item", "label", "drawn"), answer_rows(services)), "answers.csv", "text/csv")
-
-
-def answer_rows(services: Services) -> Iterator[Sequence[Any]]:
-    """Item and class, in the order of the items."""
     names = services.cards.names
-    progress = fold([entry.event for entry in services.journal.entries()], names)
-    for at in np.flatnonzero((progress.truth >= 0) & (progress.truth < len(names.classes))).tolist():
-        yield names.items[at], names.classes[progress.truth[at]], "chosen"
+    truth = fold([entry.event for entry in services.journal.entries()], names).truth
+    answered = np.flatnonzero((truth >= 0) & (truth < len(names.classes))).tolist()
+    rows = ((names.items[at], names.classes[truth[at]], "chosen") for at in answered)
+    return _streamed(_csv(("item", "label", "drawn"), rows), "answers.csv", "text/csv")
 
 
 @router.get("/export-sheet.csv")
-def sheet(request: Request, _: Owner) -> Response:
+def sheet(services: Served, _: Owner) -> Response:
     """All that was said, for a spreadsheet: nothing in it is run as a formula."""
-    services = services_of(request)
-    rows = ([safe_cell(cell) for cell in row] for row in sheet_rows(services))
-    return _streamed(_csv((*_SHEET, "comment"), rows), "answers-sheet.csv", "text/csv")
 
+    def rows() -> Iterator[Sequence[Any]]:
+        for entry in services.journal.entries():
+            event = entry.event
+            if event.kind == "ask":
+                continue
+            when = None if event.at is None else datetime.fromtimestamp(event.at, tz=UTC).isoformat(timespec="seconds")
+            cells = (entry.number, when, event.kind, event.item, event.truth, event.who, event.seconds, event.blind)
+            cells += (event.purpose, event.draw, event.propensity, event.text)
+            yield ["" if cell is None else safe_cell(cell) for cell in cells]
 
-def sheet_rows(services: Services) -> Iterator[Sequence[Any]]:
-    """One row for each line of the log but the questions."""
-    for entry in services.journal.entries():
-        event = entry.event
-        if event.kind == "ask":
-            continue
-        when = "" if event.at is None else datetime.fromtimestamp(event.at, tz=UTC).isoformat(timespec="seconds")
-        facts = (event.truth, event.who, event.seconds, event.blind, event.purpose, event.draw, event.propensity)
-        yield (
-            entry.number,
-            when,
-            event.kind,
-            event.item,
-            *("" if one is None else one for one in facts),
-            event.text or "",
-        )
+    return _streamed(_csv(_SHEET, rows()), "answers-sheet.csv", "text/csv")
 
 
 @router.get("/export-log.json")
-def log(request: Request, _: Owner) -> Response:
+def log(services: Served, _: Owner) -> Response:
     """The whole log, which `ActiveTest.replay` reads."""
-    events = [entry.event for entry in services_of(request).journal.entries()]
-    return _streamed(_json_list(events), "log.json", "application/json")
+    events = [entry.event for entry in services.journal.entries()]
 
+    def parts() -> Iterator[str]:
+        yield "["
+        for start in range(0, len(events), _ROWS_AT_ONCE):
+            records = events_to_json(events[start : start + _ROWS_AT_ONCE])
+            yield (",\n" if start else "\n") + ",\n".join(json.dumps(record) for record in records)
+        yield "\n]\n"
 
-def _json_list(events: Sequence[Any]) -> Iterator[str]:
-    yield "["
-    for start in range(0, len(events), _ROWS_AT_ONCE):
-        records = events_to_json(events[start : start + _ROWS_AT_ONCE])
-        yield (",\n" if start else "\n") + ",\n".join(json.dumps(record) for record in records)
-    yield "\n]\n"
+    return _streamed(parts(), "log.json", "application/json")
 
 
 @router.get("/export-report.html")
@@ -379,10 +372,12 @@ def page_context(services: Services, person: Person) -> dict[str, Any]:
         problem=services.latest.problem,
     )
     is_owner, words = person.role == "owner", services.texts["owner"]
+    history = snapshot.history if snapshot else ()
+    chances = [Row(row.n, row.met, row.met, row.met) for row in history if row.met is not None]
     return {
         "session_status": facts,
-        "chart": None if snapshot is None else chart(snapshot.history, snapshot.bounds, words["chart"]),
-        "chart_of_chance": None if snapshot is None else chart_of_chance(snapshot.history, words["chart_of_chance"]),
+        "chart": chart(history, snapshot.bounds, words["chart"]) if snapshot else None,
+        "chart_of_chance": chart(chances, (0.0, 1.0), words["chart_of_chance"]),
         "recent": recent_answers(services.journal, services.cards.words, time.time()) if is_owner else [],
         "choices": services.cards.choices() if is_owner else [],
     }
@@ -405,23 +400,21 @@ def _people(services: Services) -> list[dict[str, Any]]:
 
 
 @router.post("/pause")
-def pause(request: Request, _: Owner, paused: Annotated[Literal["0", "1"], Form()]) -> Response:
+def pause(services: Served, _: Owner, paused: Annotated[Literal["0", "1"], Form()]) -> Response:
     """Give out no new cards, or do so again."""
-    services = services_of(request)
     services.storage.pause(services.session, paused=paused == "1")
     return RedirectResponse("owner", 303)
 
 
 @router.post("/correct")
 def correct(
-    request: Request,
+    services: Served,
     person: Owner,
     event: Annotated[int, Form(ge=1, le=MOST_CARDS)],
     choice: Annotated[str, Form(max_length=20)],
     key: Annotated[str, Form(max_length=100)],
 ) -> Response:
     """Correct an answer; it is marked, since the owner has seen the interval."""
-    services = services_of(request)
     entry = services.journal.entry(event)
     if entry is None:
         raise HTTPException(404)
@@ -452,9 +445,9 @@ def make_link(
 
 
 @router.post("/revoke")
-def revoke(request: Request, _: Owner, name: Annotated[str, Form(max_length=200)]) -> Response:
+def revoke(services: Served, _: Owner, name: Annotated[str, Form(max_length=200)]) -> Response:
     """End all ways in of a person."""
-    services_of(request).access.revoke(name)
+    services.access.revoke(name)
     return RedirectResponse("owner", 303)
 
 
@@ -544,7 +537,7 @@ def show_card(
 
 @router.post("/answer")
 def answer_without_script(
-    request: Request,
+    services: Served,
     person: SignedIn,
     card: Annotated[int, Form(ge=1, le=MOST_CARDS)],
     choice: Annotated[str, Form(max_length=20)],
@@ -553,7 +546,7 @@ def answer_without_script(
     comment: Annotated[str, Form(max_length=LONGEST_COMMENT)] = "",
 ) -> Response:
     """What the form sends where scripts are off."""
-    _keep(services_of(request), person, card, Reply(other if choice == "other" else choice, key, None, comment))
+    _keep(services, person, card, Reply(other if choice == "other" else choice, key, None, comment))
     return RedirectResponse("./", 303)
 
 
@@ -595,15 +588,14 @@ def previous_card(
 
 
 @router.post("/renew")
-def renew(request: Request, person: SignedIn, held: HeldCard) -> JSONResponse:
+def renew(services: Served, person: SignedIn, held: HeldCard) -> JSONResponse:
     """Hold the card that is in sight for longer."""
-    return JSONResponse({"held": services_of(request).cards.renew(person, held.card)})
+    return JSONResponse({"held": services.cards.renew(person, held.card)})
 
 
 @router.get("/image")
-def image(request: Request, person: SignedIn, card: Annotated[int, Query(ge=1, le=MOST_CARDS)]) -> Response:
+def image(services: Served, person: SignedIn, card: Annotated[int, Query(ge=1, le=MOST_CARDS)]) -> Response:
     """The image of a card."""
-    services = services_of(request)
     try:
         name = services.maker.image_path(services.cards.position_of(card))
     except NoSuchCard as error:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -34,12 +34,12 @@ from trueup.exceptions import InvalidParameter, TrueupError
 from trueup.serve.card_service import LEASE, LONGEST_COMMENT, OUTCOMES, OUTSIDE, Reply
 from trueup.serve.estimating import InProcess, LatestSnapshot, MakeSession
 from trueup.serve.guard import LOOPBACK, Access, Address, Guard, Person, Role, is_open
-from trueup.serve.pages import Owner, Pages, SignedIn, Viewer, sees_estimate, services_of, wants_json
+from trueup.serve.pages import Owner, Pages, Served, SignedIn, Viewer, sees_estimate, wants_json
 from trueup.serve.pages import router as pages_for_people
-from trueup.serve.services import Look, Services, make_services
+from trueup.serve.services import Look, Services
 from trueup.sessions.log import events_to_json, plain_name, read_name
 from trueup.sessions.session import Session
-from trueup.storage import Storage, open_storage
+from trueup.storage import open_storage
 
 _MOST_ANSWERS = 1_000
 _MOST_EVENTS = 5_000
@@ -127,9 +127,8 @@ class Status(BaseModel):
 
 
 @router.get("/status")
-def status(request: Request, person: SignedIn) -> Status:
+def status(services: Served, person: SignedIn) -> Status:
     """Who the caller is, and what the session is about."""
-    services = services_of(request)
     services.journal.refresh()
     return Status(
         session=services.session,
@@ -143,9 +142,8 @@ def status(request: Request, person: SignedIn) -> Status:
 
 
 @router.post("/ask")
-def ask(request: Request, person: SignedIn) -> Asked:
+def ask(services: Served, person: SignedIn) -> Asked:
     """The card to answer now, held for the caller; the same until it is answered."""
-    services = services_of(request)
     deal = services.cards.current(person)
     if deal is None:
         waiting = services.cards.waiting(person)
@@ -164,15 +162,14 @@ def ask(request: Request, person: SignedIn) -> Asked:
 
 
 @router.post("/tell")
-def tell(request: Request, person: SignedIn, batch: AnswerBatch) -> Accepted:
+def tell(services: Served, person: SignedIn, batch: AnswerBatch) -> Accepted:
     """Keep answers."""
-    return _keep(services_of(request), person, _replies(services_of(request), batch))
+    return _keep(services, person, _replies(services, batch))
 
 
 @router.post("/skip")
-def skip(request: Request, person: SignedIn, skipped: Skipped) -> Accepted:
+def skip(services: Served, person: SignedIn, skipped: Skipped) -> Accepted:
     """Name no class for items."""
-    services = services_of(request)
     key = skipped.key or secrets.token_urlsafe(18)
     assert skipped.how in OUTSIDE
     items = [_item(services, item) for item in skipped.items]
@@ -180,9 +177,8 @@ def skip(request: Request, person: SignedIn, skipped: Skipped) -> Accepted:
 
 
 @router.post("/correct")
-def correct(request: Request, person: SignedIn, batch: AnswerBatch) -> Accepted:
+def correct(services: Served, person: SignedIn, batch: AnswerBatch) -> Accepted:
     """Change what the caller said; the owner may change what anybody said, which is marked."""
-    services = services_of(request)
     replies = _replies(services, batch)
     services.journal.refresh()
     entries = []
@@ -224,16 +220,15 @@ def _keep(services: Services, person: Person, replies: list[tuple[Hashable, Repl
 
 
 @router.get("/estimate")
-def estimate(request: Request, _: Viewer) -> dict[str, Any]:
+def estimate(services: Served, _: Viewer) -> dict[str, Any]:
     """Where the session stands: the latest estimate with its draws, and when the work on it began."""
-    snapshot = services_of(request).latest.snapshot
+    snapshot = services.latest.snapshot
     return {"ready": False} if snapshot is None else {"ready": True, **snapshot.to_dict()}
 
 
 @router.get("/log")
-def log(request: Request, _: Owner, since: Annotated[int, Query(ge=0, le=2**53)] = 0) -> dict[str, Any]:
+def log(services: Served, _: Owner, since: Annotated[int, Query(ge=0, le=2**53)] = 0) -> dict[str, Any]:
     """The log after the first `since` events, some thousand at a time."""
-    services = services_of(request)
     n = services.journal.refresh()
     events = [entry.event for entry in services.journal.entries(since)[:_MOST_EVENTS]]
     return {"n": n, "events": events_to_json(events)}
@@ -433,56 +428,39 @@ def run_server(
     announce: Announce | None = None,
 ) -> None:
     """Serve a session until Ctrl-C."""
-    settings = ServerSettings() if settings is None else settings
-    (look or Look()).maker(labels, seed)  # what is wrong with the cards is said before anything is worked out
+    settings, look, say = settings or ServerSettings(), look or Look(), announce or (lambda _: None)
+    look.maker(labels, seed)  # what is wrong with the cards is said before anything is worked out
     check_port(settings.host, settings.port)
-    say = announce or (lambda _: None)
-    latest = LatestSnapshot()
-    with_storage = open_storage(url)
-    estimating = InProcess(make, with_storage, url, name, latest)
+    storage, latest = open_storage(url), LatestSnapshot()
+    estimating = InProcess(make, storage, url, name, latest)
     estimating.start()
     try:
         estimating.wait_until_ready()
-        services = make_services(
-            with_storage,
-            name,
-            labels,
-            latest,
-            estimating,
-            address=Address.of(settings.public_url),
-            look=look,
-            seed=seed,
-            lease=settings.lease,
-        )
-        for note in with_storage.notes:
+        address = Address.of(settings.public_url)
+        services = Services(storage, name, labels, latest, estimating, address, look, seed, settings.lease)
+        for note in storage.notes:
             say(note)
 
         def ready(address: str) -> None:
             base = base_url(settings, address)
-            say(f"Serving {name!r} at {base}; everything is kept in {with_storage.url}. Ctrl-C ends it.")
-            for line in first_links(services.access, with_storage, settings, base):
-                say(line)
+            say(f"Serving {name!r} at {base}; everything is kept in {storage.url}. Ctrl-C ends it.")
+            now = storage.now()
+            has_way_in = {grant.who for grant in services.access.grants() if is_open(grant, now)}
+            say(link_line(services.access, settings.owner, "owner", base))
+            for expert in settings.experts:
+                if expert not in has_way_in:
+                    say(link_line(services.access, expert, "expert", base))
 
         with suppress(KeyboardInterrupt):  # that is how a server is ended
             Server(services, host=settings.host, port=settings.port, ready=ready).run()
     finally:
         estimating.stop()
-        with_storage.close()
+        storage.close()
 
 
 def base_url(settings: ServerSettings, address: str) -> str:
     """The address that people open, with a slash at its end."""
     return address if settings.public_url is None else settings.public_url.rstrip("/") + "/"
-
-
-def first_links(access: Access, storage: Storage, settings: ServerSettings, base: str) -> Iterable[str]:
-    """A line for the owner, and for each expert who has no way in yet."""
-    now = storage.now()
-    has_way_in = {grant.who for grant in access.grants() if is_open(grant, now)}
-    people: list[tuple[str, Role]] = [(settings.owner, "owner")]
-    people += [(expert, "expert") for expert in settings.experts if expert not in has_way_in]
-    for name, role in people:
-        yield link_line(access, name, role, base)
 
 
 def link_line(access: Access, name: str, role: Role, base: str) -> str:
@@ -513,11 +491,8 @@ def run(
     if isinstance(session, ActiveTest):
         check_estimator(session.estimator)
     unbound = session.replay([])  # a copy without a log, which can travel
-    run_server(partial(_itself, unbound), url, name, session.labels, settings=settings, look=look, announce=announce)
-
-
-def _itself(session: Session) -> Session:
-    return session
+    make = partial(unbound.replay, [])
+    run_server(make, url, name, session.labels, settings=settings, look=look, announce=announce)
 
 
 # ------------------ A session to try the app with

@@ -117,70 +117,38 @@ class Look:
         return CardMaker(labels, self.layout, class_names=self.class_names, guidelines=self.guidelines, seed=seed)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Services:
-    """A server's parts."""
+    """A server's parts, for a session that is in a storage."""
 
     storage: Storage
     session: str
     labels: Labels
-    address: Address
-    access: Access
-    journal: Journal
-    cards: CardService
-    maker: CardMaker
-    images: ImageFolder | None
     latest: LatestSnapshot
     estimating: Estimating
-    look: Look
+    address: Address = field(default_factory=Address)
+    look: Look = field(default_factory=Look)
+    seed: int = 0  # Of the order of two answers on a card
+    lease: float = LEASE
     # Set when the server ends, so that streams do, too
     stopping: threading.Event = field(default_factory=threading.Event)
     # Of attempts to come in by an address, and of requests by a person
     entries: RateLimit = field(default_factory=partial(RateLimit, a_second=0.2, at_once=20.0))
     requests: RateLimit = field(default_factory=partial(RateLimit, a_second=50.0, at_once=200.0))
 
-    @property
-    def texts(self) -> Texts:
-        """The words."""
-        return self.look.texts
-
-
-def make_services(
-    storage: Storage,
-    session: str,
-    labels: Labels,
-    latest: LatestSnapshot,
-    estimating: Estimating,
-    *,
-    address: Address | None = None,
-    look: Look | None = None,
-    seed: int = 0,
-    lease: float = LEASE,
-) -> Services:
-    """Make the parts of a server for a session that is in a storage."""
-    look = Look() if look is None else look
-    journal = Journal(storage, session)
-    maker = look.maker(labels, seed)
-    return Services(
-        storage=storage,
-        session=session,
-        labels=labels,
-        address=Address() if address is None else address,
-        access=Access(storage, session),
-        journal=journal,
-        cards=CardService(
-            storage,
-            session,
-            labels,
-            maker,
-            journal,
-            suggestions=look.suggestions,
-            lease=lease,
-            is_over=lambda: latest.snapshot is not None and latest.snapshot.gives_no_cards,
-        ),
-        maker=maker,
-        images=None if look.images is None else ImageFolder(look.images),
-        latest=latest,
-        estimating=estimating,
-        look=look,
-    )
+    def __post_init__(self) -> None:
+        self.texts = self.look.texts
+        self.access = Access(self.storage, self.session)
+        self.journal = Journal(self.storage, self.session)
+        self.images = None if self.look.images is None else ImageFolder(self.look.images)
+        self.maker = self.look.maker(self.labels, self.seed)
+        self.cards = CardService(
+            self.storage,
+            self.session,
+            self.labels,
+            self.maker,
+            self.journal,
+            suggestions=self.look.suggestions,
+            lease=self.lease,
+            is_over=lambda: self.latest.snapshot is not None and self.latest.snapshot.gives_no_cards,
+        )

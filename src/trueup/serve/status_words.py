@@ -6,9 +6,10 @@ import math
 import secrets
 import statistics
 import time
+from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from trueup.report.figures import Drawing, Scale
 from trueup.serve.card_service import OUTCOMES, Entry, Journal, plain
 from trueup.serve.estimating import DecisionState, Range, Row, Snapshot
 from trueup.serve.services import Texts
+from trueup.sessions.progress import MEASURING
 from trueup.storage import Card
 
 RARE = 0.05
@@ -29,7 +31,6 @@ _A_COUNT = 3.0  # the width of an interval from which on it is of a count: no sh
 _FEWEST_FOR_RARE = 20
 _PAUSE = 600.0  # seconds between two answers of a person after which they were away
 _N_RECENT = 15
-_EMPTY = Snapshot("", 0.0, 0, "", (0.0, 1.0), True, 0.95, 0, 0)  # before the first
 
 
 @dataclass(frozen=True)
@@ -77,10 +78,15 @@ def figures(
     entries = journal.entries()
     pace = pace_of(entries, now)
     begun = snapshot is not None
-    snapshot = snapshot or _EMPTY
+    snapshot = snapshot or Snapshot()
     first, gain, words = snapshot.first, snapshot.gain, texts["owner"]
     n_answers = len({one.event.item for one in entries if one.event.kind in ("tell", "correct", "none of these")})
     names = list(snapshot.ranges)
+    rare = [
+        words["rare"].format(share=percent(share, 1), name=isolated(name))
+        for name, share in snapshot.shares.items()
+        if share < RARE and snapshot.n_answers >= _FEWEST_FOR_RARE
+    ]
     facts: dict[str, Any] = {
         "metric": plain(snapshot.metric) if begun else "",
         "system": plain(names[0]) if len(names) > 1 else "",
@@ -95,15 +101,7 @@ def figures(
         "is_paused": paused,
         "finished": snapshot.finished,
         "has_rule": any(rule is not None for rule in (snapshot.budget, snapshot.half_width, snapshot.prob_better)),
-        "warnings": [
-            *([problem] if problem else []),
-            *snapshot.warnings,
-            *(
-                words["rare"].format(share=percent(share, 1), name=isolated(name))
-                for name, share in snapshot.shares.items()
-                if share < RARE and snapshot.n_answers >= _FEWEST_FOR_RARE
-            ),
-        ],
+        "warnings": [*([problem] if problem else []), *snapshot.warnings, *rare],
         "n_disputed": snapshot.n_disputed,
         "experts": experts(journal, entries, snapshot.expert_errors),
         "expert_error": None if snapshot.expert_error is None else _rate_words(snapshot.expert_error),
@@ -173,7 +171,7 @@ def _to_width(snapshot: Snapshot, pace: Pace | None) -> dict[str, str] | None:
 
 def goal(snapshot: Snapshot | None, words: Mapping[str, str], n_items: int) -> str:
     """What the session is to reach and how many answers are left, without the estimate: experts see it."""
-    snapshot = replace(_EMPTY, n_items=n_items) if snapshot is None else snapshot
+    snapshot = snapshot or Snapshot(n_items=n_items)
     left = f"{max(snapshot.n_items - snapshot.n_answers, 0):,}"
     if snapshot.finished is not None:
         return words["met"]
@@ -209,19 +207,28 @@ def duration(seconds: float) -> str:
 
 def experts(journal: Journal, entries: Sequence[Entry], errors: Mapping[str, Range | None]) -> list[dict[str, Any]]:
     """Answers, agreement and errors of each expert."""
-    agreements = agreement_of(entries)
+    first: dict[Hashable, dict[str, Hashable]] = defaultdict(dict)  # answers to each item, by expert
+    agreements, repeats = defaultdict[str, list[bool]](list), defaultdict[str, list[bool]](list)
+    for event in (entry.event for entry in entries):
+        if event.kind not in ("tell", "none of these") or event.who is None:
+            continue
+        answer, of_item = (event.kind, event.truth), first[event.item]
+        if event.purpose == "repeat" and event.who in of_item:
+            repeats[event.who].append(of_item[event.who] == answer)
+        elif event.purpose not in MEASURING:
+            of_item.setdefault(event.who, answer)
+    for of_item in first.values():
+        for who, given in of_item.items():
+            agreements[who] += [other == given for name, other in of_item.items() if name != who]
     rows = []
     for who in journal.people():
-        events = [entry.event for entry in journal.of_person(who)]
-        seconds = [event.seconds for event in events if event.seconds is not None]
-        same, both = agreements.get(who, (0, 0))
-        repeats = _again(events)
+        seconds = [entry.event.seconds for entry in journal.of_person(who) if entry.event.seconds is not None]
         rows.append(
             {
                 "name": plain(who),
                 "n": f"{journal.n_answered(who):,}",
-                "agreement": _share(same, both),
-                "repeats": _share(*repeats),
+                "agreement": _share(agreements[who]),
+                "repeats": _share(repeats[who]),
                 "errors": "–" if (error := errors.get(who)) is None else _rate_words(error),
                 "seconds": "–" if not seconds else f"{statistics.median(seconds):.1f}",
             }
@@ -233,54 +240,21 @@ def _rate_words(rate: Range) -> str:
     return f"{percent(rate.mean, 1)} ({percent(rate.low, 1)} to {percent(rate.high, 1)})"
 
 
-def _share(part: int, whole: int) -> str:
-    return "–" if not whole else f"{percent(part / whole)} ({part}/{whole})"
-
-
-def agreement_of(entries: Sequence[Entry]) -> dict[str, tuple[int, int]]:
-    """For each expert: on how many items they say what another says, and how many items both have."""
-    said: dict[Hashable, dict[str, Hashable]] = {}
-    for entry in entries:
-        event = entry.event
-        if (
-            event.kind in ("tell", "none of these")
-            and event.who is not None
-            and event.purpose not in ("repeat", "check")
-        ):
-            said.setdefault(event.item, {}).setdefault(event.who, (event.kind, event.truth))
-    counts: dict[str, tuple[int, int]] = {}
-    for answers in said.values():
-        for who, answer in answers.items():
-            others = [other for name, other in answers.items() if name != who]
-            same, both = counts.get(who, (0, 0))
-            counts[who] = same + sum(other == answer for other in others), both + len(others)
-    return counts
-
-
-def _again(events: Sequence[Any]) -> tuple[int, int]:
-    """How often someone says the same of an item that they see again."""
-    before: dict[Hashable, Hashable] = {}
-    same = both = 0
-    for event in events:
-        if event.kind not in ("tell", "none of these"):
-            continue
-        if event.purpose == "repeat" and event.item in before:
-            both += 1
-            same += before[event.item] == (event.kind, event.truth)
-        before.setdefault(event.item, (event.kind, event.truth))
-    return same, both
+def _share(are_same: Sequence[bool]) -> str:
+    return "–" if not are_same else f"{percent(sum(are_same) / len(are_same))} ({sum(are_same)}/{len(are_same)})"
 
 
 def recent_answers(journal: Journal, words: Any, now: float) -> list[dict[str, Any]]:
     """The last answers, each with what is needed to correct it."""
     rows = []
-    for entry in journal.recent(_N_RECENT):
+    given = (entry for entry in reversed(journal.entries()) if entry.event.kind in (*OUTCOMES, "later"))
+    for entry in islice(given, _N_RECENT):
         event = entry.event
         rows.append(
             {
                 "number": entry.number,
                 "key": secrets.token_urlsafe(18),
-                "when": "–" if event.at is None else f"{duration(now - event.at)}",
+                "when": "–" if event.at is None else duration(now - event.at),
                 "who": plain(event.who or "–"),
                 "item": plain(event.item),
                 "answer": words(event),
@@ -323,65 +297,51 @@ def chart(rows: Sequence[Row], bounds: tuple[float, float], words: str) -> dict[
     return {"picture": d.render(), "rows": table}
 
 
-def chart_of_chance(rows: Sequence[Row], words: str) -> dict[str, Any] | None:
-    """How probable it is that the conditions of a decision are met; None where there are none."""
-    return chart([Row(row.n, row.met, row.met, row.met) for row in rows if row.met is not None], (0.0, 1.0), words)
-
-
 _MOST_LABELERS = 20  # those with most votes on checked items
 
 
 def agreement_of_experts(labels: Labels, journal: Journal) -> dict[str, Any] | None:
     """What the page shows; None until an expert and a labeler, or two experts, share items."""
-    answers = {
-        (name, entry.event.item): entry.event.truth
-        for name in journal.people()
-        for entry in reversed(journal.last_answers(name))
+    last = {
+        (who, entry.event.item): entry.event.truth
+        for who in journal.people()
+        for entry in reversed(journal.last_answers(who))
         if entry.event.kind in ("tell", "correct") and entry.event.truth is not None
     }
+    answers = [
+        (f"expert {who}", item, truth) for (who, item), truth in last.items() if labels.find_items([item])[0] >= 0
+    ]
+    if not answers:
+        return None
     try:
         with silenced_warnings():
-            return _agreement(labels, answers)
+            checked = labels.without_gold().select(items={item for _, item, _ in answers})
+            often = np.argsort(-checked.votes_per_labeler, kind="stable")[:_MOST_LABELERS]
+            checked = checked.select(labelers=checked.labelers[often])
+            names = vocabulary_from([str(name) for name in checked.labelers.tolist()])  # text, as those of experts
+            checked = replace(checked, labelers=names, crowds=frozenset())
+            experts, items, truths = zip(*answers, strict=True)
+            columns = {"item": list(items), "labeler": list(experts), "label": list(truths)}
+            given = Labels.from_frame(columns, classes=labels.classes.tolist())
+            judges = agreement(checked.merge(given), experts=list(dict.fromkeys(experts))).judges
     except TrueupError:
         return None
 
+    def words(estimate: Any) -> str:
+        return f"{percent(estimate.mean)} ({interval(*estimate.interval(judges.level))})"
 
-def _agreement(labels: Labels, answers: Mapping[tuple[str, Hashable], Hashable]) -> dict[str, Any] | None:
-    """The same from the last answer of each expert on each item."""
-    known = [(who, item, truth) for (who, item), truth in answers.items() if labels.find_items([item])[0] >= 0]
-    if not known:
-        return None
-    checked = labels.without_gold().select(items={item for _, item, _ in known})
-    often = np.argsort(-checked.votes_per_labeler, kind="stable")[:_MOST_LABELERS]
-    checked = checked.select(labelers=checked.labelers[often])
-    names = {who: f"expert {who}" for who, _, _ in known}
-    said = Labels.from_frame(
-        {
-            "item": [item for _, item, _ in known],
-            "labeler": [names[who] for who, _, _ in known],
-            "label": [truth for _, _, truth in known],
-        },
-        classes=labels.classes.tolist(),
-    )
-    texts = vocabulary_from([str(name) for name in checked.labelers.tolist()])  # as experts are named
-    checked = replace(checked, labelers=texts, crowds=frozenset())
-    judges = agreement(checked.merge(said), experts=list(names.values())).judges
     ceiling = judges.ceiling.get("percent")
     return {
         "sentence": judges.sentence,
-        "ceiling": None if ceiling is None else _words(ceiling, judges.level),
+        "ceiling": None if ceiling is None else words(ceiling),
         "rows": [
             {
                 "judge": str(row.judge),
                 "n_items": f"{row.n_items:,}",
-                "percent": _words(row.percent, judges.level),
+                "percent": words(row.percent),
                 "kappa": "–" if row.kappa is None else number(row.kappa.mean, 2),
             }
             for row in judges.rows
         ],
         "notes": list(judges.notes),
     }
-
-
-def _words(estimate: Any, level: float) -> str:
-    return f"{percent(estimate.mean)} ({interval(*estimate.interval(level))})"

@@ -292,7 +292,7 @@ class Session(ABC):
     def _outcome(self, kind: Kind, at: int, truth: Any, who: str | None, purpose: str | None) -> Event:
         """An outcome with the chance and the place of its draw."""
         chance, draw = float(self.progress.propensity[at]), int(self.progress.draw[at])
-        drawn = {"propensity": None if np.isnan(chance) else chance, "draw": draw or None}
+        drawn: dict[str, Any] = {"propensity": None if np.isnan(chance) else chance, "draw": draw or None}
         return Event(kind, self._names.items[at], truth, who, purpose=purpose, **drawn)
 
     @property
