@@ -260,7 +260,8 @@ def test_reason_of_the_end(site):
     assert own.latest.snapshot is not None
     latest.put(replace(own.latest.snapshot, finished="'new' is better than 'old' with probability 0.987"))
     pages = Pages(Services(own.storage, "ended", own.labels, latest, own.estimating, look=own.look))
-    told, told_owner = (pages.place(Person("x", role), None) for role in ROLES[::-1])
+    people = [Person("x", role) for role in ROLES[::-1]]
+    told, told_owner = (pages.render("_place.html", one, **pages.place_context(one, None)) for one in people)
     assert "0.987" in told_owner
     assert "0.987" not in told
 

@@ -60,15 +60,7 @@ from trueup.data.labels import Labels
 from trueup.exceptions import InvalidParameter
 from trueup.noise import DEFAULT_NOISE, NoiseModel
 from trueup.posteriors import Estimate
-from trueup.sessions.progress import (
-    ANSWERS,
-    UNKNOWN,
-    Answers,
-    Counted,
-    Progress,
-    SessionStatus,
-    Shares,
-)
+from trueup.sessions.progress import ANSWERS, UNKNOWN, Answers, Counted, Progress, SessionStatus, Shares
 from trueup.sessions.session import Batch, DrawnSession, draw_in_turn, options_of, write_setting
 from trueup.storage import Storage
 from trueup.storage.joining import StoredLog, of_predictions, of_votes
@@ -308,13 +300,13 @@ class ActiveTest(DrawnSession):
     @property
     def state(self) -> State:
         """What the strategy sees: every answer, also those that wait to count."""
-        return self._once("state", self._work_out_state)
-
-    def _work_out_state(self) -> State:
-        known = np.where(self.progress.truth < self.pool.n_classes, self.progress.truth, UNKNOWN)
-        progress = replace(self.progress, truth=known)
-        believed = self._estimator.believed(self.pool, progress, self._estimation.model)
-        return State(self.pool, believed, self._known, self._available)
+        if "state" not in self._memo:
+            known = np.where(self.progress.truth < self.pool.n_classes, self.progress.truth, UNKNOWN)
+            progress = replace(self.progress, truth=known)
+            believed = self._estimator.believed(self.pool, progress, self._estimation.model)
+            self._memo["state"] = State(self.pool, believed, self._known, self._available)
+        found: State = self._memo["state"]
+        return found
 
     def standing(self) -> SessionStatus:
         """`status`, by the name that it had until version 0.2."""
@@ -354,13 +346,13 @@ class ActiveTest(DrawnSession):
     ) -> Estimated:
         """Draws for all systems; where draws are undecided, half of them at worst and half at best for `systems`."""
         counted = self._counted(answers)
-        key = "estimated", systems if counted.undecided.any() else (), category, answers
-        if key not in self._memo:
+
+        def work() -> Estimated:
             estimated = self._estimation.after(counted, systems=systems, category=category, seed=self.seed)
-            notes = (*estimated.notes, *answer_notes(self.progress, counted, answers, by_chance=estimated.by_chance))
-            self._memo[key] = replace(estimated, notes=notes)
-        found: Estimated = self._memo[key]
-        return found
+            notes = answer_notes(self.progress, counted, answers, by_chance=estimated.by_chance)
+            return replace(estimated, notes=(*estimated.notes, *notes))
+
+        return self._once(("estimated", systems if counted.undecided.any() else (), category, answers), work)
 
     def estimate(self, system: Any = None, *, category: Any = None, answers: Answers = "valid") -> Estimate:
         """The metric of a system, by default the first; the mean over categories, or that of one.
@@ -405,16 +397,14 @@ class ActiveTest(DrawnSession):
         if b is not None and self._at(a) > self._at(b):  # of equally short intervals the lower is taken, so turn it
             least, most = self.anytime_interval(b, a, level=level)
             return -most, -least
-        if b is None:
-            estimated = self._estimated((self._at(a),))
-            values = estimated.values[:, self._at(a)]
-        else:
-            estimated = self._estimated((self._at(a), self._at(b)))
+        systems = (self._at(a),) if b is None else (self._at(a), self._at(b))
+        estimated = self._estimated(systems)
+        values = estimated.values[:, systems[0]]
+        if b is not None:
             values, low, high = self._apart(a, b), low - high, high - low
         worlds = [as_estimate(part, (low, high), "") for part in np.split(values, estimated.n_worlds)]
-        planned = PLANNED if self.budget is None else self.budget
-        wanted = self.level if level is None else level
-        return anytime_interval(worlds, self._counted().n_draws, level=wanted, planned=planned)
+        n_draws, wanted = self._counted().n_draws, self.level if level is None else level
+        return anytime_interval(worlds, n_draws, level=wanted, planned=self.budget or PLANNED)
 
     def prob_order(self, a: Any, b: Any) -> float:
         """P(a is better than b), ties counted half."""

@@ -420,20 +420,22 @@ class MostConfidentMistake(Strategy):
         pool, aligned = state.pool, state.pool.aligned
         likeliest = state.probabilities.argmax(axis=1)
         if pool.metric.needs == "scores" and aligned.scores is not None:
-            return likeliest != pool.positive, _rank_share(aligned.scores[system])
-        if aligned.codes is None:
+            mistakes, sure = likeliest != pool.positive, aligned.scores[system]
+        elif aligned.codes is None:
             raise InvalidParameter(
                 "strategy 'most-confident-mistake' needs the classes or scores of every system, got neither; add them"
             )
-        said = aligned.codes[system]
-        at = np.arange(pool.n_items), np.maximum(said, 0)
-        if aligned.probabilities is not None:
-            sure = aligned.probabilities[system][at]
-        elif aligned.scores is not None and pool.n_classes == 2:
-            sure = aligned.scores[system] * np.where(said == aligned.positive, 1.0, -1.0)
         else:
-            sure = 1 - state.probabilities[at]
-        return (said != likeliest) & (said >= 0), _rank_share(sure)
+            said = aligned.codes[system]
+            mistakes, at = (said != likeliest) & (said >= 0), (np.arange(pool.n_items), np.maximum(said, 0))
+            if aligned.probabilities is not None:
+                sure = aligned.probabilities[system][at]
+            elif aligned.scores is not None and pool.n_classes == 2:
+                sure = aligned.scores[system] * np.where(said == aligned.positive, 1.0, -1.0)
+            else:
+                sure = 1 - state.probabilities[at]
+        # The mid-rank as a share of their number; the least for what is missing.
+        return mistakes, np.asarray(scipy.stats.rankdata(np.where(np.isnan(sure), -np.inf, sure))) / len(sure)
 
     def sentences(self, state: State, positions: list[int]) -> list[str]:
         verdicts = [self._judge(state, system) for system in range(state.pool.n_systems)]
@@ -465,22 +467,10 @@ class Uncertainty(Strategy):
         return [f"Its class is among the least certain: it is taken for {class_words(state, at)}." for at in positions]
 
 
+_KINDS: tuple[type[Strategy], ...] = (Random, Stratified, MostConfidentMistake, ExpectedChange, PaperExpectedChange)
+_KINDS += (Uncertainty, Propensity, Separate)
 STRATEGIES: Registry[type[Strategy]] = Registry(
-    "strategy",
-    {
-        kind.name: kind
-        for kind in (
-            Random,
-            Stratified,
-            MostConfidentMistake,
-            ExpectedChange,
-            PaperExpectedChange,
-            Uncertainty,
-            Propensity,
-            Separate,
-        )
-    },
-    group="trueup.strategies",
+    "strategy", {kind.name: kind for kind in _KINDS}, group="trueup.strategies"
 )
 
 
@@ -501,9 +491,3 @@ def get_strategy(strategy: str | Strategy, /, **options: Any) -> Strategy:
     False
     """
     return STRATEGIES.make(strategy, options, base=Strategy)
-
-
-def _rank_share(values: Floats) -> Floats:
-    """The mid-rank of each value as a share of their number, above 0 and at most 1; the least for what is missing."""
-    known = np.where(np.isnan(values), -np.inf, values)
-    return np.asarray(scipy.stats.rankdata(known)) / len(known)

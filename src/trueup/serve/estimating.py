@@ -14,7 +14,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import combinations
+from itertools import combinations, takewhile
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -310,9 +310,6 @@ _AHEAD_OF_EACH = 5  # cards that wait for each expert at work
 _SECONDS_AHEAD = 4.0  # of the pace of the last minute
 _A_MINUTE = 60.0
 
-# Writes cards for a watcher: the log after so many events, these at its end; None where others drew cards since.
-Appending = Callable[[Sequence[Event], int], list[Event] | None]
-
 
 @dataclass(frozen=True)
 class FollowedLog:
@@ -320,7 +317,7 @@ class FollowedLog:
 
     storage: Storage
     name: str
-    write: Appending
+    write: Callable[[Sequence[Event], int], list[Event] | None]  # None where others drew cards since
 
     def read(self, since: int) -> list[Event]:
         """The events after the first `since`."""
@@ -383,31 +380,25 @@ class Watcher:
         n_events = len(self.session.log)
         if n_events == self._n_drawn_for:
             return False  # nothing came in since, and what could be drawn was
-        # Cards with a purpose are not for everybody; they come on top.
+        since = time.time() - _A_MINUTE
+
+        def is_recent(event: Event) -> bool:
+            return event.at is None or event.at >= since
+
+        # A few should wait, and more where many experts are at work or quick, or where estimates take long.
+        recent = [event for event in takewhile(is_recent, reversed(self.session.log)) if event.kind != "ask"]
         cards = self.storage.cards(self.name)
-        n_out = sum(card.seconds_left > 0 for card in cards)
-        waiting = sum(card.seconds_left == 0 and card.purpose is None for card in cards)
-        n = cards_ahead(self.session.log, n_out, now=time.time(), seconds=self._seconds) - waiting
+        n_experts = max(sum(card.seconds_left > 0 for card in cards), len({event.who for event in recent}))
+        by_pace = int(len(recent) / _A_MINUTE * (_SECONDS_AHEAD + 2 * self._seconds))
+        wanted = min(max(FEWEST_AHEAD, _AHEAD_OF_EACH * n_experts, by_pace), _MOST_AHEAD)
+        # Cards with a purpose are not for everybody; they come on top.
+        n = wanted - sum(card.seconds_left == 0 and card.purpose is None for card in cards)
         if n > 0:
             self.session.ask(n)
         else:
             self.session.follow_up()
         self._n_drawn_for = n_events  # Answers may have come in while cards were written: the next look is for them
         return len(self.session.log) > n_events
-
-
-def cards_ahead(log: Sequence[Event], n_out: int, *, now: float, seconds: float) -> int:
-    """How many cards should wait: a few, and more where many experts are at work or quick, or estimates take long."""
-    recent = 0
-    people = set()
-    for event in reversed(log):
-        if event.at is not None and event.at < now - _A_MINUTE:
-            break
-        if event.kind != "ask":
-            recent += 1
-            people.add(event.who)
-    by_pace = int(recent / _A_MINUTE * (_SECONDS_AHEAD + 2 * seconds))
-    return min(max(FEWEST_AHEAD, _AHEAD_OF_EACH * max(n_out, len(people)), by_pace), _MOST_AHEAD)
 
 
 MakeSession = Callable[[], Session]

@@ -16,7 +16,7 @@ import secrets
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -81,8 +81,7 @@ class Access:
     def link(self, secret: str | None) -> Grant | None:
         """A link that would still let someone in; it is not used up."""
         grant = self._storage.find_grant(digest_of(secret or ""), use="link")
-        is_open = grant is not None and grant.session == self._session and grant.used is None
-        return grant if is_open else None
+        return grant if grant is not None and grant.session == self._session and grant.used is None else None
 
     def grants(self) -> list[Grant]:
         """All that were given, the newest first."""
@@ -232,7 +231,7 @@ class Guard:
                 await self._app(scope, receive, send)
             return
         sent = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in scope["headers"]]
-        problem = doubled(sent) or refusal(scope["method"], dict(sent), self._address)
+        problem = refusal(scope["method"], sent, self._address)
         if problem is not None:
             status, sentence = problem
             await JSONResponse({"error": sentence}, status, headers=_CLOSE)(scope, receive, _with_headers(send))
@@ -241,19 +240,17 @@ class Guard:
         if prefix and scope["path"] == prefix:  # relative addresses need the slash at the end
             await RedirectResponse(f"{prefix.rpartition('/')[2]}/", 307)(scope, receive, _with_headers(send))
             return
-        body = _Body(receive, self.longest_body)
-        await self._app(_without_prefix(scope, prefix), body.receive, _with_headers(send))
+        if prefix and scope["path"].startswith(prefix + "/"):
+            scope = {**scope, "path": scope["path"][len(prefix) :], "raw_path": None}
+        await self._app(scope, _Body(receive, self.longest_body).receive, _with_headers(send))
 
 
-def doubled(headers: Iterable[tuple[str, str]]) -> tuple[int, str] | None:
-    """Why a request that says something twice goes no further; None if it does not."""
-    counts = Counter(name for name, _ in headers)
-    twice = next((name for name in _ONCE if counts[name] > 1), None)
-    return None if twice is None else (400, f"a request has one header {twice}, got {counts[twice]}")
-
-
-def refusal(method: str, headers: dict[str, str], address: Address) -> tuple[int, str] | None:
-    """Why a request goes no further, as status and sentence; None if it may."""
+def refusal(method: str, sent: Sequence[tuple[str, str]], address: Address) -> tuple[int, str] | None:
+    """Why a request with these headers goes no further, as status and sentence; None if it may."""
+    headers, counts = dict(sent), Counter(name for name, _ in sent)
+    for name in _ONCE:
+        if counts[name] > 1:
+            return 400, f"a request has one header {name}, got {counts[name]}"
     if host_name(headers.get("host", "")) not in address.hosts:
         return 421, "this server is not known by that name; start it with --public-url to give it one"
     if method not in _SAFE and not _is_own(headers, address):
@@ -279,15 +276,10 @@ def _is_own(headers: dict[str, str], address: Address) -> bool:
     if site is not None:
         return site in ("same-origin", "none")
     origin = headers.get("origin")
-    if origin is not None:
-        return _is_own_origin(origin, headers.get("host", ""), address)
-    return "cookie" not in headers
-
-
-def _is_own_origin(origin: str, host: str, address: Address) -> bool:
-    """Another port of this machine is another site, unless a proxy stands between."""
-    try:
-        there, here = urlsplit(origin), urlsplit(f"//{host}")
+    if origin is None:
+        return "cookie" not in headers
+    try:  # another port of this machine is another site, unless a proxy stands between
+        there, here = urlsplit(origin), urlsplit(f"//{headers.get('host', '')}")
         if host_name(there.netloc) not in address.hosts:
             return False
         if there.hostname != here.hostname:
@@ -295,13 +287,6 @@ def _is_own_origin(origin: str, host: str, address: Address) -> bool:
         return here.port is None or (there.port or {"http": 80, "https": 443}.get(there.scheme)) == here.port
     except ValueError:  # it is no address at all
         return False
-
-
-def _without_prefix(scope: Scope, prefix: str) -> Scope:
-    path = scope["path"]
-    if not prefix or not (path == prefix or path.startswith(prefix + "/")):
-        return scope
-    return {**scope, "path": path[len(prefix) :] or "/", "raw_path": None}
 
 
 class _Body:

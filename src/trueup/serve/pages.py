@@ -159,10 +159,6 @@ class Pages:
         response.headers.update(headers)
         return response
 
-    def place(self, person: Person, deal: AssignedCard | None) -> str:
-        """The card, or why there is none, without the page around it."""
-        return self.render("_place.html", person, **self.place_context(person, deal))
-
     def place_context(self, person: Person, deal: AssignedCard | None) -> dict[str, Any]:
         """What the card needs."""
         services = self._services
@@ -211,8 +207,10 @@ router = APIRouter(include_in_schema=False)
 
 _NO_STORE = {"cache-control": "no-store, private"}
 _ROWS_AT_ONCE = 1_000
-_SHEET = ("number", "time", "kind", "item", "answer", "expert", "seconds", "blind", "purpose", "draw", "propensity")
-_SHEET += ("comment",)
+_SHEET = (
+    *("number", "time", "kind", "item", "answer", "expert"),
+    *("seconds", "blind", "purpose", "draw", "propensity", "comment"),
+)
 
 
 @router.get("/export-answers.csv")
@@ -238,8 +236,8 @@ def sheet(services: Served, _: Owner) -> Response:
             if event.kind == "ask":
                 continue
             when = None if event.at is None else datetime.fromtimestamp(event.at, tz=UTC).isoformat(timespec="seconds")
-            cells = (entry.number, when, event.kind, event.item, event.truth, event.who, event.seconds, event.blind)
-            cells += (event.purpose, event.draw, event.propensity, event.text)
+            cells = [entry.number, when, event.kind, event.item, event.truth, event.who, event.seconds, event.blind]
+            cells += [event.purpose, event.draw, event.propensity, event.text]
             yield ["" if cell is None else safe_cell(cell) for cell in cells]
 
     return _streamed(_csv(_SHEET, rows()), "answers-sheet.csv", "text/csv")
@@ -306,20 +304,11 @@ def overview(request: Request, person: Viewer) -> Response:
 
 def _overview(request: Request, person: Person, *, message: str = "", secret: str = "") -> Response:
     services = services_of(request)
-    context = page_context(services, person)
-    is_owner = person.role == "owner"
-    people = _people(services) if is_owner else []
-    agreement = agreement_of_experts(services.labels, services.journal) if is_owner else None
-    return pages_of(request).page(
-        "owner.html",
-        person,
-        page="owner",
-        message=message,
-        secret=secret,
-        people=people,
-        agreement=agreement,
-        **context,
-    )
+    context = page_context(services, person) | {"people": [], "agreement": None}
+    if person.role == "owner":
+        context["people"] = _people(services)
+        context["agreement"] = agreement_of_experts(services.labels, services.journal)
+    return pages_of(request).page("owner.html", person, page="owner", message=message, secret=secret, **context)
 
 
 @router.get("/owner-state")
@@ -389,13 +378,12 @@ def _people(services: Services) -> list[dict[str, Any]]:
     now = services.storage.now()
     people: dict[str, dict[str, Any]] = {}
     for grant in services.access.grants():
-        one = people.setdefault(
-            grant.who, {"name": grant.who, "role": grant.role, "is_open": False, "state": words["ended"]}
-        )
+        ended = {"name": grant.who, "role": grant.role, "is_open": False, "state": words["ended"]}
+        row = people.setdefault(grant.who, ended)
         if is_open(grant, now):
-            known = one["state"].split(", ") if one["is_open"] else []
-            one["is_open"] = True
-            one["state"] = ", ".join(dict.fromkeys([*known, *words[grant.use].split(", ")]))
+            before = row["state"].split(", ") if row["is_open"] else []
+            state = ", ".join(dict.fromkeys([*before, *words[grant.use].split(", ")]))
+            row |= {"is_open": True, "state": state}
     return list(people.values())[:_MOST_PEOPLE]
 
 
@@ -564,8 +552,9 @@ def _keep(services: Services, person: Person, card: int, reply: Reply) -> Assign
         raise HTTPException(404, services.texts["errors"]["no_card"]) from error
 
 
-def _placed(request: Request, person: Person, deal: Any) -> dict[str, Any]:
-    html = pages_of(request).place(person, deal)
+def _placed(request: Request, person: Person, deal: AssignedCard | None) -> dict[str, Any]:
+    pages = pages_of(request)
+    html = pages.render("_place.html", person, **pages.place_context(person, deal))
     return {"html": html, "card": None if deal is None else deal.number}
 
 

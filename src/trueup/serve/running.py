@@ -269,7 +269,17 @@ def make_app(services: Services) -> Guard:
 
     async def refuse(request: Request, error: Exception) -> Response:
         """One sentence, as a page or as JSON; never a traceback."""
-        status, sentence = _told(services, error)
+        words, status = services.texts["errors"], 422
+        if isinstance(error, HTTPException):
+            status = error.status_code
+            sentence = words["not_found"] if status == 404 else str(error.detail)
+        elif isinstance(error, RequestValidationError):
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"] if part != "body")
+            sentence = f"{where}: {first['msg']}" if where else str(first["msg"])
+        else:
+            assert isinstance(error, TrueupError)
+            sentence = str(error.sentence)
         headers = dict(getattr(error, "headers", None) or {})
         if wants_json(request):
             return JSONResponse({"error": sentence}, status, headers=headers)
@@ -278,18 +288,6 @@ def make_app(services: Services) -> Guard:
     for kind in (HTTPException, RequestValidationError, TrueupError):
         app.add_exception_handler(kind, refuse)
     return Guard(app, address=services.address)
-
-
-def _told(services: Services, error: Exception) -> tuple[int, str]:
-    words = services.texts["errors"]
-    if isinstance(error, HTTPException):
-        return error.status_code, words["not_found"] if error.status_code == 404 else str(error.detail)
-    if isinstance(error, RequestValidationError):
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"] if part != "body")
-        return 422, f"{where}: {first['msg']}" if where else str(first["msg"])
-    assert isinstance(error, TrueupError)
-    return 422, str(error.sentence)
 
 
 _GRACE = 1  # seconds that requests and streams get to end

@@ -31,25 +31,18 @@ def find_record(connection: sa.Connection, name: str) -> SessionRecord | None:
 
 def open_record(connection: sa.Connection, name: str) -> SessionRecord:
     """A session; an error if there is none."""
-    record = find_record(connection, name)
-    if record is None:
-        raise _missing(connection, name)
-    return record
+    return read_row(SessionRecord, open_row(connection, name, columns=tuple(sessions.columns)))
 
 
-def open_row(connection: sa.Connection, name: str, *, lock: bool = False) -> Any:
+def open_row(connection: sa.Connection, name: str, *, lock: bool = False, columns: tuple[Any, ...] = _STATE) -> Any:
     """The state of a session, locked against other writers on request; an error if there is none."""
-    query = sa.select(*_STATE).where(sessions.c.name == name)
+    query = sa.select(*columns).where(sessions.c.name == name)
     row = connection.execute(query.with_for_update() if lock else query).one_or_none()
     if row is None:
-        raise _missing(connection, name)
+        names = list(map(repr, connection.scalars(sa.select(sessions.c.name).order_by(sessions.c.name))))
+        there = f"{', '.join(names[:5])}{', …' if len(names) > 5 else ''}" or "none"
+        raise SessionMissing(f"there is no session {name!r} in this storage, got {there}; use one of its names")
     return row
-
-
-def _missing(connection: sa.Connection, name: str) -> SessionMissing:
-    names = [repr(one) for one in connection.scalars(sa.select(sessions.c.name).order_by(sessions.c.name))]
-    there = "none" if not names else f"{', '.join(names[:5])}{', …' if len(names) > 5 else ''}"
-    return SessionMissing(f"there is no session {name!r} in this storage, got {there}; use one of its names")
 
 
 def read_events(connection: sa.Connection, session: Any, since: int, most: int | None) -> list[Event]:
@@ -75,16 +68,7 @@ def add_events(connection: sa.Connection, session: Any, new: Sequence[Event]) ->
     kept: list[tuple[int, Event]] = []
     number, n_draws, now = session.n_events, session.n_draws, connection.scalar(sa.select(DatabaseNow()))
     for are_questions, events_alike in groupby(new, key=lambda event: event.kind == "ask" and event.key is None):
-        if are_questions:  # thousands at once
-            questions = []
-            for event in events_alike:
-                number += 1
-                full = _dated(event, now, n_draws + 1)
-                n_draws = max(n_draws, full.draw or 0)
-                questions.append((number, full))
-            _insert(connection, session.id, questions)
-            kept += questions
-            continue
+        to_insert: list[tuple[int, Event]] = []
         for event in events_alike:
             before = find_key(connection, session.id, event.key)
             if before is not None:
@@ -93,18 +77,17 @@ def add_events(connection: sa.Connection, session: Any, new: Sequence[Event]) ->
             number += 1
             full = _completed(connection, session.id, event, n_draws + 1, now)
             n_draws = max(n_draws, full.draw or 0)
-            _insert(connection, session.id, [(number, full)])
-            if full.kind in CLOSING:
-                _close_card(connection, session.id, full)
             kept.append((number, full))
+            to_insert.append((number, full))
+            if not are_questions:  # these come by thousands; the next of all others may rest on this one
+                _insert(connection, session.id, to_insert)
+                to_insert = []
+                if full.kind in CLOSING:
+                    _close_card(connection, session.id, full)
+        if to_insert:
+            _insert(connection, session.id, to_insert)
     connection.execute(sa.update(sessions).where(sessions.c.id == session.id).values(n_events=number, n_draws=n_draws))
     return kept
-
-
-def _dated(event: Event, now: float | None, next_draw: int) -> Event:
-    """A question with its time and its place among the draws, where it does not say so itself."""
-    draw = event.draw if event.draw is not None or event.purpose is not None else next_draw
-    return replace(event, at=now if event.at is None else event.at, draw=draw)
 
 
 def _insert(connection: sa.Connection, session: int, numbered: Sequence[tuple[int, Event]]) -> None:
@@ -112,30 +95,22 @@ def _insert(connection: sa.Connection, session: int, numbered: Sequence[tuple[in
     connection.execute(
         sa.insert(events), [{"session": session, "number": number, **vars(event)} for number, event in numbered]
     )
-    new_cards = [
-        {
-            "session": session,
-            "number": number,
-            "item": event.item,
-            "draw": event.draw,
-            "propensity": event.propensity,
-            "purpose": event.purpose,
-            "why": event.why,
-            "reserved_for": event.who,
-            "closed": False,
-        }
-        for number, event in numbered
-        if event.kind == "ask"
-    ]
+    new_cards = []
+    for number, event in numbered:
+        if event.kind == "ask":
+            shared = {name: getattr(event, name) for name in ("item", "draw", "propensity", "purpose", "why")}
+            new_cards.append(
+                {"session": session, "number": number, **shared, "reserved_for": event.who, "closed": False}
+            )
     if new_cards:
         connection.execute(sa.insert(cards), new_cards)
 
 
 def _completed(connection: sa.Connection, session: int, event: Event, next_draw: int, now: float | None) -> Event:
     """An event with its time, its place among the draws and its opinion, where it does not say so itself."""
+    at, draw, card, opinion = now if event.at is None else event.at, event.draw, event.card, event.opinion
     if event.kind == "ask":
-        return _dated(event, now, next_draw)
-    draw, card, opinion = event.draw, event.card, event.opinion
+        return replace(event, at=at, draw=next_draw if draw is None and event.purpose is None else draw)
     # Ordered here, where there are few: for the first one alone SQLite would go through the whole log.
     drawn: Any = connection.execute(
         sa.select(events.c.draw, events.c.number, events.c.kind).where(
@@ -154,7 +129,7 @@ def _completed(connection: sa.Connection, session: int, event: Event, next_draw:
             events.c.session == session, events.c.item == event.item, events.c.kind.in_(OPINIONS)
         )
         opinion = 1 + (connection.scalar(before) or 0)
-    return replace(event, at=now if event.at is None else event.at, draw=draw, card=card, opinion=opinion)
+    return replace(event, at=at, draw=draw, card=card, opinion=opinion)
 
 
 def _close_card(connection: sa.Connection, session: int, event: Event) -> None:
@@ -306,8 +281,17 @@ def answer(connection: sa.Connection, name: str, number: int, event: Event, next
     ).one_or_none()
     if card is None:
         raise InvalidParameter(f"there is no card {number} in session {name!r}, got it; claim one first")
-    earlier = _last_answer(connection, session.id, number, event.who) if event.kind in _ANSWERS else None
-    before = find_key(connection, session.id, event.key) or _if_same(earlier, event)
+    earlier = None
+    if event.kind in _ANSWERS:
+        # Ordered here, where there are few: for the last one alone SQLite would go through the whole log from its end.
+        by_expert = sa.and_(events.c.session == session.id, events.c.card == number, events.c.who == event.who)
+        answers = connection.execute(sa.select(events).where(by_expert, events.c.kind.in_(_ANSWERS)))
+        earlier = max(answers, key=lambda row: row.number, default=None)
+    before = find_key(connection, session.id, event.key)
+    if before is None and earlier is not None and earlier.truth == event.truth:
+        kinds = {earlier.kind, event.kind}
+        if len(kinds) == 1 or kinds == {"tell", "correct"}:  # another tab has sent it
+            before = earlier
     if before is not None:
         kept, is_new = (before.number, read_row(Event, before)), False
     else:
@@ -322,22 +306,3 @@ def answer(connection: sa.Connection, name: str, number: int, event: Event, next
         release(connection, session.id, event.who, number)
     next_card = None if next_seconds is None else claim(connection, session, event.who, next_seconds)
     return Accepted(*kept, is_new, next_card)
-
-
-def _last_answer(connection: sa.Connection, session: int, number: int, who: str) -> Any:
-    """The last event by which an expert answered a card."""
-    # Ordered here, where there are few: for the last one alone SQLite would go through the whole log from its end.
-    answers = connection.execute(
-        sa.select(events)
-        .where(events.c.session == session, events.c.card == number, events.c.who == who)
-        .where(events.c.kind.in_(_ANSWERS))
-    )
-    return max(answers, key=lambda row: row.number, default=None)
-
-
-def _if_same(last: Any, event: Event) -> Any:
-    """The last answer of this expert to this card if it says the same: another tab has sent it."""
-    if last is None or last.truth != event.truth:
-        return None
-    kinds = {last.kind, event.kind}
-    return last if len(kinds) == 1 or kinds == {"tell", "correct"} else None

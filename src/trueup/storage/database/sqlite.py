@@ -203,12 +203,8 @@ def prepare(connection: Any, journal: Journal, path: str) -> None:
         )
     if mode not in _SYNCHRONOUS:
         raise StorageError(f"{path!r} must keep a journal on disk, got journal_mode={mode}; name another file")
-    wished = {
-        "synchronous": _SYNCHRONOUS[mode],
-        "foreign_keys": 1,
-        "secure_delete": 1,  # a name that is forgotten does not stay in free pages
-    }
-    for name, value in wished.items():
+    # The latter: a name that is forgotten does not stay in free pages.
+    for name, value in {"synchronous": _SYNCHRONOUS[mode], "foreign_keys": 1, "secure_delete": 1}.items():
         _pragma(connection, f"{name}={value}")
         answer = _pragma(connection, name)
         if answer != value:

@@ -375,13 +375,9 @@ _ROWS_AT_ONCE = 1000
 
 def copy_database(source: str, target: str) -> int:
     """Copy all sessions into an empty database, whatever the kinds of the two; returns how many sessions."""
-    with (
-        translate_database_errors(source, target),
-        _engine(source, create=False) as reading,
-        _snapshot(reading) as from_here,
-    ):
+    with translate_database_errors(source, target), _snapshot(source) as from_here:
         schema = _known_schema(from_here, source)  # before anything is made at the target
-        with _engine(target) as engine, _writing(engine) as to_there:
+        with _engine(target) as engine, engine.execution_options(may_write=True).begin() as to_there:
             others = tables_in(to_there)
             if others or read_schema(to_there, target) is not None:
                 raise StorageError(
@@ -410,12 +406,8 @@ def back_up(source: str, path: Path) -> None:
     part = target.with_name(f".{target.name}.part")
     part.unlink(missing_ok=True)
     try:
-        with (
-            translate_database_errors(source),
-            _engine(source, create=False) as engine,
-            _snapshot(engine) as connection,
-        ):
-            is_sqlite = engine.dialect.name == "sqlite"
+        with translate_database_errors(source), _snapshot(source) as connection:
+            is_sqlite = connection.dialect.name == "sqlite"
             _known_schema(connection, source)
             if is_sqlite:
                 _back_up_file(connection, part)
@@ -429,22 +421,18 @@ def back_up(source: str, path: Path) -> None:
 def upgrade(url: str, backup: Path | None) -> Path | None:
     """Bring a database to the newest schema, after a backup; None if there was nothing to do."""
     with translate_database_errors(url), _engine(url, create=False) as engine:
-        with _snapshot(engine) as connection:
+        with engine.connect() as connection:
             schema = _known_schema(connection, url)
         if schema == known_schemas()[-1]:
             return None
-        path = backup or _backup_name(engine.url, schema)
-        back_up(url, path)
-        with _writing(engine) as connection:
+        if backup is None:  # beside a file; for a server in the folder of this process
+            file = Path(str(engine.url.database))
+            name = f"{file.stem}-schema-{schema}-backup.db"
+            backup = file.with_name(name) if engine.dialect.name == "sqlite" else Path(name)
+        back_up(url, backup)
+        with engine.execution_options(may_write=True).begin() as connection:
             migrate(connection)
-        return path
-
-
-def _backup_name(url: sa.URL, schema: str) -> Path:
-    """Beside a file; for a server in the folder that one is in."""
-    place = Path(str(url.database))
-    name = f"{place.stem}-schema-{schema}-backup.db"
-    return place.with_name(name) if url.drivername.startswith("sqlite") else Path(name)
+        return backup
 
 
 def _known_schema(connection: sa.Connection, url: str) -> str:
@@ -455,16 +443,13 @@ def _known_schema(connection: sa.Connection, url: str) -> str:
     return schema
 
 
-def _snapshot(engine: sa.Engine) -> sa.Connection:
-    """A connection that sees one moment."""
-    if engine.dialect.name == "postgresql":
-        engine = engine.execution_options(isolation_level="REPEATABLE READ")
-    return engine.connect()
-
-
-def _writing(engine: sa.Engine) -> AbstractContextManager[sa.Connection]:
-    """A transaction that may write."""
-    return engine.execution_options(may_write=True).begin()
+@contextmanager
+def _snapshot(url: str) -> Iterator[sa.Connection]:
+    """A connection that sees one moment of a database that is there."""
+    with _engine(url, create=False) as engine:
+        level = {"isolation_level": "REPEATABLE READ"} if engine.dialect.name == "postgresql" else {}
+        with engine.execution_options(**level).connect() as connection:
+            yield connection
 
 
 def _copy_rows(source: sa.Connection, target: sa.Connection) -> int:
