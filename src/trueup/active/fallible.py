@@ -85,8 +85,10 @@ def draw_truths_of_fallible(
             truths.append(draw_truths_given(theta, model, pool, current, each=1, rng=rng))
         one = [int(rng.integers(len(theta.beta)))]
         chances = model.rows.at(items).probabilities(theta.beta[one], theta.gamma[one])[:, :, 0]
-        codes = _draw_classes(np.log(chances) + _log_likelihoods(opinions, errors.draw(rng), pool.n_classes), rng)
-        current = _with_truth(progress, items, codes)
+        heights = np.log(chances) + _log_likelihoods(opinions, errors.draw(rng), pool.n_classes)
+        truth = progress.truth.copy()
+        truth[items] = (heights + rng.gumbel(size=heights.shape)).argmax(axis=1)  # as the exponentials are large
+        current = replace(progress, truth=truth)
     return np.concatenate(truths)
 
 
@@ -114,14 +116,3 @@ def _log_likelihoods(
             row += wrong
             row[one.code] += np.log1p(-rates[one.who]) - wrong
     return table
-
-
-def _draw_classes(heights: Floats, rng: np.random.Generator) -> Codes:
-    """A class of each row with chances in proportion to the exponentials."""
-    return np.asarray((heights + rng.gumbel(size=heights.shape)).argmax(axis=1))
-
-
-def _with_truth(progress: Progress, items: Positions, codes: Codes) -> Progress:
-    truth = progress.truth.copy()
-    truth[items] = codes
-    return replace(progress, truth=truth)

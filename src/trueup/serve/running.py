@@ -403,9 +403,7 @@ class ServerSettings:
     def __post_init__(self) -> None:
         check_integer(self.port, name="port", low=0)
         check_number(self.lease, name="lease", low=1.0, high=86_400.0)
-        if (
-            self.host not in LOOPBACK and self.public_url is None
-        ):  # opened to others without a word on how they reach it
+        if self.host not in LOOPBACK and self.public_url is None:  # to others, without a word on how they reach it
             raise InvalidParameter(
                 f"`host` {self.host!r} opens the server to other machines, got no public address; put a proxy with "
                 "https in front, let it speak to 127.0.0.1, and pass the address that people open with "

@@ -18,7 +18,6 @@ Answering = Literal["ask", "tell", "pass", "correct", "later", "cannot tell", "n
 Kind = Answering | Literal["batch", "restart", "estimate"]  # the latter of a monitor
 KINDS: tuple[Kind, ...] = tuple(kind for part in get_args(Kind) for kind in get_args(part))
 _FORMAT = 1
-PEOPLE_OF_BATCH = ("judges", "crowds")  # where the text of a batch of a monitor names people
 
 
 class _NoneOfThese:
@@ -198,26 +197,13 @@ def plain_name(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
 
 
-def people_of_batch(text: str) -> set[Any]:
-    """The judges that the batch of a monitor names, from its JSON text."""
-    record = json.loads(text)
-    return {read_name(name) for key in PEOPLE_OF_BATCH for name in record[key]}
-
-
-def rename_in_batch(text: str, who: str, name: str) -> str:
-    """The JSON text of a batch of a monitor with another name for one of its judges."""
-    record = json.loads(text)
-    renamed = {key: [name if str(other) == who else other for other in record[key]] for key in PEOPLE_OF_BATCH}
-    return json.dumps({**record, **renamed}, separators=(",", ":"))
-
-
 def plot_history(rows: Sequence[dict[str, float]], ax: Any = None, *, metric: str, level: float) -> Any:
     """Mean and interval against the number of vetted items; returns the Axes."""
     if ax is None:
         _, ax = require("matplotlib.pyplot", purpose="a session's plot()").subplots(layout="constrained")
-    n = [row["n"] for row in rows]
-    ax.fill_between(n, [row["low"] for row in rows], [row["high"] for row in rows], alpha=0.25)
-    ax.plot(n, [row["mean"] for row in rows])
+    n, mean, low, high = ([row[name] for row in rows] for name in ("n", "mean", "low", "high"))
+    ax.fill_between(n, low, high, alpha=0.25)
+    ax.plot(n, mean)
     ax.set_xlabel("vetted items")
     ax.set_ylabel(f"{metric}, mean and {level:.0%} interval")
     return ax

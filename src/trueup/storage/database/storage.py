@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import queue
 import sqlite3
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, closing, contextmanager
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,7 +21,7 @@ import sqlalchemy as sa
 from trueup._base.validation import check_number
 from trueup._base.writing import check_writable
 from trueup.exceptions import InvalidParameter, StorageError
-from trueup.sessions.log import Event, people_of_batch, rename_in_batch
+from trueup.sessions.log import Event, read_name
 from trueup.storage.base import Accepted, Card, Grant, SessionKind, SessionRecord, Waiting, url_of_file
 from trueup.storage.database import rows
 from trueup.storage.database.sqlite import WriteLock, make_engine, make_private, shown_url, translate_database_errors
@@ -44,6 +46,7 @@ Job = Callable[[sa.Connection], Any]
 _ATTEMPTS = 5  # where two writers of PostgreSQL stood in each other's way
 _MOST_AT_ONCE = 256  # jobs in one transaction
 _NEUTRAL = "forgotten person"
+_JUDGES = ("judges", "crowds")  # where the batch of a monitor names people
 
 
 class DatabaseStorage:
@@ -76,7 +79,7 @@ class DatabaseStorage:
 
     def _read(self, job: Callable[[sa.Connection], Result]) -> Result:
         self._at_work()
-        with translate_database_errors(self.url), self._engine.connect() as connection, connection.begin():
+        with translate_database_errors(self.url), self._engine.begin() as connection:
             return job(connection)
 
     def _write(self, job: Callable[[sa.Connection], Result]) -> Result:
@@ -85,18 +88,15 @@ class DatabaseStorage:
         with translate_database_errors(self.url):
             if self._writer is not None:
                 return self._writer.run(job)
-            for _ in range(_ATTEMPTS - 1):
+            for attempt in count(1):
                 try:
-                    return self._write_now(job)
+                    with self._writing.begin() as connection:
+                        return job(connection)
                 except sa.exc.OperationalError as error:
                     # PostgreSQL gave up a transaction for another one; nothing of it is kept, so it can be repeated.
-                    if getattr(error.orig, "sqlstate", None) not in ("40001", "40P01"):
+                    if attempt == _ATTEMPTS or getattr(error.orig, "sqlstate", None) not in ("40001", "40P01"):
                         raise
-            return self._write_now(job)
-
-    def _write_now(self, job: Callable[[sa.Connection], Result]) -> Result:
-        with self._writing.connect() as connection, connection.begin():
-            return job(connection)
+            raise AssertionError("the last attempt returns or raises")
 
     def _read_in(self, name: str, job: Callable[[sa.Connection, Any], Result]) -> Result:
         """What a job reads in one session, given its row."""
@@ -278,7 +278,8 @@ def _forget(connection: sa.Connection, who: str) -> int:
     names = set(connection.scalars(sa.select(events.c.who).where(events.c.who.is_not(None)).distinct()))
     texts = sa.select(events.c.session, events.c.number, events.c.text)
     batches = connection.execute(texts.where(events.c.kind == "batch", events.c.text.is_not(None))).all()
-    judges = [set(map(str, people_of_batch(row.text))) for row in batches]
+    records = [json.loads(row.text) for row in batches]
+    judges = [{str(read_name(name)) for key in _JUDGES for name in record[key]} for record in records]
     names = names.union(*judges)
     number = 1
     while f"{_NEUTRAL} {number}" in names:
@@ -289,10 +290,13 @@ def _forget(connection: sa.Connection, who: str) -> int:
         connection.execute(sa.update(cards).where(column == who).values({column.name: name}))
     # The keys of their requests begin with a digest of the name, which whoever knows the names could read.
     n = connection.execute(sa.update(events).where(events.c.who == who).values(who=name, key=None)).rowcount
-    for row in (batch for batch, named in zip(batches, judges, strict=True) if who in named):
-        place = sa.and_(events.c.session == row.session, events.c.number == row.number)
-        connection.execute(sa.update(events).where(place).values(text=rename_in_batch(row.text, who, name)))
-        n += 1
+    for row, record, named in zip(batches, records, judges, strict=True):
+        if who in named:
+            record |= {key: [name if str(other) == who else other for other in record[key]] for key in _JUDGES}
+            text = json.dumps(record, separators=(",", ":"))
+            is_row = sa.and_(events.c.session == row.session, events.c.number == row.number)
+            connection.execute(sa.update(events).where(is_row).values(text=text))
+            n += 1
     return n
 
 
@@ -347,9 +351,15 @@ class Writer:
             return
         done: list[tuple[Future[Any], Any, BaseException | None]] = []
         try:
-            with self._turn, self._engine.connect() as connection, connection.begin():
+            with self._turn, self._engine.begin() as connection:
                 for job, answer in batch:
-                    done.append((answer, *_attempt(job, connection)))
+                    try:  # where a job raises, nothing of it stays
+                        with connection.begin_nested():
+                            result = job(connection)
+                    except Exception as error:
+                        done.append((answer, None, error))
+                    else:
+                        done.append((answer, result, None))
         except BaseException as error:  # nothing of the batch was committed, and everyone who waits must hear of it
             for _, answer in batch:
                 answer.set_exception(error)
@@ -359,15 +369,6 @@ class Writer:
                 answer.set_result(result)
             else:
                 answer.set_exception(problem)
-
-
-def _attempt(job: Job, connection: sa.Connection) -> tuple[Any, BaseException | None]:
-    """What a job returns or raises; where it raises, nothing of it stays."""
-    try:
-        with connection.begin_nested():
-            return job(connection), None
-    except Exception as error:
-        return None, error
 
 
 _ROWS_AT_ONCE = 1000
