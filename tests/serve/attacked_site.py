@@ -1,20 +1,22 @@
 """A small vetting app on the network of this machine, and an intruder's tools: any request, whole or in pieces."""
 
 import http.client
+import io
 import logging
 import socket
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from threaded import InThread
+from vetting_server import wait_for
 
 import trueup as tu
 from trueup.serve.card_service import Layout
@@ -61,7 +63,7 @@ class Site:
     ----------
     folder : Path
         Of the images; a file beside it must not be seen.
-    logged : list of str
+    logged : io.StringIO
         What the server wrote to its own log.
     """
 
@@ -69,7 +71,7 @@ class Site:
     server: Server
     address: str
     folder: Path
-    logged: list[str] = field(default_factory=list)
+    logged: io.StringIO
     may_store: int = 0  # answers that a test may leave in the log
 
     @cached_property
@@ -175,25 +177,6 @@ def _make_images(folder: Path) -> Path:
     return root
 
 
-class _Listening(logging.Handler):
-    """Keeps what the server logs."""
-
-    def __init__(self, lines: list[str]) -> None:
-        super().__init__()
-        self._lines = lines
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._lines.append(self.format(record))
-
-
-def _wait(sign: Callable[[], Any]) -> None:
-    until = time.monotonic() + _PATIENCE
-    while not sign():
-        if time.monotonic() > until:
-            raise TimeoutError("the server does not begin")
-        time.sleep(0.01)
-
-
 @contextmanager
 def open_site() -> Iterator[Site]:
     """A server with a session that has some answers of bob, and an image folder with links that lead out of it."""
@@ -209,14 +192,14 @@ def open_site() -> Iterator[Site]:
         services.entries.a_second = services.entries.at_once = 1e9  # but where it is tried to guess
         addresses: list[str] = []
         server = Server(services, port=0, ready=addresses.append)
-        logged: list[str] = []
-        listening = _Listening(logged)
+        logged = io.StringIO()
+        listening = logging.StreamHandler(logged)
         logging.getLogger("uvicorn.error").addHandler(listening)
         thread = threading.Thread(target=server.run, daemon=True)
         thread.start()
         try:
-            _wait(lambda: addresses)
-            _wait(lambda: storage.cards(NAME) and latest.snapshot)
+            wait_for(lambda: addresses)
+            wait_for(lambda: storage.cards(NAME) and latest.snapshot)
             yield Site(services, server, addresses[0], images, logged)
         finally:
             server.handle_exit(2, None)

@@ -12,13 +12,15 @@ from trueup.storage import open_storage
 
 def test_every_answer_carries_the_headers(vetting):
     ann = vetting.signed_in("ann")
-    for path in ("/", "/nothing", "/static/vetting.css", "/api/status", "/api/estimate"):
+    for path in ("/", "/next", "/nothing", "/static/vetting.js", "/api/status", "/api/estimate"):
         headers = ann.get(path).headers
         policy = headers["content-security-policy"]
         assert "default-src 'none'" in policy
         assert "unsafe" not in policy
         assert "frame-ancestors 'none'" in policy
         assert (headers["x-content-type-options"], headers["referrer-policy"]) == ("nosniff", "no-referrer")
+        assert headers["cross-origin-resource-policy"] == "same-origin"
+        assert "access-control-allow-origin" not in headers
     assert "no-store" in ann.get("/").headers["cache-control"]
 
 

@@ -38,11 +38,7 @@ def test_a_session_over_the_network_is_the_session(served):
             robot.tell({item: vetting.truth[item]}, seconds=1.5)
     wait_for(lambda: owner.status().get("n_events") == len(vetting.storage.events("q3")))
     # What a session in this process says of the same log.
-    predictions, labels, truth = some_data(100)
-    rng = np.random.default_rng(2)
-    worse = {one: code if rng.random() < 0.6 else 1 - code for one, code in truth.items()}
-    local = tu.ActiveTest({"good": predictions, "bad": worse}, labels, noise="dawid-skene", random_state=0)
-    local = local.replay(vetting.storage.events("q3"))
+    local = vetting.services.estimating._make().replay(vetting.storage.events("q3"))
     assert owner.log == local.log
     assert owner.n_vetted == local.n_vetted == 18
     assert owner.systems == ["good", "bad"]

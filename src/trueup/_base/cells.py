@@ -15,9 +15,11 @@ def csv_text(header: Sequence[str] | None, rows: Iterable[Sequence[Any]]) -> str
     """A table as csv; without a header, more rows of one."""
     stream = io.StringIO(newline="")
     writer = csv.writer(stream, lineterminator="\n")
-    if header is not None:
-        writer.writerow(header)
-    writer.writerows(rows)
+    quoting = csv.writer(stream, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    for row in [*([] if header is None else [header]), *rows]:
+        # Before 3.13 the module leaves a lone carriage return bare, at which spreadsheets begin a new row.
+        has_return = any(isinstance(cell, str) and "\r" in cell for cell in row)
+        (quoting if has_return else writer).writerow(row)
     return stream.getvalue()
 
 
