@@ -1,22 +1,11 @@
-"""Label Studio: JSON exports (also of the time before 1.0), JSON-MIN and CSV; tasks and suggestions back.
-
-In JSON a task has annotations (``completions`` before 1.0), each with results by control. A control that chooses among
-classes is a question. JSON-MIN and CSV have a row for each annotation, with the answers among the columns of the task;
-skipped answers, marks of ground truth and predictions are gone there.
-
-The labeler is the name of the file. The file of a collaborative project, ``all``, does not tell who said what and is
-refused. An example without labels was not confirmed, and so is missing.
-
-An item is an input. In a choice the class is the option that was taken; else the class is whether the proposed label
-was accepted. Ignored tasks abstain, and so do refused choices.
-"""
+"""Tools in which people annotate: Prodigy, doccano, Label Studio and Argilla."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import partial
 from itertools import islice, zip_longest
 from typing import Any
@@ -29,6 +18,7 @@ from trueup.adapters.collecting import (
     differing_columns,
     first_of,
     hashed,
+    json_in,
     listed,
     marks,
     member,
@@ -39,10 +29,11 @@ from trueup.adapters.content import Content, Head, without_suffix
 from trueup.exceptions import InvalidFile, InvalidParameter
 
 # ------------------ Prodigy: what ``db-out`` writes, JSON Lines.
+# In a choice the class is the option that was taken; else it is whether the proposed label was accepted. Ignored tasks
+# abstain, and so do refused choices.
 
 _STAMP = re.compile(r".*\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d")
 _PRODIGY_KEYS = {"answer", "accept", "options", "label", "spans", "tokens", "config", "priority", "score", "style"}
-_ANSWERS = ("accept", "reject")
 
 
 def _sniff_prodigy(head: Head) -> list[str]:
@@ -60,7 +51,28 @@ def _read_prodigy(content: Content, collector: Collector) -> None:
             n_nameless += 1
         else:
             (stamps if _STAMP.fullmatch(str(name)) else names).add(name)
-        _read_task(task, collector.named_person(content.stem if name is None else name), collector)
+        labeler = collector.named_person(content.stem if name is None else name)
+        item = hashed(task.get("text")) if plain(task.get("_input_hash")) is None else task["_input_hash"]
+        own = {key: value for key, value in task.items() if not key.startswith("_") and key not in _PRODIGY_KEYS}
+        collector.describe(item, with_values(own))
+        answer, time, taken, label = task.get("answer"), task.get("_timestamp"), task.get("accept"), task.get("label")
+        when = f"{time:020.3f}" if isinstance(time, int | float) and not isinstance(time, bool) else None
+        if isinstance(task.get("options"), list) or isinstance(taken, list):
+            if answer == "accept" and isinstance(taken, list):
+                collector.vote("choice", item, labeler, taken, when=when)
+            else:
+                why = "refused choices" if answer == "reject" else "ignored tasks"
+                collector.abstain("choice", item, labeler, why, when=when)
+            continue
+        if isinstance(task.get("spans"), list) and plain(label) is None:
+            collector.drop("tasks that mark parts of a text")
+            continue
+        question = "accept" if plain(label) is None else str(plain(label))
+        collector.ask(question, classes=("accept", "reject"))
+        if answer in ("accept", "reject"):
+            collector.vote(question, item, labeler, answer, when=when)
+        else:
+            collector.abstain(question, item, labeler, "ignored tasks", when=when)
     if n_nameless:
         collector.note(f"{n_nameless:,} answers name nobody; they are taken for those of one person, after the file.")
     if stamps and not names:
@@ -70,36 +82,11 @@ def _read_prodigy(content: Content, collector: Collector) -> None:
         )
 
 
-def _read_task(task: dict[str, Any], labeler: Any, collector: Collector) -> None:
-    item = hashed(task.get("text")) if plain(task.get("_input_hash")) is None else task["_input_hash"]
-    own = {key: value for key, value in task.items() if not key.startswith("_") and key not in _PRODIGY_KEYS}
-    collector.describe(item, with_values(own))
-    answer, when = task.get("answer"), task.get("_timestamp")
-    time = f"{when:020.3f}" if isinstance(when, int | float) and not isinstance(when, bool) else None
-    taken, label = task.get("accept"), plain(task.get("label"))
-    if isinstance(task.get("options"), list) or isinstance(taken, list):
-        if answer == "accept" and isinstance(taken, list):
-            collector.vote("choice", item, labeler, taken, when=time)
-        else:
-            why = "refused choices" if answer == "reject" else "ignored tasks"
-            collector.abstain("choice", item, labeler, why, when=time)
-        return
-    if isinstance(task.get("spans"), list) and label is None:
-        collector.drop("tasks that mark parts of a text")
-        return
-    question = "accept" if label is None else str(label)
-    collector.ask(question, classes=_ANSWERS)
-    if answer in _ANSWERS:
-        collector.vote(question, item, labeler, answer, when=time)
-    else:
-        collector.abstain(question, item, labeler, "ignored tasks", when=time)
-
-
 # ------------------ doccano: a zip or folder with a file for each annotator, or one such file.
+# The labeler is the name of the file. The file of a collaborative project, ``all``, does not name who said what and is
+# refused. An example without labels was not confirmed, and so is missing.
 
-_QUESTION = "label"
 _OWN_KEYS = {"id", "label", "labels", "annotations", "Comments", "comments"}
-_SUFFIXES = (".jsonl", ".json")  # of the files that a zip of doccano has
 
 
 def _sniff_doccano(head: Head) -> list[str]:
@@ -114,35 +101,37 @@ def _sniff_doccano(head: Head) -> list[str]:
 def _read_doccano(content: Content, collector: Collector) -> None:
     files = [(content.stem, content.records)]
     if content.head.shape == "archive":
-        names = content.archive.ending_in(_SUFFIXES)
+        names = content.archive.ending_in((".jsonl", ".json"))
         files = [(without_suffix(name.rpartition("/")[2]), partial(content.member_records, name)) for name in names]
     for annotator, records in files:
         if annotator == "all":
             raise InvalidFile(
                 f"{content.who} does not name annotators, got the file 'all' of doccano; export one for each annotator"
             )
-        _read_rows_doccano(records(), collector.named_person(annotator), collector)
+        labeler = collector.named_person(annotator)
+        for row in collector.objects(records(), "examples"):
+            item = hashed(row.get("text")) if plain(row.get("id")) is None else row["id"]
+            collector.describe(item, {name: value for name, value in row.items() if name not in _OWN_KEYS})
+            labels = row.get("label", row.get("labels", row.get("annotations")))
+            if not labels:
+                collector.miss("examples that nobody confirmed")
+            elif all(plain(label) is not None for label in (labels if isinstance(labels, list) else [labels])):
+                collector.vote("label", item, labeler, labels)
+            else:
+                collector.drop("examples whose labels mark parts of the text")
 
 
-def _read_rows_doccano(rows: Iterator[Any], labeler: Any, collector: Collector) -> None:
-    for row in collector.objects(rows, "examples"):
-        item = hashed(row.get("text")) if plain(row.get("id")) is None else row["id"]
-        collector.describe(item, {name: value for name, value in row.items() if name not in _OWN_KEYS})
-        labels = row.get("label", row.get("labels", row.get("annotations")))
-        if not labels:
-            collector.miss("examples that nobody confirmed")
-        elif all(plain(one) is not None for one in (labels if isinstance(labels, list) else [labels])):
-            collector.vote(_QUESTION, item, labeler, labels)
-        else:
-            collector.drop("examples whose labels mark parts of the text")
-
+# ------------------ Label Studio: JSON (also of the time before 1.0), JSON-MIN and CSV; tasks and suggestions back.
+# In JSON a task has annotations (``completions`` before 1.0), each with results by control. A control that chooses
+# among classes is a question. JSON-MIN and CSV have a row for each annotation, with the answers among the columns of
+# the task; skipped answers, marks of ground truth and predictions are gone there.
 
 ITEM_KEY = "trueup_item"  # in the data of tasks that were written here: Label Studio numbers tasks anew
 _ROW_COLUMNS = {"id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time", "agreement", ITEM_KEY}
 _REGION_KEYS = {"start", "x", "points", "rle", "vertices", "ranges"}  # of an answer about a part of the item
 
 
-def _sniff(head: Head) -> list[str]:
+def _sniff_label_studio(head: Head) -> list[str]:
     if {"annotation_id", "annotator"} <= head.keys.keys():
         return marks(head.keys, "annotation_id", "annotator", "lead_time")
     lists = [name for name in ("annotations", "completions", "predictions") if isinstance(head.keys.get(name), list)]
@@ -150,30 +139,25 @@ def _sniff(head: Head) -> list[str]:
     return ["data", *lists] if is_task else []
 
 
-def _read(content: Content, collector: Collector) -> None:
+def _read_label_studio(content: Content, collector: Collector) -> None:
     if "annotation_id" in content.head.keys:
         _read_rows(content, collector)
-    else:
-        _read_tasks(content, collector)
-
-
-def _read_tasks(content: Content, collector: Collector) -> None:
+        return
     for number, task in enumerate(collector.objects(content.records(), "tasks"), start=1):
         data = member(task, "data")
         item = _item_of(task, data, number, "id")
         collector.describe(item, {name: value for name, value in data.items() if name != ITEM_KEY})
-        annotations = task.get("annotations", task.get("completions"))
-        place = 0
-        for place, annotation in enumerate(collector.objects(annotations, "annotations"), start=1):
+        annotations = list(collector.objects(task.get("annotations", task.get("completions")), "annotations"))
+        for place, annotation in enumerate(annotations, start=1):
             _read_annotation(annotation, item, place, collector)
-        if not place:
+        if not annotations:
             collector.miss("tasks without annotations")
         collector.drop("drafts", len(listed(task.get("drafts"))))
         predictions = task.get("predictions")
         if isinstance(predictions, list):
-            told = [one for one in predictions if not isinstance(one, int)]
-            collector.drop("predictions of which the export has the numbers only", len(predictions) - len(told))
-            predictions = told
+            n_numbers = sum(isinstance(prediction, int) for prediction in predictions)
+            collector.drop("predictions of which the export has the numbers only", n_numbers)
+            predictions = [prediction for prediction in predictions if not isinstance(prediction, int)]
         for prediction in collector.objects(predictions, "predictions"):
             for question, values in _answers_of(prediction.get("result"), collector).items():
                 system = prediction.get("model_version") or "model"
@@ -182,36 +166,32 @@ def _read_tasks(content: Content, collector: Collector) -> None:
 
 def _item_of(record: dict[str, Any], about: dict[str, Any], unnamed: Any, *names: str) -> Any:
     """The name that was written here, or that the tool has."""
-    name = first_of(about, ITEM_KEY)
-    name = first_of(record, *names) if name is None else name
-    return unnamed if name is None else name
+    found = (first_of(about, ITEM_KEY), first_of(record, *names), unnamed)
+    return next(name for name in found if name is not None)
 
 
 def _read_annotation(annotation: dict[str, Any], item: Any, place: int, collector: Collector) -> None:
-    who = annotation.get("completed_by")
-    who = first_of(who, "id", "email") if isinstance(who, dict) else who
-    if plain(who) is None:
+    person = annotation.get("completed_by")
+    person = first_of(person, "id", "email") if isinstance(person, dict) else person
+    if plain(person) is None:
         labeler: Any = f"unknown {place}"
         collector.map("annotations that name no annotator, numbered within their tasks")
     else:
-        labeler = collector.person(who)
-    when = annotation.get("updated_at") or annotation.get("created_at")
+        labeler = collector.person(person)
+    results, is_gold = annotation.get("result"), annotation.get("ground_truth")
     if annotation.get("was_cancelled") or annotation.get("skipped"):
         collector.abstain(None, item, labeler, "skipped answers")
         return
-    results = annotation.get("result")
-    answers = _answers_of(results, collector)
-    origins = [str(one.get("origin", "")) for one in listed(results) if isinstance(one, dict)]
-    prelabeled = annotation.get("parent_prediction") is not None or any(one.startswith("prediction") for one in origins)
-    if not results:
-        if not annotation.get("ground_truth"):
-            collector.abstain(None, item, labeler, "empty answers")
-        return
-    for question, values in answers.items():
-        if annotation.get("ground_truth"):
+    origins = [str(result.get("origin", "")) for result in listed(results) if isinstance(result, dict)]
+    prelabeled = annotation.get("parent_prediction") is not None or any(o.startswith("prediction") for o in origins)
+    when = annotation.get("updated_at") or annotation.get("created_at")
+    for question, values in _answers_of(results, collector).items():
+        if is_gold:
             collector.truth(question, item, values)
         else:
             collector.vote(question, item, labeler, values, when=when, prelabeled=prelabeled)
+    if not results and not is_gold:
+        collector.abstain(None, item, labeler, "empty answers")
 
 
 def _answers_of(results: Any, collector: Collector) -> dict[str, list[Any]]:
@@ -245,14 +225,34 @@ def _chosen(value: dict[str, Any]) -> list[Any] | None:
 
 
 def _read_rows(content: Content, collector: Collector) -> None:
+    """The rows of JSON-MIN and CSV; the question is the column that was named, or that differs among answers."""
     collector.from_text = content.head.shape == "table"
     rows = list(collector.objects(content.records(), "rows"))
-    question = _question_of(rows, collector, content.who)
+    columns = list(dict.fromkeys(name for row in rows for name in row if name not in _ROW_COLUMNS))
+    question = collector.question
+    if question is None or question not in columns:
+        differing = differing_columns(rows, columns, "id")
+        candidates = differing or columns
+        if len(candidates) != 1:
+            names = ", ".join(map(repr, candidates)) or "none"
+            raise InvalidParameter(
+                f"the column of the answers in {content.who} is not known, got the columns {names}; name it with "
+                "`question=…`",
+                parameter="question",
+            )
+        question = candidates[0]
+        why = "differs among answers to one task" if differing else "is no column of the tool's own"
+        collector.note(f"Guessed that {question!r} is the question, since it alone {why}.")
     for number, row in enumerate(rows, start=1):
-        item = _item_of(row, row, number, "id")
-        labeler = collector.person(row.get("annotator"))
+        item, labeler = _item_of(row, row, number, "id"), collector.person(row.get("annotator"))
         collector.describe(item, {k: v for k, v in row.items() if k != question and k not in _ROW_COLUMNS})
-        values = _values_of(row.get(question))
+        cell = row.get(question)  # text, a list, or either as JSON
+        if isinstance(cell, str) and cell[:1] in ("[", "{"):
+            in_cell = json_in(cell)
+            cell = cell if in_cell is None else in_cell
+        if isinstance(cell, dict):
+            cell = _chosen(cell)
+        values = cell if isinstance(cell, list) else [] if cell is None else [cell]
         if values:
             collector.vote(question, item, labeler, values, when=row.get("updated_at"))
         else:
@@ -263,48 +263,32 @@ def _read_rows(content: Content, collector: Collector) -> None:
     )
 
 
-def _question_of(rows: list[dict[str, Any]], collector: Collector, who: str) -> str:
-    """The column of the answers: the one that was named, or the one that differs among the answers to a task."""
-    columns = list(dict.fromkeys(name for row in rows for name in row if name not in _ROW_COLUMNS))
-    if collector.question is not None and collector.question in columns:
-        return collector.question
-    differing = differing_columns(rows, columns, "id")
-    candidates = differing or columns
-    if len(candidates) != 1:
-        listed = ", ".join(map(repr, candidates)) or "none"
-        raise InvalidParameter(
-            f"the column of the answers in {who} is not known, got the columns {listed}; name it with `question=…`",
-            parameter="question",
-        )
-    collector.note(
-        f"Guessed that {candidates[0]!r} is the question, since it alone "
-        + ("differs among answers to one task." if differing else "is no column of the tool's own.")
-    )
-    return candidates[0]
-
-
-def _values_of(cell: Any) -> list[Any]:
-    """The classes in a cell: text, a list, or either as JSON."""
-    if isinstance(cell, str) and cell[:1] in ("[", "{"):
-        try:
-            cell = json.loads(cell)
-        except (ValueError, RecursionError):
-            return [cell]
-    if isinstance(cell, dict):
-        return _chosen(cell) or []
-    return [] if cell is None else list(cell) if isinstance(cell, list) else [cell]
-
-
-def _write(answers: Iterable[Answer], target: Target) -> str:
+def _write_label_studio(answers: Iterable[Answer], target: Target) -> str:
     """Tasks for import, each with what is suggested as a prediction."""
-    control = target.details.get("question") or target.question  # of one class of several, the control of all
+    details = target.details
+    kind, class_name = details.get("type") or "choices", details.get("class")
+    control = details.get("question") or target.question  # of one class of several, the control of all
+    if class_name is None and kind not in ("rating", "number", "taxonomy", "pairwise"):
+        kind = "choices"
     tasks = []
     for answer in answers:
         task: dict[str, Any] = {"data": {**(answer.columns or {}), ITEM_KEY: answer.item}}
-        if answer.label is not None:
-            kind, value = _value_of(answer.label, target)
-            to_name = target.details.get("to_name") or "text"
-            result = {"from_name": control, "to_name": to_name, "type": kind, "value": value}
+        label = answer.label
+        if label is not None:
+            if class_name is not None:
+                value: dict[str, Any] = {kind: [class_name] if label == "yes" else []}
+            elif kind in ("rating", "number"):
+                value = {kind: label}
+            elif kind == "taxonomy":
+                value = {"taxonomy": [str(label).split(" / ")]}
+            else:
+                value = {"selected": label} if kind == "pairwise" else {"choices": [str(label)]}
+            result = {
+                "from_name": control,
+                "to_name": details.get("to_name") or "text",
+                "type": kind,
+                "value": value,
+            }
             prediction: dict[str, Any] = {"model_version": target.agent, "result": [result]}
             if answer.confidence is not None:
                 prediction["score"] = answer.confidence
@@ -313,23 +297,10 @@ def _write(answers: Iterable[Answer], target: Target) -> str:
     return json.dumps(tasks, ensure_ascii=False, indent=1) + "\n"
 
 
-def _value_of(label: Any, target: Target) -> tuple[str, dict[str, Any]]:
-    """The type of a result and its value, as the control has them."""
-    kind, one = target.details.get("type") or "choices", target.details.get("class")
-    if one is not None:
-        return kind, {kind: [one] if label == "yes" else []}
-    if kind in ("rating", "number"):
-        return kind, {kind: label}
-    if kind == "taxonomy":
-        return kind, {"taxonomy": [str(label).split(" / ")]}
-    return (kind, {"selected": label}) if kind == "pairwise" else ("choices", {"choices": [str(label)]})
-
-
 # ------------------ Argilla: records as JSON, nested or flat, and as parquet; also of version 1.
 
 _RESPONSES, _USERS, _STATUS = ".responses", ".responses.users", ".responses.status"
-_SUGGESTION = ".suggestion"
-_RECORD_NAMES = ("id", "external_id", "_server_id")
+_SUGGESTION, _OF_SUGGESTION = ".suggestion", ("agent", "value", "score")
 _OWN_COLUMNS = {"id", "_server_id", "status", "inserted_at", "updated_at"}
 
 
@@ -343,36 +314,37 @@ def _sniff_argilla(head: Head) -> list[str]:
     return []
 
 
-Parts = tuple[dict[str, Any], dict[str, Any], list[tuple[Any, ...]], list[tuple[Any, ...]]]
-
-
 def _read_argilla(content: Content, collector: Collector) -> None:
     is_flat = any(name.endswith((_USERS, _STATUS)) for name in content.head.keys)
     for number, record in enumerate(collector.objects(content.records(), "records"), start=1):
         about, columns, answers, suggestions = _of_flat(record) if is_flat else _of_nested(record, collector)
-        item = _item_of(record, about, f"record {number}", *_RECORD_NAMES)
+        item = _item_of(record, about, f"record {number}", "id", "external_id", "_server_id")
         collector.describe(item, columns)
         for question, user, value, status in answers:
-            labeler, classes = collector.person(user), _classes(value)
+            labeler = collector.person(user)
             if status == "draft":
                 collector.drop("drafts")
             elif status == "discarded":
                 collector.abstain(question, item, labeler, "discarded answers")
             elif value is None:
                 collector.abstain(question, item, labeler, "empty answers")
-            elif classes is None:
+            elif not _names_classes(value):
                 collector.drop("answers that rank or mark parts of a text")
             else:
-                collector.vote(question, item, labeler, classes)
+                collector.vote(question, item, labeler, value)
         if not answers:
             collector.miss("records without answers")
         for question, agent, value, score in suggestions:
-            if _classes(value) is not None:
-                collector.predict(question, item, agent or "model", _classes(value), score)
+            if _names_classes(value):
+                collector.predict(question, item, agent or "model", value, score)
 
 
-def _of_nested(record: dict[str, Any], collector: Collector) -> Parts:
-    """Where a name may stand, what is known of the item, its answers and its suggestions; version 1 has lists."""
+# Where a name may be, the columns of the item, its answers and its suggestions.
+_Parts = tuple[dict[str, Any], dict[str, Any], list[tuple[Any, ...]], list[tuple[Any, ...]]]
+
+
+def _of_nested(record: dict[str, Any], collector: Collector) -> _Parts:
+    """Of a record whose answers are inside of it, as objects or as lists in version 1."""
     metadata = member(record, "metadata")
     columns = {**member(record, "fields"), **{name: value for name, value in metadata.items() if name != ITEM_KEY}}
     answers: list[tuple[Any, ...]] = []
@@ -388,19 +360,17 @@ def _of_nested(record: dict[str, Any], collector: Collector) -> Parts:
         for question, value in member(response, "values").items():
             inner = value.get("value") if isinstance(value, dict) else value
             answers.append((question, response.get("user_id"), inner, response.get("status")))
-    said = [
-        (question, one)
-        for question, several in member(record, "suggestions").items()
-        for one in collector.objects(several, "suggestions")
+    by_question = [*member(record, "suggestions").items(), (None, listed(record.get("suggestions")))]
+    suggestions = [
+        (question or str(part.get("question_name") or part.get("question_id")), *map(part.get, _OF_SUGGESTION))
+        for question, several in by_question
+        for part in collector.objects(several, "suggestions")
     ]
-    for one in collector.objects(listed(record.get("suggestions")), "suggestions"):
-        said.append((str(one.get("question_name") or one.get("question_id")), one))
-    suggestions = [(name, one.get("agent"), one.get("value"), one.get("score")) for name, one in said]
     return metadata, columns, answers, suggestions
 
 
-def _of_flat(record: dict[str, Any]) -> Parts:
-    """The same of a record whose keys are questions with what is said of them."""
+def _of_flat(record: dict[str, Any]) -> _Parts:
+    """Of a record whose keys are questions with what is said of them."""
     questions = [name.removesuffix(_RESPONSES) for name in record if name.endswith(_RESPONSES)]
     suggested = [name.removesuffix(_SUGGESTION) for name in record if name.endswith(_SUGGESTION)]
     ends = (_RESPONSES, _USERS, _STATUS, _SUGGESTION, f"{_SUGGESTION}.score", f"{_SUGGESTION}.agent")
@@ -416,11 +386,9 @@ def _of_flat(record: dict[str, Any]) -> Parts:
     return record, columns, answers, suggestions
 
 
-def _classes(value: Any) -> Any:
-    """The class or classes of an answer; None where it ranks, or marks parts of a text."""
-    if isinstance(value, list):
-        return value if all(plain(one) is not None for one in value) else None
-    return plain(value)
+def _names_classes(value: Any) -> bool:
+    """Whether an answer is a class or several; not if it ranks, or marks parts of a text."""
+    return all(plain(part) is not None for part in (value if isinstance(value, list) else [value]))
 
 
 def _write_argilla(answers: Iterable[Answer], target: Target) -> str:
@@ -463,11 +431,11 @@ TOOLS: dict[str, Adapter] = {
     ),
     "label-studio": Adapter(
         title="Label Studio: JSON (also of before 1.0), JSON-MIN, CSV",
-        sniff=_sniff,
-        read=_read,
+        sniff=_sniff_label_studio,
+        read=_read_label_studio,
         becomes="votes: annotations; gold: ground_truth; predictions: predictions",
         basis="files that the tool's own code wrote",
-        write=_write,
+        write=_write_label_studio,
         writes="tasks with predictions, for import",
     ),
     "argilla": Adapter(

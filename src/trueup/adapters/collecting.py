@@ -45,7 +45,7 @@ _PERSONAL_COLUMN = re.compile(
 )
 _LONGEST_ADDRESS = 254
 _VOTE_COLUMNS = ("item", "labeler", "label")
-_JOINED = "names written as a number and as text, such as 1 and '1', taken for one"
+
 _MOST_PHRASES = 100  # different reasons that notes tell of
 
 Value = str | int | float
@@ -65,7 +65,7 @@ def plain(value: Any) -> Value | None:
 
 def _classes_of(label: Any) -> tuple[Value, ...] | None:
     """The different classes that an answer names, one or a list of them; None where one cannot be read."""
-    values = [plain(one) for one in label] if isinstance(label, list | tuple) else [plain(label)]
+    values = [plain(value) for value in (label if isinstance(label, list | tuple) else [label])]
     return None if None in values else tuple(dict.fromkeys(value for value in values if value is not None))
 
 
@@ -98,6 +98,14 @@ def number_of(value: Any) -> float | None:
         return None
 
 
+def json_in(text: str) -> Any:
+    """What a cell holds as JSON, None for what is none."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
 def hashed(*parts: Any) -> str:
     """A short name for something that has no name, always the same for the same text."""
     text = "\x1f".join(str(part) for part in parts)
@@ -125,15 +133,15 @@ class _Question:
     details: dict[str, str] = field(default_factory=dict)
 
     def items(self) -> Iterator[Value]:
-        """The items of all that was told."""
+        """The items of everything that was collected."""
         yield from (row.item for row in self.votes)
         yield from (item for item, _ in self.truths)
         yield from (item for _, item in self.forecasts)
 
     def answers(self) -> list[tuple[Value, ...]]:
-        """The classes that votes, truths and systems name; of abstentions none are told."""
-        told = [row.values for row in self.votes if row.values is not None]
-        return [*told, *(values for _, values in self.truths), *(values for values, _ in self.forecasts.values())]
+        """The classes that votes, truths and systems name; abstentions name none."""
+        answers = [row.values for row in self.votes if row.values is not None]
+        return [*answers, *(values for _, values in self.truths), *(values for values, _ in self.forecasts.values())]
 
 
 class Collector:
@@ -168,7 +176,7 @@ class Collector:
             return "unknown"
         text = str(known)
         personal = "@" in text or is_address(text) or _FULL_NAME.fullmatch(text.strip())
-        if personal or (known not in self._kept_names and known in self._taken):  # it stands for somebody else already
+        if personal or (known in self._taken and known not in self._kept_names):  # it stands for somebody else already
             return self.named_person(known)
         self._kept_names.add(known)
         self._taken.add(known)
@@ -204,16 +212,14 @@ class Collector:
         shown: int = UNKNOWN,
     ) -> None:
         """An answer: one class, or a list of them where several can be chosen; of a pair also how it was shown."""
-        name = plain(item)
-        chosen = _classes_of(label)
+        name, chosen = plain(item), _classes_of(label)
         if name is None or chosen is None:
             self.drop("answers without a readable item or class")
             return
         self._n_answers += 1
         self._n_prelabeled += prelabeled
-        if prelabeled and self.exclude_prelabeled:
-            return
-        self._of(question).votes.append(_Row(name, self._without_address(labeler), chosen, run, when, shown))
+        if not (prelabeled and self.exclude_prelabeled):
+            self._of(question).votes.append(_Row(name, self._without_address(labeler), chosen, run, when, shown))
 
     def abstain(
         self, question: str | None, item: Any, labeler: Value, why: str, *, run: int | None = None, when: Any = None
@@ -232,8 +238,7 @@ class Collector:
 
     def truth(self, question: str, item: Any, label: Any) -> None:
         """A truth that somebody vetted."""
-        name = plain(item)
-        chosen = _classes_of(label)
+        name, chosen = plain(item), _classes_of(label)
         if name is None or chosen is None:
             self.drop("truths without a readable item or class")
         else:
@@ -241,12 +246,10 @@ class Collector:
 
     def predict(self, question: str, item: Any, system: Any, label: Any, confidence: Any = None) -> None:
         """What a system says; of several on an item the last counts."""
-        name = plain(item)
-        chosen = _classes_of(label)
+        name, chosen, number = plain(item), _classes_of(label), plain(confidence)
         if name is None or not chosen:
             self.drop("predictions without a readable item or class")
             return
-        number = plain(confidence)
         key = (self._without_address(plain(system) or "model"), name)
         forecasts = self._of(question).forecasts
         if key in forecasts:
@@ -310,91 +313,88 @@ class Collector:
         return list(self._questions)
 
     def finish(self, tool: str, source: str) -> Export:
-        """The export of all that was told."""
+        """The export of all that was collected."""
         for item, labeler in self._about_all:
             for known in self._questions.values():
                 known.votes.append(_Row(item, labeler, None))
         questions: dict[str, _Question] = {}
         for name, known in self._questions.items():
-            questions.update(self._split(name, known))
+            questions |= self._split(name, known)
         in_use = {name: known for name, known in questions.items() if known.votes or known.truths or known.forecasts}
-        rename = _Renaming((item for known in in_use.values() for item in known.items()), from_text=self.from_text)
-        self.map(_JOINED, rename.n_joined)
+        rename = self._renaming(item for known in in_use.values() for item in known.items())
         answers = {name: self._answers(known, rename) for name, known in in_use.items()}
-        told: dict[Value, dict[str, Any]] = {}
-        for one, columns in self._items.items():
-            told[rename(one)] = {**columns, **told.get(rename(one), {})}
-        names = list(dict.fromkeys(name for columns in told.values() for name in columns))
-        items: dict[str, list[Any]] = {"item": list(told)}
-        items |= {name: [columns.get(name) for columns in told.values()] for name in names}
+        rows: dict[Value, dict[str, Any]] = {}
+        for item, columns in self._items.items():
+            rows[rename(item)] = {**columns, **rows.get(rename(item), {})}
+        names = list(dict.fromkeys(name for columns in rows.values() for name in columns))
+        items: dict[str, list[Any]] = {"item": list(rows)}
+        items |= {name: [columns.get(name) for columns in rows.values()] for name in names}
         return Export(tool, source, answers, items, tuple(self._notes()))
+
+    def _renaming(self, names: Iterable[Value]) -> _Renaming:
+        rename = _Renaming(names, from_text=self.from_text)
+        self.map("names written as a number and as text, such as 1 and '1', taken for one", rename.n_joined)
+        return rename
 
     def _split(self, name: str, known: _Question) -> dict[str, _Question]:
         """A question as it is, or one of yes and no for each class where answers name several."""
-        chosen = known.answers()
-        if all(len(values) <= 1 for values in chosen):
-            for row in known.votes:
-                if row.values is not None and not row.values:
-                    self._counts["Abstentions"]["empty answers"] += 1
-                    row.values = None
-            known.truths = [(item, values) for item, values in known.truths if values]
-            return {name: known}
-        classes = sorted({value for values in chosen for value in values}, key=str)
-        self.note(f"Answers to {name!r} name several classes, so each class is a question of its own, yes or no.")
-        return {f"{name}: {one}": _yes_or_no(known, name, one) for one in classes}
+        answers = known.answers()
+        if any(len(values) > 1 for values in answers):
+            classes = sorted({value for values in answers for value in values}, key=str)
+            self.note(f"Answers to {name!r} name several classes, so each class is a question of its own, yes or no.")
+            return {f"{name}: {value}": _yes_or_no(known, name, value) for value in classes}
+        for row in known.votes:
+            if row.values is not None and not row.values:
+                self._counts["Abstentions"]["empty answers"] += 1
+                row.values = None
+        known.truths = [(item, values) for item, values in known.truths if values]
+        return {name: known}
 
     def _answers(self, known: _Question, rename_item: _Renaming) -> Answers:
         labels = [values[0] for values in known.answers() if values]
-        rename = _Renaming(labels, from_text=self.from_text)
-        rename_labeler = _Renaming((row.labeler for row in known.votes), from_text=self.from_text)
-        self.map(_JOINED, rename.n_joined + rename_labeler.n_joined)
+        rename, rename_labeler = self._renaming(labels), self._renaming(row.labeler for row in known.votes)
         # Stable: without times it is the order of the file.
         rows = sorted(known.votes, key=lambda row: row.when if isinstance(row.when, str) else "")
-        seen: Counter[tuple[Value, Value]] = Counter()
+        runs: Counter[tuple[Value, Value]] = Counter()
         votes: dict[str, list[Any]] = {"item": [], "labeler": [], "label": [], "run": []}
         for row in rows:
             item, labeler = rename_item(row.item), rename_labeler(row.labeler)
-            seen[item, labeler] += 1
-            votes["item"].append(item)
-            votes["labeler"].append(labeler)
-            votes["label"].append(rename(row.values[0]) if row.values else None)
-            votes["run"].append(seen[item, labeler] if row.run is None else row.run)
+            runs[item, labeler] += 1
+            label = rename(row.values[0]) if row.values else None
+            run = runs[item, labeler] if row.run is None else row.run
+            for column, value in zip(votes.values(), (item, labeler, label, run), strict=True):
+                column.append(value)
         if any(row.shown != UNKNOWN for row in rows):
             votes["shown"] = [row.shown for row in rows]
         systems = _Renaming((system for system, _ in known.forecasts), from_text=False)
-        forecasts: dict[str, list[Any]] = {"item": [], "system": [], "prediction": [], "confidence": []}
-        for (system, item), (values, confidence) in known.forecasts.items():
-            forecasts["item"].append(rename_item(item))
-            forecasts["system"].append(systems(system))
-            forecasts["prediction"].append(rename(values[0]))
-            forecasts["confidence"].append(confidence)
-        gold: dict[Hashable, Hashable] = {
-            rename_item(item): rename(label) for item, label in self._settled(known.truths).items()
-        }
+        forecasts = [
+            (rename_item(item), systems(system), rename(values[0]), confidence)
+            for (system, item), (values, confidence) in known.forecasts.items()
+        ]
+        columns = ("item", "system", "prediction", "confidence") if forecasts else ()
+        predictions = {name: [row[k] for row in forecasts] for k, name in enumerate(columns)}
+        truths: dict[Value, Counter[Value]] = defaultdict(Counter)
+        for item, values in known.truths:
+            truths[item][values[0]] += 1
+        gold: dict[Hashable, Hashable] = {}
+        for item, counts in truths.items():
+            label, n = counts.most_common(1)[0]
+            is_settled = 2 * n > counts.total()
+            if is_settled:
+                gold[rename_item(item)] = rename(label)
+            if len(counts) > 1:
+                outcome = "settled by more than half" if is_settled else "left without one"
+                self._counts["Contradictions"][f"items whose truths differ, {outcome}"] += 1
         classes = known.classes
         if classes is not None and not {rename(label) for label in labels} <= set(classes):
             classes = None
-        return Answers(votes, gold, forecasts if known.forecasts else {}, classes, known.details)
-
-    def _settled(self, truths: list[tuple[Value, tuple[Value, ...]]]) -> dict[Value, Value]:
-        told: dict[Value, Counter[Value]] = defaultdict(Counter)
-        for item, values in truths:
-            told[item][values[0]] += 1
-        settled = {}
-        for item, counts in told.items():
-            label, n = counts.most_common(1)[0]
-            if 2 * n > counts.total():
-                settled[item] = label
-            if len(counts) > 1:
-                outcome = "settled by more than half" if 2 * n > counts.total() else "left without one"
-                self._counts["Contradictions"][f"items whose truths differ, {outcome}"] += 1
-        return settled
+        return Answers(votes, gold, predictions, classes, known.details)
 
     def _notes(self) -> Iterator[str]:
         for kind, counts in self._counts.items():
-            listed = [f"{what} ({n:,})" for what, n in counts.most_common(_MOST_PHRASES) if n]
-            if listed:
-                yield f"{kind}: {', '.join(listed)}."
+            phrases = [f"{what} ({n:,})" for what, n in counts.most_common(_MOST_PHRASES) if n]
+            if phrases:
+                yield f"{kind}: {', '.join(phrases)}."
         if self._aliases:
             yield (
                 "Mails, names and addresses of people are not kept: "
@@ -402,27 +402,26 @@ class Collector:
                 "`keep_names=True` keeps the names."
             )
         if self._n_prelabeled:
-            share = self._n_prelabeled / self._n_answers
             outcome = (
                 "they are left out"
                 if self.exclude_prelabeled
                 else "they are not independent of the model, and `exclude_prelabeled=True` leaves them out"
             )
             yield (
-                f"{self._n_prelabeled:,} of {self._n_answers:,} answers ({share:.0%}) began with what a model had "
-                f"filled in; {outcome}."
+                f"{self._n_prelabeled:,} of {self._n_answers:,} answers ({self._n_prelabeled / self._n_answers:.0%}) "
+                f"began with what a model had filled in; {outcome}."
             )
         yield from self._sentences
 
 
 def differing_columns(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], item: str) -> list[str]:
     """The columns in which rows of one item differ."""
-    seen: dict[tuple[str, str], str] = {}
+    first: dict[tuple[str, str], str] = {}
     differing: dict[str, None] = {}
     for row in rows:
         for name in columns:
             value = json.dumps(row.get(name), default=str)
-            if seen.setdefault((str(row.get(item)), name), value) != value:
+            if first.setdefault((str(row.get(item)), name), value) != value:
                 differing[name] = None
     return list(differing)
 
@@ -457,12 +456,11 @@ class _Renaming:
     """Names of one kind: where text and numbers mix all are text, and where all text is whole numbers all are those."""
 
     def __init__(self, names: Iterable[Value], *, from_text: bool) -> None:
-        self._known: dict[Value, Value] = {}
         distinct = set(names)
         kinds = {kind_of(name) for name in distinct}
         self._as_text = len(kinds) > 1
         self._as_number = from_text and kinds == {"text"} and all(map(is_plain_integer, distinct))
-        self.n_joined = len(distinct) - len({self(name) for name in distinct})
+        self.n_joined = len(distinct) - len(set(map(self, distinct)))
 
     def __call__(self, name: Value) -> Value:
         if self._as_number and is_plain_integer(name):
@@ -470,18 +468,18 @@ class _Renaming:
         return str(name) if self._as_text else name
 
 
-def _yes_or_no(known: _Question, question: str, one: Value) -> _Question:
+def _yes_or_no(known: _Question, question: str, value: Value) -> _Question:
     """Whether answers to a question name one of the classes."""
 
-    def said(values: tuple[Value, ...]) -> tuple[str]:
-        return ("yes" if one in values else "no",)
+    def names_it(values: tuple[Value, ...]) -> tuple[str]:
+        return ("yes" if value in values else "no",)
 
     return _Question(
-        [replace(row, values=None if row.values is None else said(row.values)) for row in known.votes],
-        [(item, said(values)) for item, values in known.truths],
-        {key: (said(values), confidence) for key, (values, confidence) in known.forecasts.items()},
+        [replace(row, values=None if row.values is None else names_it(row.values)) for row in known.votes],
+        [(item, names_it(values)) for item, values in known.truths],
+        {key: (names_it(values), confidence) for key, (values, confidence) in known.forecasts.items()},
         ("no", "yes"),
-        {**known.details, "question": question, "class": str(one)},
+        {**known.details, "question": question, "class": str(value)},
     )
 
 
@@ -492,13 +490,13 @@ Basis = Literal["real files", "files that the tool's own code wrote", "the docum
 
 @dataclass(frozen=True)
 class Answer:
-    """What is said to another tool of an item.
+    """What is written about an item for another tool.
 
     Attributes
     ----------
     label : hashable, optional. The class that is suggested; None where an expert should not be swayed.
     confidence : float, optional. How sure it is, from 0 to 1.
-    columns : mapping. What is known of the item: its text, its system.
+    columns : mapping. The columns of the item: its text, its system.
     """
 
     item: Hashable
@@ -509,14 +507,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Target:
-    """How answers are named in another tool.
-
-    Attributes
-    ----------
-    question : str. The question, control or score.
-    agent : str. Who suggests.
-    details : mapping. What else the tool needs, as in `Answers.details`.
-    """
+    """How another tool names the answers: the question, control or score; who suggests; see also `Answers.details`."""
 
     question: str
     agent: str
@@ -554,6 +545,11 @@ class Adapter:
 def marks(keys: Mapping[str, Any], *names: str) -> list[str]:
     """Those of the names that are keys."""
     return [name for name in names if name in keys]
+
+
+def sniff_keys(*needed: str, more: Sequence[str] = ()) -> Callable[[Head], list[str]]:
+    """The sniffing of layouts whose records have all the keys that are needed, and maybe more that mark them."""
+    return lambda head: [*needed, *marks(head.keys, *more)] if head.keys.keys() >= set(needed) else []
 
 
 def check_adapter(name: str, part: Any) -> None:

@@ -1,9 +1,6 @@
 """A file as adapters see it: what its first bytes show, its records, its JSON, its members.
 
 A member that claims to be, or turns out to be, far larger than it is packed is refused before it fills the memory.
-
-The decoder is that of the standard library; what is added is that its text arrives in blocks, and that the reader says
-which lists and objects it walks through and which it takes whole.
 """
 
 from __future__ import annotations
@@ -44,7 +41,9 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*("|$)|[][{},]', re.DOTALL)
 
 
 class JsonStream:
-    """A cursor in JSON text; not `ijson`, which refuses the NaN and Infinity that tools in Python write (its issue 33).
+    """A cursor in JSON text that arrives in blocks, over the decoder of the standard library.
+
+    Not `ijson`, which refuses the NaN and Infinity that tools in Python write (its issue 33).
 
     ``for key in stream.members()`` walks through an object and ``for element in stream.elements()`` through a list; in
     the body of the first, the member is taken by `value`, `elements` or `members`, once.
@@ -88,12 +87,12 @@ class JsonStream:
                 beyond = error.pos - self._at
                 if not (cut_off and self._fill()):
                     raise self._damage(error.msg, self._at + beyond) from None
-                continue
             except ValueError as error:  # a number of thousands of digits
                 raise self._damage(f"{error!s:.60}", self._at) from None
-            if end < len(self._text) or not self._fill():  # a number at the very end may go on in the next block
-                self._at = end
-                return value
+            else:
+                if end < len(self._text) or not self._fill():  # a number at the very end may go on in the next block
+                    self._at = end
+                    return value
 
     def elements(self) -> Iterator[Any]:
         """The elements of the list that comes next, one at a time."""
@@ -125,16 +124,13 @@ class JsonStream:
         if self.next_character() != opening:
             raise self._damage(f"no {what} where one should be", self._at)
         self._at += 1
-        if self.next_character() == closing:
-            self._at += 1
-            return
-        while True:
+        is_first = True
+        while self.next_character() != closing:
+            if not is_first:
+                self._expect(",")
             yield
-            character = self.next_character()
-            if character == closing:
-                self._at += 1
-                return
-            self._expect(",")
+            is_first = False
+        self._at += 1
 
     def _expect(self, character: str) -> None:
         if self.next_character() != character:
@@ -178,10 +174,8 @@ def glimpse(text: str) -> tuple[Any, str]:
         value, end = json.JSONDecoder().raw_decode(text)
         return value, text[end:].lstrip(_BLANKS)
     except (ValueError, RecursionError):
-        cuts = list(_cuts(text))
-    damage = len(text)
-    while cuts:
-        end, closing = cuts.pop()
+        damage = len(text)
+    for end, closing in reversed(list(_cuts(text))):
         if end > damage:
             continue
         try:
@@ -226,17 +220,9 @@ class Archive(ABC):
 
     names: list[str]  # the members, with / between folders, in their order in the archive
 
-    def __init__(self, who: str) -> None:
-        self.who = who
-
     @abstractmethod
     def open(self, name: str) -> IO[bytes]:
         """A member as a stream of bytes, no longer than is allowed."""
-
-    def read(self, name: str) -> bytes:
-        """A member as bytes."""
-        with self.open(name) as stream:
-            return stream.read()
 
     def ending_in(self, suffix: str | tuple[str, ...]) -> list[str]:
         """The names that end so, in their order; what macOS adds beside each file is left out."""
@@ -244,30 +230,23 @@ class Archive(ABC):
 
 
 class Allowance:
-    """How much may still be unpacked of a file."""
+    """How much may still be unpacked of a file; by default of one of so many bytes."""
 
-    def __init__(self, who: str, most: int) -> None:
-        self._who, self._most = who, most
-        self._left = most
-
-    @classmethod
-    def for_packed(cls, who: str, n_bytes: int) -> Allowance:
-        """What may be unpacked of a file of this size."""
-        return cls(who, _FREE_TOTAL + _LARGEST_RATIO * n_bytes)
+    def __init__(self, who: str, most: int | None = None, *, packed: int = 0) -> None:
+        self._who, self._most = who, _FREE_TOTAL + _LARGEST_RATIO * packed if most is None else most
+        self._left = self._most
 
     def take(self, n_bytes: int, what: str) -> None:
         """Count bytes that are about to be unpacked, or refuse."""
-        if n_bytes > LARGEST_MEMBER:
-            raise self._refusal(f"{what} of {n_bytes:,} bytes", LARGEST_MEMBER)
         self._left -= n_bytes
-        if self._left < 0:
-            raise self._refusal(f"more than {self._most:,} bytes in all", self._most)
-
-    def _refusal(self, got: str, most: int) -> InvalidFile:
-        return InvalidFile(
-            f"{self._who} would unpack to more than is read from a file of its size, got {got}, at most {most:,}; "
-            "check that it is the export itself, or unpack it and name the folder"
-        )
+        if n_bytes > LARGEST_MEMBER or self._left < 0:
+            is_member = n_bytes > LARGEST_MEMBER
+            got = f"{what} of {n_bytes:,} bytes" if is_member else f"more than {self._most:,} bytes in all"
+            raise InvalidFile(
+                f"{self._who} would unpack to more than is read from a file of its size, got {got}, at most "
+                f"{LARGEST_MEMBER if is_member else self._most:,}; check that it is the export itself, or unpack it "
+                "and name the folder"
+            )
 
 
 class _Limited(io.RawIOBase):
@@ -300,15 +279,11 @@ class Folder(Archive):
     """A folder and what lies below it."""
 
     def __init__(self, path: Path, who: str) -> None:
-        super().__init__(who)
         self._path = path
-        files = []
-        for file in path.rglob("*"):
-            if file.is_file():
-                files.append(file.relative_to(path).as_posix())
-            if len(files) > _MOST_FILES:
-                raise InvalidFile(f"{who} has too many files, got more than {_MOST_FILES:,}; name the folder of one")
-        self.names = sorted(files)
+        files = list(islice((file for file in path.rglob("*") if file.is_file()), _MOST_FILES + 1))
+        if len(files) > _MOST_FILES:
+            raise InvalidFile(f"{who} has too many files, got more than {_MOST_FILES:,}; name the folder of one")
+        self.names = sorted(file.relative_to(path).as_posix() for file in files)
 
     def open(self, name: str) -> IO[bytes]:
         """A file of the folder."""
@@ -319,9 +294,7 @@ class Zip(Archive):
     """A zip file, whose members may be packed with Zstandard, as the logs of Inspect are."""
 
     def __init__(self, open_file: Callable[[], IO[bytes]], who: str, size: int) -> None:
-        super().__init__(who)
-        self._open_file = open_file
-        self._allowance = Allowance.for_packed(who, size)
+        self.who, self._open_file, self._allowance = who, open_file, Allowance(who, packed=size)
         with open_file() as stream, zipfile.ZipFile(stream) as archive:
             self._info = {info.filename: info for info in archive.infolist() if not info.is_dir()}
         self.names = list(self._info)
@@ -336,8 +309,7 @@ class Zip(Archive):
         info, what = self._info[name], f"the member {name!r}"
         self._allowance.take(info.file_size, what)
         if info.compress_type == _ZSTANDARD:
-            with self._open_file() as stream:
-                return io.BytesIO(self._unpack_zstandard(stream, info))
+            return io.BytesIO(self._unpack_zstandard(info))
         with ExitStack() as stack:
             archive = stack.enter_context(zipfile.ZipFile(stack.enter_context(self._open_file())))
             try:
@@ -346,21 +318,20 @@ class Zip(Archive):
                 raise InvalidFile(f"{what} of {self.who} cannot be read, got {error!s:.80}; unpack the file") from error
             return limited(member, Allowance(self.who, info.file_size), what, under=[stack.pop_all()])
 
-    def _unpack_zstandard(self, stream: IO[bytes], info: zipfile.ZipInfo) -> bytes:
-        stream.seek(info.header_offset)
-        header = stream.read(_LOCAL_HEADER.size)
-        if len(header) < _LOCAL_HEADER.size:
-            raise self._damage(info, "the end of the file")
-        stream.seek(sum(_LOCAL_HEADER.unpack(header)), io.SEEK_CUR)
-        # Never more than the file has, whatever the directory of the archive claims.
-        packed = stream.read(min(info.compress_size, LARGEST_MEMBER))
-        content = _unpacked(packed, info.file_size, self.who)
-        if len(content) != info.file_size or zlib.crc32(content) != info.CRC:
-            raise self._damage(info, f"{len(content):,} bytes with another check sum")
-        return content
-
-    def _damage(self, info: zipfile.ZipInfo, got: str) -> InvalidFile:
-        return InvalidFile(f"the member {info.filename!r} of {self.who} is damaged, got {got}; copy the file again")
+    def _unpack_zstandard(self, info: zipfile.ZipInfo) -> bytes:
+        got = "the end of the file"
+        with self._open_file() as stream:
+            stream.seek(info.header_offset)
+            header = stream.read(_LOCAL_HEADER.size)
+            if len(header) == _LOCAL_HEADER.size:
+                stream.seek(sum(_LOCAL_HEADER.unpack(header)), io.SEEK_CUR)
+                # Never more than the file has, whatever the directory of the archive claims.
+                packed = stream.read(min(info.compress_size, LARGEST_MEMBER))
+                content = _unpacked(packed, info.file_size, self.who)
+                if len(content) == info.file_size and zlib.crc32(content) == info.CRC:
+                    return content
+                got = f"{len(content):,} bytes with another check sum"
+        raise InvalidFile(f"the member {info.filename!r} of {self.who} is damaged, got {got}; copy the file again")
 
 
 def _unpacked(packed: bytes, size: int, who: str) -> bytes:
@@ -382,15 +353,14 @@ class Tar(Archive):
     """A tar file, gzipped or not; its members are read at once, since it can only be read in order."""
 
     def __init__(self, open_file: Callable[[], IO[bytes]], who: str) -> None:
-        super().__init__(who)
         self._content: dict[str, bytes] = {}
         with open_file() as packed:
             is_gzipped = packed.read(2) == GZIP_MAGIC
             packed.seek(0)
-            allowance = Allowance(who, LARGEST_MEMBER)
             unpacked = gzip.GzipFile(fileobj=packed) if is_gzipped else packed
             # The whole stream is limited: headers can be as long as they claim, too.
-            with limited(unpacked, allowance, "a stream") as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
+            whole = limited(unpacked, Allowance(who, LARGEST_MEMBER), "a stream")
+            with whole as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
                 for member in archive:
                     opened = archive.extractfile(member) if member.isfile() else None
                     if opened is not None:
@@ -405,8 +375,7 @@ class Tar(Archive):
 _GLIMPSE_BYTES = 2**18
 _ROWS_GLIMPSED = 20
 _TAR_MARK = 257
-# What the libraries below raise of files that are damaged, or packed in a way they do not know.
-_DAMAGES = (struct.error, zipfile.BadZipFile, tarfile.TarError, json.JSONDecodeError, NotImplementedError)
+
 Shape = Literal["object", "rows", "table", "archive", "other"]
 
 
@@ -447,15 +416,18 @@ class Head:
 
     def described(self) -> str:
         """What was seen, for an error."""
-        if self.shape == "archive":
-            names = ", ".join(map(repr, self.members[:5])) or "nothing"
-            return f"an archive or folder with {names}{', …' if len(self.members) > 5 else ''}"
         if self.shape == "other":
             return "neither JSON nor a table"
-        what = {"object": "a JSON object with the keys", "rows": "records with the keys", "table": "the columns"}
-        keys = list(self.keys)
-        listed = ", ".join(f"{key!r:.40}" for key in keys[:12]) or "none"
-        return f"{what[self.shape]} {listed}{', …' if len(keys) > 12 else ''}"
+        names = self.members if self.shape == "archive" else list(self.keys)
+        most = 5 if self.shape == "archive" else 12
+        listed = ", ".join(f"{name!r:.40}" for name in names[:most]) + (", …" if len(names) > most else "")
+        what = {
+            "archive": "an archive or folder with",
+            "object": "a JSON object with the keys",
+            "rows": "records with the keys",
+            "table": "the columns",
+        }
+        return f"{what[self.shape]} {listed or ('nothing' if self.shape == 'archive' else 'none')}"
 
 
 class Content:
@@ -468,16 +440,15 @@ class Content:
 
     def __init__(self, source: Source, *, file_format: Any = None) -> None:
         self.who = named(source)
-        self._bytes: bytes | None = None
+        self._bytes = b""
+        self.path: Path | None = None
         if isinstance(source, str | PathLike) and source != "-":
-            self.path: Path | None = check_readable(source, folders=True)
-            self.file_name = self.path.name
+            self.path = check_readable(source, folders=True)
         else:
-            self.path, self.file_name = None, ""
             stream: Any = sys.stdin if source == "-" else source
-            stream = getattr(stream, "buffer", stream)
-            content = stream.read()
+            content = getattr(stream, "buffer", stream).read()
             self._bytes = content.encode() if isinstance(content, str) else content
+        self.file_name = "" if self.path is None else self.path.name
         self._table = file_format or (None if self.path is None else table_suffix(self.path))
 
     @property
@@ -488,24 +459,20 @@ class Content:
     @property
     def size(self) -> int:
         """In bytes, of the file as it is."""
-        if self._bytes is not None:
+        if self.path is None:
             return len(self._bytes)
-        return 0 if self.path is None or self.path.is_dir() else self.path.stat().st_size
+        return 0 if self.path.is_dir() else self.path.stat().st_size
 
     def open_packed(self) -> IO[bytes]:
         """The bytes as they are."""
-        if self._bytes is not None or self.path is None:
-            return io.BytesIO(self._bytes or b"")
-        return self.path.open("rb")
+        return io.BytesIO(self._bytes) if self.path is None else self.path.open("rb")
 
     def open(self) -> IO[bytes]:
         """The bytes, unpacked if they are gzipped."""
         stream = self.open_packed()
-        is_gzipped = stream.read(2) == GZIP_MAGIC
-        stream.seek(0)
-        if not is_gzipped:
+        if not self._magic.startswith(GZIP_MAGIC):
             return stream
-        allowance = Allowance.for_packed(self.who, self.size)
+        allowance = Allowance(self.who, packed=self.size)
         return limited(gzip.GzipFile(fileobj=stream), allowance, "a stream", under=[stream])
 
     @contextmanager
@@ -522,15 +489,9 @@ class Content:
         with self.json() as stream:
             yield from stream.records()
 
-    @contextmanager
-    def member_json(self, name: str) -> Iterator[JsonStream]:
-        """A cursor in the JSON of a member of the archive, which is to be read to its end."""
-        with _json_of(self.archive.open(name), f"{name!r} in {self.who}") as stream:
-            yield stream
-
     def member_records(self, name: str) -> Iterator[Any]:
         """The records of a member of the archive: of a list, or one value a line."""
-        with self.member_json(name) as stream:
+        with _json_of(self.archive.open(name), f"{name!r} in {self.who}") as stream:
             yield from stream.records()
 
     @cached_property
@@ -538,7 +499,7 @@ class Content:
         """The members of a folder, zip or tar."""
         if self.path is not None and self.path.is_dir():
             return Folder(self.path, self.who)
-        if self._starts_with(b"PK"):
+        if self._magic.startswith(b"PK"):
             return Zip(self.open_packed, self.who, self.size)
         return Tar(self.open_packed, self.who)
 
@@ -547,12 +508,16 @@ class Content:
         """What the first bytes show."""
         if self.path is not None and self.path.is_dir():
             return self._archive_head()
-        if self._starts_with(b"PK"):
-            return self._table_head() if "xl/workbook.xml" in self.archive.names else self._archive_head()
-        if self._starts_with(b"PAR1"):
-            return self._table_head()
+        if self._magic.startswith(b"PK"):
+            is_workbook = "xl/workbook.xml" in self.archive.names
+            return (
+                Head("table", list(islice(self._table_rows(), _ROWS_GLIMPSED))) if is_workbook else self._archive_head()
+            )
+        if self._magic == b"PAR1":
+            with open_table(self.path or self.open_packed(), file_format="parquet") as table:
+                return Head("table", [dict.fromkeys(table.columns)])
         with self.open() as stream:
-            start = stream.read(_GLIMPSE_BYTES)
+            start, is_all = stream.read(_GLIMPSE_BYTES), not stream.read(1)
         if start[_TAR_MARK : _TAR_MARK + 5] == b"ustar":
             return self._archive_head()
         if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -562,9 +527,20 @@ class Content:
             raise InvalidFile(f"{self.who} is empty, got {len(start)} bytes without text; export it again")
         if text[:1] in ("{", "["):
             return _json_head(text)
-        if self._table in ("csv", "tsv"):
-            return self._table_head()
-        return Head("other")
+        if self._table not in ("csv", "tsv"):
+            return Head("other")
+        lines = start if is_all else start[: start.rfind(b"\n") + 1]
+        try:
+            return Head("table", list(islice(_rows_of(io.BytesIO(lines), self._table), _ROWS_GLIMPSED)))
+        except TrueupError:  # cut within a cell
+            with open_table(io.BytesIO(lines), file_format=self._table) as table:
+                return Head("table", [dict.fromkeys(table.columns)])
+
+    @cached_property
+    def _magic(self) -> bytes:
+        """The first bytes, by which files of many kinds are known."""
+        with self.open_packed() as stream:
+            return stream.read(4)
 
     def _archive_head(self) -> Head:
         names = self.archive.names
@@ -575,33 +551,13 @@ class Content:
             rows = _json_head(text).rows if text[:1] in ("{", "[") else []
         return Head("archive", members=names, member_rows=rows)
 
-    def _starts_with(self, magic: bytes) -> bool:
-        with self.open_packed() as stream:
-            return stream.read(len(magic)) == magic
-
-    def _table_head(self) -> Head:
-        if self._starts_with(b"PAR1"):
-            with open_table(self.path or self.open_packed(), file_format="parquet") as table:
-                return Head("table", [dict.fromkeys(table.columns)])
-        if self._starts_with(b"PK"):
-            return Head("table", list(islice(self._table_rows(), _ROWS_GLIMPSED)))
-        with self.open() as stream:
-            lines = stream.read(_GLIMPSE_BYTES)
-            if stream.read(1):
-                lines = lines[: lines.rfind(b"\n") + 1]
-        try:
-            return Head("table", list(islice(_rows_of(io.BytesIO(lines), self._table), _ROWS_GLIMPSED)))
-        except TrueupError:  # cut within a cell
-            with open_table(io.BytesIO(lines), file_format=self._table) as table:
-                return Head("table", [dict.fromkeys(table.columns)])
-
     def _table_rows(self) -> Iterator[dict[str, Any]]:
         """The rows of a table; blank cells of text are None."""
-        if self._starts_with(b"PK"):
+        if self._magic.startswith(b"PK"):
             if isinstance(self.archive, Zip):
                 self.archive.check_size()
             return _sheet_rows(self.open_packed, self.who)
-        return _rows_of(self.path or self.open_packed(), "parquet" if self._starts_with(b"PAR1") else self._table)
+        return _rows_of(self.path or self.open_packed(), "parquet" if self._magic == b"PAR1" else self._table)
 
 
 @contextmanager
@@ -662,8 +618,10 @@ def _sheet_rows(open_file: Any, who: str) -> Iterator[dict[str, Any]]:
 @contextmanager
 def wrap_read_errors(who: str, *, as_what: str = "an export") -> Iterator[None]:
     """Inside, whatever a damaged file leads to becomes one error that names the file."""
+    # What the libraries raise of files that are damaged, or packed in a way they do not know.
+    damages = (struct.error, zipfile.BadZipFile, tarfile.TarError, json.JSONDecodeError, NotImplementedError)
     try:
-        with wrap_damage(who, *_DAMAGES):
+        with wrap_damage(who, *damages):
             yield
     except TrueupError:
         raise

@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from trueup.adapters.collecting import (
@@ -16,11 +16,13 @@ from trueup.adapters.collecting import (
     Target,
     first_of,
     hashed,
+    json_in,
     listed,
     marks,
     member,
     number_of,
     plain,
+    sniff_keys,
     with_values,
 )
 from trueup.adapters.content import Content, Head, JsonStream
@@ -28,10 +30,6 @@ from trueup.data.encoding import is_plain_integer
 from trueup.exceptions import InvalidFile, InvalidParameter
 
 _RIGHT_OR_WRONG = (0, 1)
-
-
-def _sniff_lm_eval(head: Head) -> list[str]:
-    return marks(head.keys, "doc_id", "filtered_resps", "resps") if "filtered_resps" in head.keys else []
 
 
 def _read_lm_eval(content: Content, collector: Collector) -> None:
@@ -61,11 +59,8 @@ def _read_lm_eval(content: Content, collector: Collector) -> None:
 
 def _likeliest(responses: Any) -> int | None:
     """The choice with the highest log-likelihood; None where the responses are texts."""
-    if not isinstance(responses, list) or len(responses) < 2:
-        return None
-    scores = [one[0] if isinstance(one, list) and one else None for one in responses]
-    numbers = [number_of(score) for score in scores]
-    return None if None in numbers else max(range(len(numbers)), key=lambda k: numbers[k] or 0.0)
+    scores = [number_of(pair[0] if isinstance(pair, list) and pair else None) for pair in listed(responses)]
+    return None if len(scores) < 2 or None in scores else max(range(len(scores)), key=lambda k: scores[k] or 0.0)
 
 
 def _sniff_deepeval(head: Head) -> list[str]:
@@ -119,33 +114,28 @@ def _read_ragas(content: Content, collector: Collector) -> None:
             if is_binary:
                 collector.ask(metric, classes=_RIGHT_OR_WRONG)
             for row in rows:
-                _read_annotation(metric, row, collector, is_binary=is_binary)
-
-
-def _read_annotation(metric: str, row: dict[str, Any], collector: Collector, *, is_binary: bool) -> None:
-    given = member(row, "metric_input")
-    item = hashed(*(f"{name}={value}" for name, value in sorted(given.items())))
-    collector.describe(item, with_values(given))
-    verdict, accepted = plain(row.get("metric_output")), row.get("is_accepted")
-    if verdict is None:
-        collector.abstain(metric, item, "ragas", "metrics without a value")
-        return
-    collector.vote(metric, item, "ragas", verdict)
-    if accepted is True:
-        collector.truth(metric, item, verdict)
-    elif accepted is False and is_binary:
-        collector.map("verdicts that people rejected, whose opposite is gold")
-        collector.truth(metric, item, 0 if verdict else 1)
-    elif accepted is False:
-        collector.drop("verdicts that people rejected and that have no one opposite")
+                inputs = member(row, "metric_input")
+                item = hashed(*(f"{name}={value}" for name, value in sorted(inputs.items())))
+                collector.describe(item, with_values(inputs))
+                verdict, accepted = plain(row.get("metric_output")), row.get("is_accepted")
+                if verdict is None:
+                    collector.abstain(metric, item, "ragas", "metrics without a value")
+                    continue
+                collector.vote(metric, item, "ragas", verdict)
+                if accepted is True:
+                    collector.truth(metric, item, verdict)
+                elif accepted is False and is_binary:
+                    collector.map("verdicts that people rejected, whose opposite is gold")
+                    collector.truth(metric, item, 0 if verdict else 1)
+                elif accepted is False:
+                    collector.drop("verdicts that people rejected and that have no one opposite")
 
 
 # ------------------ promptfoo: results as JSON, of versions 2 and 3 and of the first ones.
 # An answer of a provider to a prompt and a test is an item, and each assertion a labeler of the question of its metric,
 # or "pass". What people click in the viewer is gold.
 
-_PASS = "pass"
-_CLASSES = ("fail", "pass")
+_VERDICTS = ("fail", "pass")
 _DEEPEST_SET = 20
 
 
@@ -157,113 +147,87 @@ def _sniff_promptfoo(head: Head) -> list[str]:
 
 
 def _read_promptfoo(content: Content, collector: Collector) -> None:
-    seen = _Seen()
+    tests: dict[str, int] = {}  # tests and prompts that old files do not number
+    prompts: dict[str, int] = {}
+    runs: Counter[str] = Counter()  # how often an answer was asked for
+    assertions: Counter[tuple[str, str, str]] = Counter()  # of an item, a question and a labeler
+    thumbs: list[tuple[str, str]] = []  # what people clicked
     with content.json() as stream:
         for row in collector.objects(_elements_of(stream, "results", "results"), "results"):
-            _read_row(row, seen, collector)
-    asked = [question for question in collector.asked if question != _PASS]
-    question = asked[0] if len(asked) == 1 and len(collector.asked) == 1 else _PASS
-    for item, label in seen.thumbs:
+            system = str(plain(_name_of(row.get("provider"))) or "model")
+            test, prompt, about = row.get("testIdx"), row.get("promptIdx"), row.get("prompt")
+            if not isinstance(test, int):
+                written = json.dumps(row.get("vars"), sort_keys=True, default=str)
+                test = tests.setdefault(written, len(tests))
+            if not isinstance(prompt, int):
+                named = (
+                    about.get("label") or about.get("display") or about.get("raw") if isinstance(about, dict) else about
+                )
+                prompt = prompts.setdefault(str(named), len(prompts))
+            item = f"{test}/{prompt}/{system}"
+            runs[item] += 1
+            run = runs[item]
+            item += "" if run == 1 else f"#{run}"
+            output = member(row, "response").get("output")
+            columns = {"test": test, "prompt_number": prompt, "system": system, "repeat": run}
+            columns |= {"output": output} if isinstance(output, str) else {}
+            collector.describe(item, {**columns, **with_values(member(row, "vars"))})
+            results = list(_results_of_assertions(row.get("gradingResult"), collector))
+            if not results:
+                collector.miss("answers that ended in errors" if row.get("error") else "answers without assertions")
+            for result in results:
+                assertion, metadata, passed = result["assertion"], member(result, "metadata"), result.get("pass")
+                kind = str(plain(assertion.get("type")) or "assertion")
+                if kind == "human":
+                    # The assertion of trueup.integrations.promptfoo marks what nobody checked.
+                    if isinstance(passed, bool) and metadata.get("checked") is not False:
+                        thumbs.append((item, _VERDICTS[passed]))
+                    continue
+                metric, grader = plain(assertion.get("metric")), _name_of(assertion.get("provider"))
+                question = "pass" if metric is None else str(metric)
+                labeler = kind if plain(grader) is None else f"{kind} ({grader})"
+                assertions[item, question, labeler] += 1
+                if assertions[item, question, labeler] > 1:  # another assertion of the same kind
+                    labeler = f"{labeler} {assertions[item, question, labeler]}"
+                collector.ask(question, classes=_VERDICTS)
+                if metadata.get("graderError") is True:
+                    collector.abstain(question, item, labeler, "graders that failed", run=run)
+                elif isinstance(passed, bool):
+                    collector.vote(question, item, labeler, _VERDICTS[passed], run=run)
+                else:
+                    collector.abstain(question, item, labeler, "verdicts that neither pass nor fail", run=run)
+    question = collector.asked[0] if len(collector.asked) == 1 else "pass"
+    for item, label in thumbs:
         collector.truth(question, item, label)
-    if seen.thumbs:
-        collector.ask(question, classes=_CLASSES)
+    if thumbs:
+        collector.ask(question, classes=_VERDICTS)
 
 
-@dataclass
-class _Seen:
-    """What rows before have shown: the tests and prompts that old files do not number, and the clicks of people."""
-
-    tests: dict[str, int] = field(default_factory=dict)
-    prompts: dict[str, int] = field(default_factory=dict)
-    runs: Counter[str] = field(default_factory=Counter)  # how often an answer was asked for
-    assertions: Counter[tuple[str, str, str]] = field(default_factory=Counter)  # of an item, a question and a labeler
-    thumbs: list[tuple[str, str]] = field(default_factory=list)
-
-
-def _read_row(row: dict[str, Any], seen: _Seen, collector: Collector) -> None:
-    system = str(plain(_label_of(row.get("provider"))) or "model")
-    test, prompt, about = row.get("testIdx"), row.get("promptIdx"), row.get("prompt")
-    if not isinstance(test, int):
-        written = json.dumps(row.get("vars"), sort_keys=True, default=str)
-        test = seen.tests.setdefault(written, len(seen.tests))
-    if not isinstance(prompt, int):
-        named = about.get("label") or about.get("display") or about.get("raw") if isinstance(about, dict) else about
-        written = str(named)
-        prompt = seen.prompts.setdefault(written, len(seen.prompts))
-    name = f"{test}/{prompt}/{system}"
-    seen.runs[name] += 1
-    run = seen.runs[name]
-    item = name if run == 1 else f"{name}#{run}"
-    output = member(row, "response").get("output")
-    columns = {"test": test, "prompt_number": prompt, "system": system, "repeat": run}
-    columns |= {"output": output} if isinstance(output, str) else {}
-    collector.describe(item, {**columns, **with_values(member(row, "vars"))})
-    n_read = 0
-    for part in _parts(row.get("gradingResult"), collector):
-        n_read += 1
-        _read_part(part, item, run, seen, collector)
-    if not n_read:
-        collector.miss("answers that ended in errors" if row.get("error") else "answers without assertions")
-
-
-def _parts(grading: Any, collector: Collector, depth: int = 0) -> Iterator[dict[str, Any]]:
+def _results_of_assertions(grading: Any, collector: Collector, depth: int = 0) -> Iterator[dict[str, Any]]:
     """The results of single assertions, also those inside of sets."""
     if not isinstance(grading, dict) or depth > _DEEPEST_SET:
         return
-    inside = grading.get("componentResults")
-    if isinstance(inside, list) and inside:
-        for part in collector.objects(inside, "assertions"):
-            yield from _parts(part, collector, depth + 1)
+    if listed(grading.get("componentResults")):
+        for part in collector.objects(grading["componentResults"], "assertions"):
+            yield from _results_of_assertions(part, collector, depth + 1)
     elif isinstance(grading.get("assertion"), dict):
         yield grading
 
 
-def _label_of(provider: Any) -> Any:
+def _name_of(provider: Any) -> Any:
     """The name of a provider, which may be an object."""
     return (provider.get("label") or provider.get("id")) if isinstance(provider, dict) else provider
 
 
-def _read_part(part: dict[str, Any], item: str, run: int, seen: _Seen, collector: Collector) -> None:
-    assertion, metadata = part["assertion"], part.get("metadata")
-    kind = str(plain(assertion.get("type")) or "assertion")
-    passed = part.get("pass")
-    if kind == "human":
-        # The assertion of trueup.integrations.promptfoo marks what nobody checked.
-        if isinstance(passed, bool) and not (isinstance(metadata, dict) and metadata.get("checked") is False):
-            seen.thumbs.append((item, _CLASSES[passed]))
-        return
-    metric = plain(assertion.get("metric"))
-    question = _PASS if metric is None else str(metric)
-    grader = _label_of(assertion.get("provider"))
-    labeler = kind if plain(grader) is None else f"{kind} ({grader})"
-    seen.assertions[item, question, labeler] += 1
-    if seen.assertions[item, question, labeler] > 1:
-        labeler = f"{labeler} {seen.assertions[item, question, labeler]}"  # another assertion of the same kind
-    collector.ask(question, classes=_CLASSES)
-    if isinstance(metadata, dict) and metadata.get("graderError") is True:
-        collector.abstain(question, item, labeler, "graders that failed", run=run)
-    elif isinstance(passed, bool):
-        collector.vote(question, item, labeler, _CLASSES[passed], run=run)
-    else:
-        collector.abstain(question, item, labeler, "verdicts that neither pass nor fail", run=run)
-
-
 # ------------------ Feedback rows of Langfuse, LangSmith and Phoenix: who said what of which trace, run or span.
 # What people said is gold; what models, code and programs said are votes.
-
-_LANGFUSE_KEYS = ("traceId", "observationId", "dataType", "stringValue", "authorUserId", "configId", "queueId")
-_LANGSMITH_KEYS = ("run_id", "feedback_source", "key", "feedback_group_id", "comparative_experiment_id", "correction")
-_PHOENIX_KEYS = ("annotator_kind", "span_id", "identifier", "annotation_name", "result", "result.label", "result.score")
 
 
 def _inside(row: Mapping[str, Any], name: str) -> dict[str, Any]:
     """An object in a row: as it is, as JSON in a cell, or as columns with a dot."""
     value = row.get(name)
     if isinstance(value, str) and value[:1] == "{":
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
-            value = None
+        value = json_in(value)
     if isinstance(value, dict):
         return value
     return {key.removeprefix(f"{name}."): cell for key, cell in row.items() if key.startswith(f"{name}.")}
@@ -274,7 +238,7 @@ def _langfuse(row: Mapping[str, Any], collector: Collector) -> None:
     is_text = str(plain(row.get("dataType")) or "").upper() != "NUMERIC" and plain(row.get("stringValue")) is not None
     item = first_of(row, "observationId", "traceId", "sessionId", "datasetRunId")
     label, when = row.get("stringValue" if is_text else "value"), row.get("timestamp") or row.get("createdAt")
-    _tell(row.get("name"), item, source.lower(), label, collector, by_person=source == "ANNOTATION", when=when)
+    _collect(row.get("name"), item, source.lower(), label, collector, by_person=source == "ANNOTATION", when=when)
 
 
 def _langsmith(row: Mapping[str, Any], collector: Collector) -> None:
@@ -284,7 +248,7 @@ def _langsmith(row: Mapping[str, Any], collector: Collector) -> None:
     if isinstance(corrected, dict):
         corrected = first_of(corrected, "value", "score", "label")
     item, label, when = first_of(row, "run_id", "trace_id"), first_of(row, "value", "score"), row.get("created_at")
-    _tell(row.get("key"), item, who, label, collector, by_person=kind == "app", correction=corrected, when=when)
+    _collect(row.get("key"), item, who, label, collector, by_person=kind == "app", correction=corrected, when=when)
 
 
 def _phoenix(row: Mapping[str, Any], collector: Collector) -> None:
@@ -293,12 +257,10 @@ def _phoenix(row: Mapping[str, Any], collector: Collector) -> None:
     label = first_of({**row, **_inside(row, "result")}, "label", "score")
     question, who = first_of(row, "name", "annotation_name"), str(first_of(row, "identifier") or kind.lower())
     when = row.get("updated_at") or row.get("created_at")
-    _tell(question, item, who, label, collector, by_person=kind == "HUMAN", when=when)
+    _collect(question, item, who, label, collector, by_person=kind == "HUMAN", when=when)
 
 
-def _adapter(
-    tool: str, own: str, tell: Callable[[Mapping[str, Any], Collector], None], keys: tuple[str, ...]
-) -> Adapter:
+def _adapter(tool: str, own: str, read_row: Callable[[Mapping[str, Any], Collector], None], *keys: str) -> Adapter:
     """The adapter of a tool whose rows have a key that the others lack, maybe spread over columns with dots."""
 
     def sniff(head: Head) -> list[str]:
@@ -310,7 +272,7 @@ def _adapter(
     def read(content: Content, collector: Collector) -> None:
         collector.from_text = content.head.shape == "table"
         for row in collector.objects(content.records(), "rows"):
-            tell(row, collector)
+            read_row(row, collector)
 
     return Adapter(
         title=f"{tool}: feedback rows as JSON, JSON Lines or CSV",
@@ -321,22 +283,22 @@ def _adapter(
     )
 
 
-def _tell(
+def _collect(
     question: Any,
     item: Any,
-    who: str,
-    said: Any,
+    labeler: str,
+    label: Any,
     collector: Collector,
     *,
     by_person: bool,
     correction: Any = None,
     when: Any = None,
 ) -> None:
-    """What a row says, in common terms."""
+    """Collect what a row of feedback says."""
     if plain(question) is None or plain(item) is None:
         collector.drop("rows without a name or a thing that was judged")
         return
-    name, label = str(plain(question)), plain(said)
+    name, label = str(plain(question)), plain(label)
     if by_person and label is None:
         collector.miss("judgements of people without a value")
     elif by_person:
@@ -347,15 +309,14 @@ def _tell(
             collector.map("corrections read as gold")
             collector.truth(name, item, correction)
         if label is None:
-            collector.abstain(name, item, who, "verdicts without a value", when=when)
+            collector.abstain(name, item, labeler, "verdicts without a value", when=when)
         else:
-            collector.vote(name, item, who, label, when=when)
+            collector.vote(name, item, labeler, label, when=when)
 
 
-_GRADE, _SCORE, _ANSWER = "grade", "score", "answer"
-_UNPARSEABLE = "grades that could not be parsed"
-_HEADER_KEYS = ("eval", "status", "invalidated")
-_UNPARSED_WERE_WRONG_BEFORE = (0, 3, 245)
+# ------------------ Inspect: logs as one JSON object, or packed in an archive.
+
+_FIRST_WITH_UNPARSED_GRADES = (0, 3, 245)  # the version; older ones gave the grade I instead
 
 
 def _sniff_inspect(head: Head) -> list[str]:
@@ -379,6 +340,23 @@ class _Score:
     judged: Any  # what it said before anybody edited it
     edited: bool
 
+    @classmethod
+    def of(cls, score: dict[str, Any]) -> _Score:
+        metadata = member(score, "metadata")
+        votes = member(metadata, "panel").get("votes")
+        graders = [turn.get("model") for turn in listed(metadata.get("grading")) if isinstance(turn, dict)]
+        history = [edit for edit in score.get("history") or [] if isinstance(edit, dict)]
+        originals = [edit.get("value") for edit in history if not edit.get("provenance")]
+        edited = len(originals) < len(history)
+        return cls(
+            score.get("value"),
+            score.get("answer"),
+            next((name for name in graders if isinstance(name, str)), None),
+            votes if isinstance(votes, list) else None,
+            next(iter(originals), None) if edited else score.get("value"),
+            edited,
+        )
+
 
 @dataclass(frozen=True)
 class _Sample:
@@ -392,95 +370,34 @@ class _Sample:
     failed: bool
     invalid: bool
 
-
-def _sample_of(sample: dict[str, Any]) -> _Sample:
-    scores = sample.get("scores")
-    if not isinstance(scores, dict):
-        scores = {"score": sample["score"]} if isinstance(sample.get("score"), dict) else {}
-    epoch, metadata = sample.get("epoch"), sample.get("metadata")
-    columns = {"input": sample["input"]} if isinstance(sample.get("input"), str) else {}
-    columns |= {"target": sample["target"]} if isinstance(sample.get("target"), str) else {}
-    columns |= with_values(metadata) if isinstance(metadata, dict) else {}
-    return _Sample(
-        sample.get("id"),
-        epoch if isinstance(epoch, int) and not isinstance(epoch, bool) else 1,
-        sample.get("target"),
-        {name: _score_of(score) for name, score in scores.items() if isinstance(score, dict)},
-        columns,
-        bool(sample.get("error")),
-        bool(sample.get("invalidation")),
-    )
-
-
-def _score_of(score: dict[str, Any]) -> _Score:
-    metadata = member(score, "metadata")
-    votes = member(metadata, "panel").get("votes")
-    graders = [turn.get("model") for turn in listed(metadata.get("grading")) if isinstance(turn, dict)]
-    history = [edit for edit in score.get("history") or [] if isinstance(edit, dict)]
-    originals = [edit.get("value") for edit in history if not edit.get("provenance")]
-    edited = len(originals) < len(history)
-    return _Score(
-        score.get("value"),
-        score.get("answer"),
-        next((name for name in graders if isinstance(name, str)), None),
-        votes if isinstance(votes, list) else None,
-        next(iter(originals), None) if edited else score.get("value"),
-        edited,
-    )
+    @classmethod
+    def of(cls, sample: dict[str, Any]) -> _Sample:
+        scores = sample.get("scores")
+        if not isinstance(scores, dict):
+            scores = {"score": sample.get("score")}
+        epoch, texts = sample.get("epoch"), {name: sample.get(name) for name in ("input", "target")}
+        return cls(
+            sample.get("id"),
+            epoch if isinstance(epoch, int) and not isinstance(epoch, bool) else 1,
+            sample.get("target"),
+            {name: _Score.of(score) for name, score in scores.items() if isinstance(score, dict)},
+            {name: text for name, text in texts.items() if isinstance(text, str)}
+            | with_values(member(sample, "metadata")),
+            bool(sample.get("error")),
+            bool(sample.get("invalidation")),
+        )
 
 
 def _read_inspect(content: Content, collector: Collector) -> None:
     header, samples = (_from_archive if content.head.shape == "archive" else _from_json)(content, collector)
     about = member(header, "eval")
-    _tell_samples(about, samples, collector)
-    if header.get("status") not in ("success", None):
-        collector.note(f"The run has not ended well: its status is {str(header['status'])[:20]!r}.")
-    if header.get("invalidated") is True:
-        collector.note("The log holds samples that were declared invalid.")
-
-
-def _from_json(content: Content, collector: Collector) -> tuple[dict[str, Any], list[_Sample]]:
-    header: dict[str, Any] = {}
-    samples: list[_Sample] = []
-    with content.json() as stream:
-        for key in stream.members():
-            if key == "samples" and stream.next_character() == "[":
-                samples += [_sample_of(one) for one in collector.objects(stream.elements(), "samples")]
-            else:
-                value = stream.value()
-                header |= {key: value} if key in _HEADER_KEYS else {}
-    return header, samples
-
-
-def _from_archive(content: Content, collector: Collector) -> tuple[dict[str, Any], list[_Sample]]:
-    names = set(content.archive.names)
-    if "header.json" in names:
-        header = next(content.member_records("header.json"), None)
-    elif "_journal/start.json" in names:
-        start = next(content.member_records("_journal/start.json"), None)
-        header = {"eval": start.get("eval"), "status": "started"} if isinstance(start, dict) else {}
-    else:
-        raise InvalidFile(f"{content.who} must have header.json or _journal/start.json, got neither; copy it whole")
-    if "summaries.json" in names:
-        members = ["summaries.json"]
-    else:
-        journal = [name for name in names if re.fullmatch(r"_journal/summaries/\d+\.json", name)]
-        members = sorted(journal, key=lambda name: int(re.findall(r"\d+", name)[-1]))
-        members = members or content.archive.ending_in("json")
-        members = [name for name in members if name.startswith(("_journal/summaries/", "samples/"))]
-    samples = [
-        _sample_of(one) for name in members for one in collector.objects(content.member_records(name), "samples")
-    ]
-    return header if isinstance(header, dict) else {}, samples
-
-
-def _tell_samples(about: dict[str, Any], samples: list[_Sample], collector: Collector) -> None:
     several_epochs = any(sample.epoch > 1 for sample in samples)
     keys = list(dict.fromkeys(key for sample in samples for key in sample.scores))
-    members = _members(about)
-    labelers = _labelers(keys, members, samples)
-    said = {key: [sample.scores[key].judged for sample in samples if key in sample.scores] for key in keys}
-    question = {key: _question_for(values) for key, values in said.items()}
+    panels = _models_of_scorers(about)
+    labelers = _labelers(keys, panels, samples)
+    question = {
+        key: _question_for(sample.scores[key].judged for sample in samples if key in sample.scores) for key in keys
+    }
     system = plain(about.get("model"))
     for number, sample in enumerate(samples, start=1):
         name = sample.name if plain(sample.name) is not None else number
@@ -494,84 +411,115 @@ def _tell_samples(about: dict[str, Any], samples: list[_Sample], collector: Coll
         collector.describe(item, {"sample": name, "epoch": sample.epoch, "system": system, **sample.columns})
         for key, score in sample.scores.items():
             if key == "choice":
-                collector.truth(_ANSWER, item, sample.target)
-                collector.predict(_ANSWER, item, system, score.answer)
-            elif score.panel is not None:
-                named, votes = members.get(key, []), score.panel
-                names = named if len(named) == len(votes) else [f"{key} {k + 1}" for k in range(len(votes))]
-                for labeler, vote in zip(names, votes, strict=True):
-                    _tell_value(_question_for(votes), item, labeler, vote, sample.epoch, collector)
+                collector.truth("answer", item, sample.target)
+                collector.predict("answer", item, system, score.answer)
+                continue
+            asked = question[key]
+            votes = [(asked, labelers[key], score.judged)]
+            if score.panel is not None:
+                named, asked_panel = panels.get(key, []), _question_for(score.panel)
+                numbered = [f"{key} {k + 1}" for k in range(len(score.panel))]
+                names = named if len(named) == len(score.panel) else numbered
+                votes = [(asked_panel, *vote) for vote in zip(names, score.panel, strict=True)]
+            for of_question, labeler, value in votes:
+                for criterion, verdict in _by_criterion(of_question, value):
+                    if isinstance(verdict, list):
+                        collector.drop("scores that are lists")
+                    elif plain(verdict) is None:
+                        why = "grades that could not be parsed"
+                        collector.abstain(criterion, item, labeler, why, run=sample.epoch)
+                    else:
+                        collector.vote(criterion, item, labeler, verdict, run=sample.epoch)
+            for criterion, verdict in _by_criterion(asked, score.value) if score.edited else ():
+                if plain(verdict) is not None:
+                    collector.map("edited scores read as gold")
+                    collector.truth(criterion, item, verdict)
+    version = member(about, "packages").get("inspect_ai")
+    numbers = tuple(map(int, re.findall(r"\d{1,6}", version)[:3])) if isinstance(version, str) else ()
+    if len(numbers) == 3 and numbers < _FIRST_WITH_UNPARSED_GRADES and any("graded" in key for key in keys):
+        collector.note(
+            f"Inspect {'.'.join(map(str, numbers))} gave the grade I where it could not parse a grade, so such "
+            "abstentions cannot be told from verdicts."
+        )
+    if header.get("status") not in ("success", None):
+        collector.note(f"The run has not ended well: its status is {str(header['status'])[:20]!r}.")
+    if header.get("invalidated") is True:
+        collector.note("The log holds samples that were declared invalid.")
+
+
+def _from_json(content: Content, collector: Collector) -> tuple[dict[str, Any], list[_Sample]]:
+    header: dict[str, Any] = {}
+    samples: list[_Sample] = []
+    with content.json() as stream:
+        for key in stream.members():
+            if key == "samples" and stream.next_character() == "[":
+                samples += map(_Sample.of, collector.objects(stream.elements(), "samples"))
             else:
-                _tell_value(question[key], item, labelers[key], score.judged, sample.epoch, collector)
-            if score.edited and key != "choice":
-                _tell_edit(question[key], item, score.value, collector)
-    _warn_of_version(about, keys, collector)
+                header[key] = stream.value()
+    return header, samples
 
 
-def _tell_value(question: str, item: Any, labeler: str, value: Any, run: int, collector: Collector) -> None:
-    if isinstance(value, dict):
-        for criterion, part in value.items():
-            _tell_value(criterion, item, labeler, part, run, collector)
-    elif isinstance(value, list):
-        collector.drop("scores that are lists")
-    elif plain(value) is None:
-        collector.abstain(question, item, labeler, _UNPARSEABLE, run=run)
+def _from_archive(content: Content, collector: Collector) -> tuple[dict[str, Any], list[_Sample]]:
+    names = set(content.archive.names)
+    if "header.json" in names:
+        header = next(content.member_records("header.json"), None)
+    elif "_journal/start.json" in names:
+        start = next(content.member_records("_journal/start.json"), None)
+        header = {"eval": start.get("eval"), "status": "started"} if isinstance(start, dict) else {}
     else:
-        collector.vote(question, item, labeler, value, run=run)
+        raise InvalidFile(f"{content.who} must have header.json or _journal/start.json, got neither; copy it whole")
+    members = ["summaries.json"]
+    if "summaries.json" not in names:
+        journal = [name for name in names if re.fullmatch(r"_journal/summaries/\d+\.json", name)]
+        members = sorted(journal, key=lambda name: int(re.findall(r"\d+", name)[-1]))
+        starts = ("_journal/summaries/", "samples/")
+        members = members or [name for name in content.archive.ending_in("json") if name.startswith(starts)]
+    samples = [
+        _Sample.of(sample) for name in members for sample in collector.objects(content.member_records(name), "samples")
+    ]
+    return header if isinstance(header, dict) else {}, samples
 
 
-def _tell_edit(question: str, item: Any, value: Any, collector: Collector) -> None:
+def _by_criterion(question: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """A score as it is; of an object one for each of its criteria."""
     if isinstance(value, dict):
         for criterion, part in value.items():
-            _tell_edit(criterion, item, part, collector)
-    elif plain(value) is not None:
-        collector.map("edited scores read as gold")
-        collector.truth(question, item, value)
+            yield from _by_criterion(criterion, part)
+    else:
+        yield question, value
 
 
 def _question_for(values: Iterable[Any]) -> str:
     """Grades in letters or words are one question and numbers another; unparseable ones are of what the others are."""
     known = next((value for value in values if plain(value) is not None), "")
-    return _GRADE if isinstance(known, str | bool) else _SCORE
+    return "grade" if isinstance(known, str | bool) else "score"
 
 
-def _members(about: dict[str, Any]) -> dict[str, list[str]]:
+def _models_of_scorers(about: dict[str, Any]) -> dict[str, list[str]]:
     """The models behind each key of scores; of several scorers of one name the later keys are numbered."""
-    members: dict[str, list[str]] = {}
+    models: dict[str, list[str]] = {}
     for scorer in listed(about.get("scorers")):
         if not isinstance(scorer, dict) or not isinstance(scorer.get("name"), str):
             continue
         name = scorer["name"].rpartition("/")[2]
-        n_before = sum(re.fullmatch(re.escape(name) + r"\d*", key) is not None for key in members)
-        model = member(scorer, "options").get("model")
-        models = [
-            one.get("model") if isinstance(one, dict) else one
-            for one in (model if isinstance(model, list) else [model])
-        ]
-        members[f"{name}{n_before or ''}"] = [one for one in models if isinstance(one, str)]
-    return members
+        n_before = sum(re.fullmatch(re.escape(name) + r"\d*", key) is not None for key in models)
+        configured = member(scorer, "options").get("model")
+        parts = configured if isinstance(configured, list) else [configured]
+        names = [part.get("model") if isinstance(part, dict) else part for part in parts]
+        models[f"{name}{n_before or ''}"] = [model for model in names if isinstance(model, str)]
+    return models
 
 
-def _labelers(keys: list[str], members: dict[str, list[str]], samples: list[_Sample]) -> dict[str, str]:
-    """The name of the labeler behind each key: its model if that tells keys apart, else the key."""
+def _labelers(keys: list[str], panels: dict[str, list[str]], samples: list[_Sample]) -> dict[str, str]:
+    """The name of the labeler behind each key: its model if that distinguishes keys, else the key."""
     models: dict[str, str] = {}
     for key in keys:
+        configured = panels.get(key, [])
         graders = (sample.scores[key].grader for sample in samples if key in sample.scores)
-        configured = members.get(key, [])
-        model = configured[0] if len(configured) == 1 else next((one for one in graders if one), None)
+        model = configured[0] if len(configured) == 1 else next(filter(None, graders), None)
         models[key] = key if model is None else model
-    listed = list(models.values())
-    return {key: model if listed.count(model) == 1 else f"{model} ({key})" for key, model in models.items()}
-
-
-def _warn_of_version(about: dict[str, Any], keys: list[str], collector: Collector) -> None:
-    version = member(about, "packages").get("inspect_ai")
-    numbers = tuple(map(int, re.findall(r"\d{1,6}", version)[:3])) if isinstance(version, str) else ()
-    if len(numbers) == 3 and numbers < _UNPARSED_WERE_WRONG_BEFORE and any("graded" in key for key in keys):
-        collector.note(
-            f"Inspect {'.'.join(map(str, numbers))} gave the grade I where it could not parse a grade, so such "
-            "abstentions cannot be told from verdicts."
-        )
+    n_keys = Counter(models.values())
+    return {key: model if n_keys[model] == 1 else f"{model} ({key})" for key, model in models.items()}
 
 
 def _write_inspect(answers: Iterable[Answer], target: Target) -> str:
@@ -595,7 +543,7 @@ def _write_inspect(answers: Iterable[Answer], target: Target) -> str:
 TOOLS: dict[str, Adapter] = {
     "lm-eval": Adapter(
         title="lm-evaluation-harness: samples, JSON Lines",
-        sniff=_sniff_lm_eval,
+        sniff=sniff_keys("filtered_resps", more=("doc_id", "resps")),
         read=_read_lm_eval,
         becomes="votes: metrics of answers; gold and predictions: multiple choice",
         basis="real files",
@@ -621,9 +569,24 @@ TOOLS: dict[str, Adapter] = {
         becomes="votes: assertions; gold: thumbs of people",
         basis="real files",
     ),
-    "langfuse": _adapter("Langfuse", "traceId", _langfuse, _LANGFUSE_KEYS),
-    "langsmith": _adapter("LangSmith", "feedback_source", _langsmith, _LANGSMITH_KEYS),
-    "phoenix": _adapter("Phoenix", "annotator_kind", _phoenix, _PHOENIX_KEYS),
+    "langfuse": _adapter(
+        "Langfuse",
+        "traceId",
+        _langfuse,
+        *("observationId", "dataType", "stringValue", "authorUserId", "configId", "queueId"),
+    ),
+    "langsmith": _adapter(
+        "LangSmith",
+        "feedback_source",
+        _langsmith,
+        *("run_id", "key", "feedback_group_id", "comparative_experiment_id", "correction"),
+    ),
+    "phoenix": _adapter(
+        "Phoenix",
+        "annotator_kind",
+        _phoenix,
+        *("span_id", "identifier", "annotation_name", "result", "result.label", "result.score"),
+    ),
     "inspect": Adapter(
         title="Inspect: logs as .json and .eval",
         sniff=_sniff_inspect,

@@ -28,10 +28,9 @@ from trueup.data.pairs import (
     who_won,
 )
 
-_QUESTION, _SCORE = "winner", "score"
+_QUESTION = "winner"
 _LONGEST_NAME = 40  # characters of a prompt that names its item; longer ones are hashed
-_CLASSES = (FIRST, SECOND)
-_QUESTION_IDS, _BATTLE_IDS = ("item", "question_id", "prompt_id", "conversation_id"), ("id",)
+_QUESTION_IDS = ("item", "question_id", "prompt_id", "conversation_id")
 _SIDE = re.compile(r"(.+)_[ab12]")  # columns about one of the two sides, such as conversation_a and conversation_b
 _SYSTEM = re.compile(r"model_|generator_|winner")  # columns that name a system or the winner
 _NO_QUESTION = (
@@ -41,23 +40,28 @@ _NO_QUESTION = (
 _SWAPPED = {FIRST: SECOND, SECOND: FIRST, TIE: TIE}
 
 
+_Verdicts = dict[Any, list[str]]  # of a judge on a pair, by item and labeler
+
+
 def _vote(
     item: Any,
     labeler: str,
     winner: str | None,
+    verdicts: _Verdicts,
     collector: Collector,
     *,
     swap: bool,
     run: int | None = None,
     shown: int = UNKNOWN,
-) -> str | None:
+) -> None:
     """Collect what a judge said of a pair, turned into canonical order; no winner is an abstention."""
     if winner is None:
         collector.abstain(_QUESTION, item, labeler, "verdicts that could not be parsed", run=run)
-        return None
+        return
     label = _SWAPPED[winner] if swap else winner
+    if run is not None:
+        verdicts[item, labeler].append(label)
     collector.vote(_QUESTION, item, labeler, label, run=run, shown=shown)
-    return label
 
 
 def _judge_name(judge: Any) -> str:
@@ -66,54 +70,30 @@ def _judge_name(judge: Any) -> str:
     return str(plain(first) or "judge")
 
 
-class _Flips:
-    """Counts the pairs whose verdict changes with the order in which they are shown."""
-
-    def __init__(self) -> None:
-        self._verdicts: dict[Any, list[str]] = defaultdict(list)
-
-    def add(self, key: Any, verdict: str | None) -> None:
-        if verdict is not None:
-            self._verdicts[key].append(verdict)
-
-    def tell(self, collector: Collector) -> None:
-        twice = [verdicts for verdicts in self._verdicts.values() if len(verdicts) > 1]
-        flipped = sum({FIRST, SECOND} <= set(verdicts) for verdicts in twice)
-        if flipped:
-            collector.note(
-                f"The verdict goes to the other system in {flipped} of {len(twice)} pairs when they are shown in the "
-                "other order: the judge looks at positions."
-            )
-
-
 _NO_ORDER = (
     "The file does not say in which order a judge saw two answers: a preference for a place cannot be corrected."
 )
 
 
-def _mt_bench_pair(row: Mapping[str, Any], flips: _Flips, collector: Collector) -> None:
+def _mt_bench_pair(row: Mapping[str, Any], verdicts: _Verdicts, collector: Collector) -> None:
     a, b = str(row.get("model_1")), str(row.get("model_2"))
-    swap = a > b
-    item = _pair_item(row, a, b, collector)
-    labeler = _judge_name(row.get("judge"))
+    item, labeler = _pair_item(row, a, b, collector), _judge_name(row.get("judge"))
     names = {"model_1": FIRST, "model_2": SECOND, "tie": TIE}  # already turned back to the models in the file
-    orders = (REVERSED, AS_NAMED) if swap else (AS_NAMED, REVERSED)  # the first game shows model_1 first
+    orders = (REVERSED, AS_NAMED) if a > b else (AS_NAMED, REVERSED)  # the first game shows model_1 first
     for run, (key, shown) in enumerate(zip(("g1_winner", "g2_winner"), orders, strict=True), start=1):
-        winner = names.get(row.get(key, ""))
-        flips.add((item, labeler), _vote(item, labeler, winner, collector, swap=swap, run=run, shown=shown))
+        _vote(item, labeler, names.get(row.get(key, "")), verdicts, collector, swap=a > b, run=run, shown=shown)
 
 
-def _arena(row: Mapping[str, Any], flips: _Flips, collector: Collector) -> None:
+def _arena(row: Mapping[str, Any], verdicts: _Verdicts, collector: Collector) -> None:
     a, b = str(row.get("model_a")), str(row.get("model_b"))
-    item = _pair_item(row, a, b, collector)
+    item, judge = _pair_item(row, a, b, collector), row.get("judge")  # a model and its prompt, or a person
     winner = row["winner"] if "winner" in row else marked_winner([row.get(name) for name in ONE_HOT])
     place = who_won(winner, a, b)
     if str(winner).startswith("tie ("):
         collector.map("ties of a special kind read as ties")
-    judge = row.get("judge")  # a model and its prompt, or a person
     labeler = _judge_name(judge) if isinstance(judge, list) else str(collector.person(judge))
-    said = None if place is None else VERDICTS[place]
-    _vote(item, labeler, said, collector, swap=a > b, shown=REVERSED if a > b else AS_NAMED)
+    verdict = None if place is None else VERDICTS[place]
+    _vote(item, labeler, verdict, verdicts, collector, swap=a > b, shown=REVERSED if a > b else AS_NAMED)
 
 
 def _pair_item(row: Mapping[str, Any], a: str, b: str, collector: Collector) -> str:
@@ -127,11 +107,12 @@ def _pair_item(row: Mapping[str, Any], a: str, b: str, collector: Collector) -> 
 
 def _question_of(row: Mapping[str, Any], collector: Collector) -> Any:
     """What two systems answered: by its id, its text, the id of the battle, or the texts of both sides."""
-    for names, is_text in ((_QUESTION_IDS, False), (ITEM_TEXTS, True), (_BATTLE_IDS, False)):
+    for names, is_text in ((_QUESTION_IDS, False), (ITEM_TEXTS, True), (("id",), False)):
         for name in names:
             value = row.get(name)
             if plain(value) is not None:
-                return _short(str(value)) if is_text else plain(value)
+                # A short text is its own name.
+                return plain(value) if not is_text or len(str(value)) <= _LONGEST_NAME else hashed(value)
             if is_text and value:  # a conversation as a list of messages
                 return hashed(value)
     sides = sorted(str(_asked(row[name])) for name in row if _SIDE.fullmatch(name) and not _SYSTEM.match(name))
@@ -149,26 +130,21 @@ def _asked(conversation: Any) -> Any:
     return asked or conversation
 
 
-def _short(text: str) -> str:
-    """A text that serves as a name: itself where it is short."""
-    return text if len(text) <= _LONGEST_NAME else hashed(text)
-
-
-def _mt_bench_single(row: Mapping[str, Any], flips: _Flips, collector: Collector) -> None:
+def _mt_bench_single(row: Mapping[str, Any], verdicts: _Verdicts, collector: Collector) -> None:
     turn, system = row.get("turn"), str(row.get("model"))
     item = f"{row.get('question_id')}/{system}" + (f"/turn {turn}" if str(turn) not in ("None", "1") else "")
     collector.describe(item, {"system": system, "question": plain(row.get("question_id")), "turn": turn})
     labeler, score = _judge_name(row.get("judge")), plain(row.get("score"))
     if score is None or number_of(score) == -1:
-        collector.abstain(_SCORE, item, labeler, "grades that could not be parsed")
+        collector.abstain("score", item, labeler, "grades that could not be parsed")
     else:
-        collector.vote(_SCORE, item, labeler, score)
+        collector.vote("score", item, labeler, score)
 
 
 _ARROWS = {"A>B": FIRST, "B>A": SECOND, "A=B": TIE}
 
 
-def _judge_bench(row: Mapping[str, Any], flips: _Flips, collector: Collector) -> None:
+def _judge_bench(row: Mapping[str, Any], verdicts: _Verdicts, collector: Collector) -> None:
     item = row.get("pair_id")
     collector.describe(item, {name: row.get(name) for name in ("source", "original_id", "response_model")})
     if row.get("label") in ("A>B", "B>A"):
@@ -177,50 +153,41 @@ def _judge_bench(row: Mapping[str, Any], flips: _Flips, collector: Collector) ->
         about = judgment if isinstance(judgment, dict) else {}
         model = member(about, "judgment").get("judge_model")
         labeler = str(plain(model) or plain(row.get("judge_model")) or plain(row.get("judge_name")) or "judge")
-        said = _ARROWS.get(str(about.get("decision")))
+        verdict, is_second = _ARROWS.get(str(about.get("decision"))), run == 2
         # The second judgement is of the pair shown the other way round, and the file has it as it was said.
-        shown = REVERSED if run == 2 else AS_NAMED
-        flips.add((item, labeler), _vote(item, labeler, said, collector, swap=run == 2, run=run, shown=shown))
-        if run == 2 and said in (FIRST, SECOND):
+        shown = REVERSED if is_second else AS_NAMED
+        _vote(item, labeler, verdict, verdicts, collector, swap=is_second, run=run, shown=shown)
+        if is_second and verdict in (FIRST, SECOND):
             collector.map("verdicts on swapped pairs turned back")
 
 
-def _alpaca_eval(row: Mapping[str, Any], flips: _Flips, collector: Collector) -> None:
+def _alpaca_eval(row: Mapping[str, Any], verdicts: _Verdicts, collector: Collector) -> None:
     a, b = str(row.get("generator_1")), str(row.get("generator_2"))
-    first, second = sorted((a, b))
-    question = hashed(row.get("instruction"))
+    (first, second), question = sorted((a, b)), hashed(row.get("instruction"))
     item = f"{question}/{first}/{second}"
     columns = {"first": first, "second": second, "question": question, "dataset": plain(row.get("dataset"))}
     collector.describe(item, {**columns, "instruction": plain(row.get("instruction"))})
     preference = number_of(row.get("preference"))  # 1 is the first output and 2 the second; the order is undone already
-    said: str | None = None
+    verdict: str | None = None
     if preference is not None and (preference == 0 or 1 <= preference <= 2):
-        said = TIE if preference in (0, 1.5) else FIRST if preference < 1.5 else SECOND
+        verdict = TIE if preference in (0, 1.5) else FIRST if preference < 1.5 else SECOND
         if preference not in (0, 1, 1.5, 2):
             collector.map("soft preferences read as the likelier side")
-    _vote(item, _judge_name(row.get("annotator")), said, collector, swap=a > b)
+    _vote(item, _judge_name(row.get("annotator")), verdict, verdicts, collector, swap=a > b)
 
 
-def _reward_bench(row: Mapping[str, Any], flips: _Flips, collector: Collector) -> None:
+def _reward_bench(row: Mapping[str, Any], verdicts: _Verdicts, collector: Collector) -> None:
     chosen, rejected = str(row.get("text_chosen")), str(row.get("text_rejected"))
     item = hashed(row.get("prompt"), *sorted((chosen, rejected)))
     swap = chosen > rejected  # in canonical order the chosen text is the first or the second by chance
     collector.describe(item, {"subset": plain(row.get("subset")), "prompt": plain(row.get("prompt"))})
     collector.truth(_QUESTION, item, SECOND if swap else FIRST)
     result = number_of(row.get("results"))
-    said = None if result is None else {1.0: FIRST, 0.0: SECOND}.get(result)
-    _vote(item, str(plain(row.get("model")) or row["__stem"]), said, collector, swap=swap)
+    verdict = None if result is None else {1.0: FIRST, 0.0: SECOND}.get(result)
+    _vote(item, str(plain(row.get("model")) or row["__stem"]), verdict, verdicts, collector, swap=swap)
 
 
-_Reader = Callable[[Mapping[str, Any], _Flips, Collector], None]
-_MT_BENCH: dict[tuple[str, ...], _Reader] = {
-    ("g1_winner", "g2_winner", "model_1"): _mt_bench_pair,
-    ("question_id", "judgment", "score", "model"): _mt_bench_single,
-}
-
-
-def _layout_of(keys: Mapping[str, Any], layouts: Mapping[tuple[str, ...], _Reader]) -> tuple[str, ...] | None:
-    return next((layout for layout in layouts if set(layout) <= {str(key).casefold() for key in keys}), None)
+_Reader = Callable[[Mapping[str, Any], _Verdicts, Collector], None]
 
 
 def _adapter(
@@ -228,39 +195,39 @@ def _adapter(
 ) -> Adapter:
     """The adapter of layouts that are recognised by keys which they must have, with a note that users should read."""
 
-    def sniff(head: Head) -> list[str]:
-        return list(_layout_of(head.keys, layouts) or ())
+    def layout_of(head: Head) -> tuple[str, ...]:
+        keys = {str(key).casefold() for key in head.keys}
+        return next((layout for layout in layouts if keys.issuperset(layout)), ())
 
     def read(content: Content, collector: Collector) -> None:
-        layout = _layout_of(content.head.keys, layouts) or next(iter(layouts))
-        flips = _Flips()
+        read_row = layouts[layout_of(content.head) or next(iter(layouts))]
+        verdicts: _Verdicts = defaultdict(list)
         collector.from_text = content.head.shape == "table"
+        columns, rows = content.head.document, content.records()
+        if columns and all(isinstance(column, list) for column in columns.values()):  # the hub has RewardBench so
+            whole = next(rows)
+            rows = (dict(zip(whole, cells, strict=True)) for cells in zip(*whole.values(), strict=True))
         # JudgeBench has the judge in the file's name.
         judge = re.search(r"judge_model=([^,]+?)(\.jsonl?|,|$)", content.file_name)
-        for number, cells in enumerate(collector.objects(_rows(content), "rows"), start=1):
+        stem = re.sub(r"_outputs$", "", content.stem)
+        for number, cells in enumerate(collector.objects(rows, "rows"), start=1):
             row = {str(name).casefold(): cell for name, cell in cells.items()}
-            named = {"judge_model": judge[1], **row} if judge and not row.get("judge_model") else row
-            stem = re.sub(r"_outputs$", "", content.stem)
-            layouts[layout]({**named, "__stem": stem, "__row": number}, flips, collector)
+            if judge and not row.get("judge_model"):
+                row = {"judge_model": judge[1], **row}
+            read_row({**row, "__stem": stem, "__row": number}, verdicts, collector)
         if _QUESTION in collector.asked:
-            collector.ask(_QUESTION, classes=_CLASSES)
-        flips.tell(collector)
+            collector.ask(_QUESTION, classes=(FIRST, SECOND))
+        in_both_orders = [labels for labels in verdicts.values() if len(labels) > 1]
+        n_flipped = sum({FIRST, SECOND} <= set(labels) for labels in in_both_orders)
+        if n_flipped:
+            collector.note(
+                f"The verdict goes to the other system in {n_flipped} of {len(in_both_orders)} pairs when they are "
+                "shown in the other order: the judge looks at positions."
+            )
         if note is not None:
             collector.note(note)
 
-    return Adapter(title=title, sniff=sniff, read=read, becomes=becomes, basis=basis)
-
-
-def _rows(content: Content) -> Any:
-    """The rows; of an object of columns, as the hub has RewardBench's scores, its rows."""
-    columns = content.head.document
-    if not columns or not all(isinstance(column, list) for column in columns.values()):
-        return content.records()
-    whole = next(iter(content.records()))
-    return (dict(zip(whole, cells, strict=True)) for cells in zip(*whole.values(), strict=True))
-
-
-_DOCUMENTED: Basis = "the documented layout"
+    return Adapter(title, lambda head: list(layout_of(head)), read, becomes, basis)
 
 
 TOOLS: dict[str, Adapter] = {
@@ -268,31 +235,34 @@ TOOLS: dict[str, Adapter] = {
         "MT-Bench: judgements of pairs and of single answers, JSON Lines",
         "votes: verdicts, each order of a pair a run; or grades",
         "real files",
-        _MT_BENCH,
+        {
+            ("g1_winner", "g2_winner", "model_1"): _mt_bench_pair,
+            ("question_id", "judgment", "score", "model"): _mt_bench_single,
+        },
     ),
     "arena": _adapter(
         "Votes of an arena or of MT-Bench's people: JSON, JSON Lines",
         "votes: winners",
-        _DOCUMENTED,
+        "the documented layout",
         {("model_a", "model_b", "winner"): _arena, ("model_a", "model_b", *ONE_HOT[:2]): _arena},
     ),
     "judgebench": _adapter(
         "JudgeBench: outputs of judges, JSON Lines",
         "votes: verdicts, each order a run; gold: the label of the pair",
-        _DOCUMENTED,
+        "the documented layout",
         {("pair_id", "judgments"): _judge_bench},
     ),
     "alpaca-eval": _adapter(
         "AlpacaEval: annotations.json",
         "votes: preferences",
-        _DOCUMENTED,
+        "the documented layout",
         {("generator_1", "generator_2", "preference"): _alpaca_eval},
         note=_NO_ORDER,
     ),
     "reward-bench": _adapter(
         "RewardBench: outputs of reward models and judges",
         "votes: which text won; gold: the chosen text",
-        _DOCUMENTED,
+        "the documented layout",
         {("text_chosen", "text_rejected", "results"): _reward_bench},
         note=_NO_ORDER,
     ),
