@@ -74,7 +74,7 @@ def test_what_does_not_fit_is_a_sentence():
         tu.Labels.from_dataset(7)
     with pytest.raises(InvalidLabels):
         tu.Labels.from_dataset(Rows({"label": [5], "labeler": ["x"]}, {"label": SENTIMENT}))
-    with pytest.raises(InvalidLabels, match="no member 'label'"):
+    with pytest.raises(InvalidLabels, match="objects with 'label'"):
         tu.Labels.from_dataset([{"a": {"b": 1}, "labeler": "x"}], label="a.label")
     with pytest.raises(InvalidLabels):
         tu.Labels.from_dataset([{"label": "a", "labeler": "x"}], labelers=["x"])

@@ -8,7 +8,9 @@ from itertools import zip_longest
 from typing import Any
 
 from trueup._base.validation import did_you_mean, preview
+from trueup.data.building import VoteFormat
 from trueup.data.encoding import encode
+from trueup.data.frames import FrameTable
 from trueup.data.gold import Gold
 from trueup.data.labels import Labels
 from trueup.data.pairs import FIRST, SECOND, UNKNOWN, VERDICTS, Pairs
@@ -129,16 +131,22 @@ class Export:
         abstain_policy: AbstainPolicy = "ignore",
         duplicates: Duplicates = "keep",
     ) -> Labels:
-        """The votes with the gold and what is known of the items.
+        """The votes with the gold and the columns of the items.
 
         Parameters
         ----------
         classes, missing, abstain, abstain_policy, duplicates
             As in `Labels.from_frame`; `missing` and `abstain` are added to what the tool says itself.
         """
-        answers = self.answers
-        n_votes = sum(label is not None for label in answers.votes["label"])
-        if not n_votes:
+        return self._labels(
+            VoteFormat(
+                classes=classes, missing=missing, abstain=abstain, abstain_policy=abstain_policy, duplicates=duplicates
+            )
+        )
+
+    def _labels(self, how: VoteFormat) -> Labels:
+        answers, abstain = self.answers, how.abstain
+        if all(label is None for label in answers.votes["label"]):
             also = [f"{len(answers.gold):,} truths"] if answers.gold else []
             also += [f"{len(answers.predictions['item']):,} predictions"] if answers.predictions else []
             raise InvalidLabels(
@@ -146,16 +154,16 @@ class Export:
                 "`read_predictions`"
             )
         several = list(abstain) if isinstance(abstain, list | tuple | set | frozenset) else [abstain]
-        labels = Labels.from_frame(
-            {name: column for name, column in answers.votes.items() if name != "run"},
+        how = replace(
+            how,
             run="shown" if "shown" in answers.votes else None,  # the other order of a pair is no repeated vote
-            classes=answers.classes if classes is None else classes,
-            missing=missing,
+            classes=answers.classes if how.classes is None else how.classes,
             abstain=[None, *several],
-            abstain_policy=abstain_policy,
-            duplicates=duplicates,
         )
-        without_votes = [item for item, at in zip(answers.gold, labels.find_items(answers.gold), strict=True) if at < 0]
+        columns = {name: column for name, column in answers.votes.items() if name != "run"}
+        labels = Labels._from_table(FrameTable(columns), how)
+        in_votes = labels.find_items(answers.gold) >= 0
+        without_votes = [item for item, is_there in zip(answers.gold, in_votes, strict=True) if not is_there]
         if without_votes:
             items = encode([labels.items, without_votes], column="item")[1]
             abstentions = labels.answers[labels.n_classes :].tolist()
@@ -168,36 +176,31 @@ class Export:
 
     def pairs(self) -> Pairs:
         """The verdicts on pairs of systems, the gold, and the order in which each was shown if it is known."""
-        contests = self._contests()
-        votes = self.votes
-        codes = {name: code for code, name in enumerate(VERDICTS)}
-        shown = votes.get("shown", [UNKNOWN] * len(votes["item"]))
-        rows = [
-            (item, labeler, label, how)
-            for item, labeler, label, how in zip(votes["item"], votes["labeler"], votes["label"], shown, strict=True)
-            if item in contests
-        ]
-        verdicts = [
-            (contests[item][0], labeler, *contests[item][1:], how, codes[label])
-            for item, labeler, label, how in rows
-            if label in codes
-        ]
-        if not verdicts:
-            raise InvalidLabels(f"{self.source} holds no verdicts on pairs of systems, got {self!r}; see `read_labels`")
-        pairs = replace(Pairs.from_rows(verdicts), n_open=len(rows) - len(verdicts), notes=self.notes)
-        known = set(pairs.contests)
-        gold = {contests[item]: str(verdict) for item, verdict in self.gold.items() if item in contests}
-        return pairs.with_gold({contest: verdict for contest, verdict in gold.items() if contest in known})
-
-    def _contests(self) -> dict[Hashable, tuple[Hashable, Hashable, Hashable]]:
-        """Of each pair what two systems answered, and the systems in canonical order."""
         columns = [self.items.get(name, []) for name in (FIRST, SECOND, "question", "turn")]
-        contests: dict[Hashable, tuple[Hashable, Hashable, Hashable]] = {}
+        contests: dict[Hashable, tuple[Hashable, Hashable, Hashable]] = {}  # what was answered, and the two systems
         for item, first, second, question, turn in zip_longest(self.items["item"], *columns):
             if first is not None and second is not None:
                 asked = item if question is None else question
                 contests[item] = (asked if turn in (None, 1, "1") else f"{asked}/turn {turn}", first, second)
-        return contests
+        votes = self.votes
+        shown = votes.get("shown", [UNKNOWN] * len(votes["item"]))
+        codes = {name: code for code, name in enumerate(VERDICTS)}
+        rows = [
+            (contests[item], labeler, order, codes.get(label))
+            for item, labeler, label, order in zip(votes["item"], votes["labeler"], votes["label"], shown, strict=True)
+            if item in contests
+        ]
+        verdicts = [
+            (item, labeler, first, second, order, code)
+            for (item, first, second), labeler, order, code in rows
+            if code is not None
+        ]
+        if not verdicts:
+            raise InvalidLabels(f"{self.source} holds no verdicts on pairs of systems, got {self!r}; see `read_labels`")
+        pairs = replace(Pairs.from_rows(verdicts), n_open=len(rows) - len(verdicts), notes=self.notes)
+        judged = set(pairs.contests)
+        gold = {contests[item]: str(verdict) for item, verdict in self.gold.items() if item in contests}
+        return pairs.with_gold({contest: verdict for contest, verdict in gold.items() if contest in judged})
 
     def predictions(self) -> Predictions:
         """What the systems of the file say, as hard classes.
@@ -216,15 +219,15 @@ class Export:
 
     def vetted(self) -> dict[Hashable, Hashable]:
         """What experts answered, one class for each item, for `ActiveTest.tell`: the gold, else what all votes say."""
-        said: dict[Hashable, set[Hashable]] = {}
+        answers: dict[Hashable, set[Hashable]] = {}
         for item, label in zip(self.votes["item"], self.votes["label"], strict=True):
             if label is not None and item not in self.answers.gold:
-                said.setdefault(item, set()).add(label)
-        differ = {item: labels for item, labels in said.items() if len(labels) > 1}
+                answers.setdefault(item, set()).add(label)
+        differ = {item: labels for item, labels in answers.items() if len(labels) > 1}
         if differ:
             item, labels = next(iter(differ.items()))
             raise InvalidLabels(
                 f"experts must agree on what is told as the truth, got {preview(sorted(map(str, labels)))} for item "
                 f"{item!r} ({len(differ)} such items); settle them, or read the file as votes"
             )
-        return {**self.answers.gold, **{item: next(iter(labels)) for item, labels in said.items()}}
+        return {**self.answers.gold, **{item: next(iter(labels)) for item, labels in answers.items()}}

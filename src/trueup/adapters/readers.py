@@ -15,15 +15,15 @@ from trueup.adapters.collecting import Collector
 from trueup.adapters.content import Content, wrap_read_errors
 from trueup.adapters.export import Export
 from trueup.adapters.registry import ADAPTERS, detect, matches
-from trueup.data import pairs, reading
+from trueup.data import reading
 from trueup.data.aligned import systems_of
-from trueup.data.building import declared
+from trueup.data.building import VoteFormat, declared
 from trueup.data.files import FORMATS, Source, named, open_table, table_suffix
 from trueup.data.frames import has_key
-from trueup.data.gold import DRAWS, Draw, Gold, names_by_role
-from trueup.data.gold import read_gold as table_gold
+from trueup.data.gold import DRAWS, Draw, Gold, gold_from, names_by_role
 from trueup.data.labels import Labels
 from trueup.data.pairs import Pairs
+from trueup.data.pairs import read_pairs as read_pair_table
 from trueup.data.predictions import Predictions
 from trueup.data.votes import AbstainPolicy, Duplicates
 from trueup.exceptions import InvalidFile, InvalidLabels, InvalidParameter
@@ -55,12 +55,8 @@ def read_export(
     content = Content(path)
     with wrap_read_errors(content.who):
         name = detect(content) if file_format == AUTO else ADAPTERS.resolve(file_format)
-    return _read(content, name, question, keep_names=keep_names, exclude_prelabeled=exclude_prelabeled)
-
-
-def _read(content: Content, name: str, question: str | None, **wishes: bool) -> Export:
     with wrap_read_errors(content.who, as_what=f"an export of {name}"):
-        collector = Collector(question=question, **wishes)
+        collector = Collector(question=question, keep_names=keep_names, exclude_prelabeled=exclude_prelabeled)
         ADAPTERS[name].read(content, collector)
         export = collector.finish(name, content.who)
         return export if question is None else export.of(question)
@@ -143,27 +139,31 @@ def read_labels(
         As in `read_export`, of exports.
     """
     tool = export_format(path, item=item, file_format=file_format)
-    votes: dict[str, Any] = {"classes": classes, "missing": missing, "abstain": abstain}
-    votes |= {"abstain_policy": abstain_policy, "duplicates": duplicates}
-    columns: dict[str, Any] = {"item": item, "labeler": labeler, "label": label, "run": run, "wide": wide}
+    how = VoteFormat(item, labeler, label, run, wide, classes, missing, abstain, abstain_policy, duplicates)
     if tool is None:
         _refuse(question=question, keep_names=keep_names or None, exclude_prelabeled=exclude_prelabeled or None)
         with open_table(path, file_format=_table_format(file_format)) as table:
-            labels = Labels._from_table(table, **columns, **votes)
+            labels = Labels._from_table(table, how)
     else:
-        _refuse_columns(path, tool, columns)
+        _refuse_columns(path, tool, item=item, labeler=labeler, label=label, run=run, wide=wide)
         export = read_export(
             path, file_format=tool, question=question, keep_names=keep_names, exclude_prelabeled=exclude_prelabeled
         )
-        labels = export.labels(**votes)
+        labels = export._labels(how)
     _check_gold(gold, gold_column=gold_column, gold_drawn=gold_drawn)
     if gold is not None:
-        known = _beside(gold, file_format)
-        gold_tool = export_format(gold, item=item, file_format=known)
-        how: dict[str, Any] = {"item": item, "label": gold_column or label, "drawn": gold_drawn, "labels": labels}
-        how |= {"missing": [None, *declared(missing, ())[0]], "file_format": gold_tool or known}
-        try:  # the question is of exports alone
-            truths = read_gold(gold, question=None if gold_tool is None else question, **how)
+        gold_tool = export_format(gold, item=item, file_format=_beside(gold, file_format))
+        try:
+            truths = read_gold(
+                gold,
+                item=item,
+                label=gold_column or label,
+                drawn=gold_drawn,
+                missing=[None, *declared(missing, ())[0]],
+                labels=labels,
+                file_format=gold_tool or _beside(gold, file_format),
+                question=None if gold_tool is None else question,  # the question is of exports alone
+            )
         except InvalidLabels as error:  # here the column has another name
             raise InvalidLabels(error.sentence.replace("`label=", "`gold_column=")) from error
         if not truths:
@@ -171,10 +171,10 @@ def read_labels(
         labels = labels.with_gold(truths)
     if items is None:
         return labels
-    form = _table_format(_beside(items, file_format))
     # The table of votes itself names the columns that it has of the items.
-    own = labels.item_columns if isinstance(items, str | PathLike) and items == path else None
-    about = reading.read_items(items, item=item, columns=own, labels=labels, file_format=form)
+    columns = labels.item_columns if isinstance(items, str | PathLike) and items == path else None
+    form = _table_format(_beside(items, file_format))
+    about = reading.read_items(items, item=item, columns=columns, labels=labels, file_format=form)
     return labels.with_items(about, unknown="ignore")
 
 
@@ -213,7 +213,7 @@ def read_predictions(
         with open_table(path, file_format=_table_format(file_format)) as table:
             known = names_by_role(labels)
             return Predictions(systems_of(table, positive=positive, threshold=threshold, known=known, **columns))
-    _refuse_columns(path, tool, columns)
+    _refuse_columns(path, tool, **columns)
     return read_export(path, file_format=tool, question=question).predictions()
 
 
@@ -249,9 +249,9 @@ def read_gold(
     tool = export_format(path, item=item, file_format=file_format)
     if tool is None:
         _refuse(question=question)
-        how = {"item": item, "label": label, "drawn": drawn, "missing": missing, "labels": labels}
-        return table_gold(path, **how, file_format=_table_format(file_format))
-    _refuse_columns(path, tool, {"item": item, "label": label})
+        with open_table(path, file_format=_table_format(file_format)) as table:
+            return gold_from(table, item, label, drawn=drawn, missing=missing, labels=labels)
+    _refuse_columns(path, tool, item=item, label=label)
     gold = read_export(path, file_format=tool, question=question).gold
     return gold if drawn is None else Gold(gold, drawn=check_choice(drawn, DRAWS, name="drawn"))
 
@@ -287,9 +287,9 @@ def read_pairs(
     is_named = any(value != name for name, value in columns.items())  # a table whose columns are named is a plain one
     tool = export_format(path, item=None if is_named else item, file_format=file_format)
     if tool is None:
-        verdicts = pairs.read_pairs(path, file_format=_table_format(file_format), **columns)
+        verdicts = read_pair_table(path, file_format=_table_format(file_format), **columns)
     else:
-        _refuse_columns(path, tool, columns)
+        _refuse_columns(path, tool, **columns)
         verdicts = read_export(path, file_format=tool).pairs()
     _check_gold(gold, gold_drawn=gold_drawn)
     if gold is None:
@@ -325,7 +325,7 @@ def _refuse(**wishes: Any) -> None:
             )
 
 
-def _refuse_columns(path: Source, tool: str, columns: Mapping[str, Any]) -> None:
+def _refuse_columns(path: Source, tool: str, **columns: Any) -> None:
     """Stop where a column of a table was named of an export."""
     for name, value in columns.items():
         if value != (None if name in _OPTIONAL else name):

@@ -352,7 +352,8 @@ class Vetting:
     def read(self, source: str, *, item: str, truth: str, question: str | None = None) -> dict[Hashable, Hashable]:
         """Answers from a file, or from the export of a tool; rows without one are left out."""
         from trueup.adapters import export_format, read_export
-        from trueup.data.gold import read_gold
+        from trueup.data.files import open_table
+        from trueup.data.gold import gold_from
 
         tool = export_format(source_of(source), item=item)
         answers: Mapping[Hashable, Hashable]
@@ -360,8 +361,8 @@ class Vetting:
             answers = read_export(source, file_format=tool, question=question).vetted()
             empty = f"an export of {tool} that nobody answered; check the tasks"
         else:
-            how: dict[str, Any] = {"drawn": "chosen", "missing": [None], "labels": self.labels}
-            answers = read_gold(source_of(source), item=item, label=truth, **how)
+            with open_table(source_of(source)) as table:
+                answers = gold_from(table, item, truth, drawn="chosen", missing=[None], labels=self.labels)
             empty = f"an empty column {truth!r}; fill it in and save the file"
         if not answers:
             raise InvalidFile(f"{source!r} has no answers, got {empty}")
@@ -402,10 +403,11 @@ def all_settings(
     """The settings of a new session, as `ActiveTest` takes them."""
     named = settings.named | given(positive=positive)
     if settings.categories is not None:
-        from trueup.data.gold import read_gold
+        from trueup.data.files import open_table
+        from trueup.data.gold import gold_from
 
-        source = source_of(settings.categories)
-        categories = read_gold(source, item=how.item, label="category", drawn="chosen", labels=labels)
+        with open_table(source_of(settings.categories)) as table:
+            categories = gold_from(table, how.item, "category", drawn="chosen", missing=(), labels=labels)
         # As text, and kept in the session file itself.
         named["categories"] = {name: str(category) for name, category in categories.items()}
     return {**named, **parse_pairs(settings.option or [], option="--option")}

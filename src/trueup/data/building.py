@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,29 @@ from trueup.exceptions import InvalidLabels, InvalidParameter
 
 CROWD_MARK = "is_crowd"  # the column of a file that marks the votes of an anonymous crowd with 1
 _CELLS = 250_000
+
+
+@dataclass(frozen=True)
+class VoteFormat:
+    """How a table names its votes, and how they are taken; the parameters of `Labels.from_frame`."""
+
+    item: str | Sequence[str] = "item"
+    labeler: str = "labeler"
+    label: str = "label"
+    run: str | None = None
+    wide: bool | None = None
+    classes: Sequence[Hashable] | None = None
+    missing: Any = ()
+    abstain: Any = ()
+    abstain_policy: AbstainPolicy = "ignore"
+    duplicates: Duplicates = "keep"
+
+    def ordered_by(self, categories: Sequence[Any] | None) -> VoteFormat:
+        """With the classes in the order of an ordered categorical, where no order was given."""
+        if self.classes is not None or categories is None:
+            return self
+        special = set().union(*declared(self.missing, self.abstain))
+        return replace(self, classes=[name for name in categories if name not in special])
 
 
 @dataclass(frozen=True)
@@ -83,36 +106,30 @@ def declared(missing: Any, abstain: Any, *, from_text: bool = False) -> tuple[tu
 
 def read_votes(
     table: Table,
+    how: VoteFormat,
     *,
-    item: str | Sequence[str] = "item",
-    labeler: str = "labeler",
-    label: str = "label",
-    missing: Any = (),
-    abstain: Any = (),
-    classes: Sequence[Hashable] | None = None,
-    run: str | None = None,
-    wide: bool | None = None,
     known: Mapping[str, Vocabulary] | None = None,
     sinks: Sequence[tuple[str, Sink]] | None = None,
 ) -> Columns:
     """The columns of votes of a table, long or wide."""
-    special = declared(missing, abstain, from_text=table.from_text)
-    asked, columns = (item, labeler, label), table.columns
-    item, labeler = column_of("item", item, columns), column_of("labeler", labeler, columns)
-    label = column_of("label", label, columns) if labeler in columns else label
-    known = {**(known or {}), **({} if classes is None else {"label": check_names("classes", classes)})}
-    roles = {"labeler": labeler, "label": label, **({} if run is None else {"run": run})}
-    if wide and (roles != {"labeler": "labeler", "label": "label"}):
+    special = declared(how.missing, how.abstain, from_text=table.from_text)
+    columns, wide = table.columns, how.wide
+    item, labeler = column_of("item", how.item, columns), column_of("labeler", how.labeler, columns)
+    label = column_of("label", how.label, columns) if labeler in columns else how.label
+    known = {**(known or {}), **({} if how.classes is None else {"label": check_names("classes", how.classes)})}
+    roles = {"labeler": labeler, "label": label, **({} if how.run is None else {"run": how.run})}
+    has_usual_names = roles == {"labeler": "labeler", "label": "label"}
+    if wide and not has_usual_names:
         raise InvalidParameter(
             f"in a wide table each labeler has a column, got {preview(list(roles.values()))} as columns of labelers "
             "and labels; leave them out, or pass `wide=False`",
             parameter="wide",
         )
-    may_be_wide = roles == {"labeler": "labeler", "label": "label"} and not {"labeler", "label"} & set(table.columns)
-    if wide or (wide is None and may_be_wide and has_key(item, table.columns)):
+    may_be_wide = has_usual_names and not {"labeler", "label"} & set(columns) and has_key(item, columns)
+    if wide or (wide is None and may_be_wide):
         return _read_wide(table, item, special, known, surely=bool(wide))
-    key = key_columns(item, table.columns, role="item")
-    others = [] if sinks is not None else [name for name in table.columns if name not in (*key, *roles.values())]
+    key = key_columns(item, columns, role="item")
+    others = [] if sinks is not None else [name for name in columns if name not in (*key, *roles.values())]
     facts = {name: Distinct(blank_is_null=table.from_text) for name in others}
     taken = [*facts.items(), *(sinks or [])]
     names = read_names(table, {"item": item, **roles}, special=special[0] + special[1], known=known, sinks=taken)
@@ -126,9 +143,9 @@ def read_votes(
         rows = np.isin(marks.codes, [code for code, value in enumerate(marks.values) if is_marked(value)])
         crowds = frozenset(names["labeler"][1][np.unique(names["labeler"][0][rows])].tolist())
     found = inferred_table(facts, key, *names["item"], from_text=table.from_text)
-    runs = None if run is None else names["run"][0]
-    other = zip((item, labeler, label), asked, ("item", "labeler", "label"), strict=True)
-    guessed = listed([f"{column!r} as the {role}" for column, was, role in other if column != was])
+    runs = None if how.run is None else names["run"][0]
+    read_as = (("item", item, how.item), ("labeler", labeler, how.labeler), ("label", label, how.label))
+    guessed = listed([f"{column!r} as the {role}" for role, column, usual in read_as if column != usual])
     notes = (f"It is read with {guessed}.",) if guessed else ()
     return Columns(*names["item"], *names["labeler"], *names["label"], *special, runs, found, crowds, notes)
 
@@ -148,7 +165,15 @@ def _read_wide(
     key = key_columns(item, table.columns, role="item")
     facts = {name: Distinct(blank_is_null=table.from_text) for name in table.columns if name not in key}
     code, items = read_names(table, {"item": item}, known=known, sinks=[*facts.items()])["item"]
-    columns = _labeler_columns(facts, known.get("label"), {*missing, *abstain}, from_text=table.from_text)
+    found = {name: [v for v in fact.values if v not in (*missing, *abstain)] for name, fact in facts.items()}
+    values = {name: set(text_as_values(cells) if table.from_text else cells) for name, cells in found.items()}
+    if "label" in known:  # columns of votes hold classes alone
+        written = set(map(str, known["label"].tolist()))
+        columns = [name for name, cells in values.items() if cells and set(map(str, cells)) <= written]
+    else:  # or values most of which other columns hold too
+        times = Counter(value for cells in values.values() for value in cells)
+        shared = {name: sum(times[value] > 1 for value in cells) for name, cells in values.items()}
+        columns = [name for name, cells in values.items() if cells and 2 * shared[name] >= len(cells)]
     if len(columns) < (1 if surely else 2):
         if not surely:  # it is a long table that lacks its columns
             check_column("labeler", table.columns, role="labeler")
@@ -159,46 +184,25 @@ def _read_wide(
         )
     encoder = Encoder("label", blank_is_null=table.from_text)
     for name in columns:
-        cells = np.array([*facts[name].values, None], dtype=object)  # the last serves the code of a null
-        encoder.add(cells[facts[name].codes].tolist())
+        cells_of_codes = np.array([*facts[name].values, None], dtype=object)  # the last serves the code of a null
+        encoder.add(cells_of_codes[facts[name].codes].tolist())
     label, names = encoder.finish(special=missing + abstain)
     if table.from_text:
         label, names = named_as((label, names), known.get("label"))
     rest = {name: fact for name, fact in facts.items() if name not in columns}
-    found = inferred_table(rest, key, code, items, from_text=table.from_text)
+    about = inferred_table(rest, key, code, items, from_text=table.from_text)
     note = f"It is read as a wide table, with the labelers {listed(columns, most=10)}"
-    note += f", and {listed(list(rest), most=10)} as what is known of the items." if rest else "."
+    note += f", and {listed(list(rest), most=10)} as columns of the items." if rest else "."
     item_codes, labeler = np.tile(code, len(columns)), np.repeat(np.arange(len(columns), dtype=np.int32), len(code))
     rows = (item_codes, items, labeler, vocabulary_from(columns), label, names, missing, abstain)
-    return Columns(*rows, None, found, reading_notes=() if surely else (note,), is_wide=True)
-
-
-def _labeler_columns(
-    facts: Mapping[str, Distinct], classes: Vocabulary | None, special: set[Any], *, from_text: bool
-) -> list[str]:
-    """The columns that hold votes: of the classes alone, or of values most of which other columns hold too."""
-    found = {name: [v for v in fact.values if v not in special] for name, fact in facts.items()}
-    values = {name: set(text_as_values(some) if from_text else some) for name, some in found.items()}
-    if classes is not None:
-        written = set(map(str, classes.tolist()))
-        return [name for name, some in values.items() if some and {str(value) for value in some} <= written]
-    in_columns = Counter(value for some in values.values() for value in some)
-    return [name for name, some in values.items() if some and 2 * sum(in_columns[v] > 1 for v in some) >= len(some)]
-
-
-def scale_of(order: Sequence[Any] | None, missing: Any, abstain: Any) -> list[Any] | None:
-    """The classes in the order of an ordered categorical: its categories but those that declare no vote."""
-    if order is None:
-        return None
-    special = set().union(*declared(missing, abstain))
-    return [name for name in order if name not in special]
+    return Columns(*rows, None, about, reading_notes=() if surely else (note,), is_wide=True)
 
 
 def melt_matrix(
-    matrix: Any, *, missing: Any, abstain: Any, items: Sequence[Hashable] | None, labelers: Sequence[Hashable] | None
+    matrix: Any, how: VoteFormat, *, items: Sequence[Hashable] | None, labelers: Sequence[Hashable] | None
 ) -> Columns:
     """An items × labelers array or wide frame as columns; a frame names its items and labelers itself."""
-    missing, abstain = declared(missing, abstain)
+    missing, abstain = declared(how.missing, how.abstain)
     matrix, row_names, column_names = matrix_parts(matrix)
     items, labelers = row_names if items is None else items, column_names if labelers is None else labelers
     if isinstance(matrix, np.ma.MaskedArray):  # asarray would drop the mask and turn what it hides into votes
@@ -225,25 +229,22 @@ def melt_matrix(
     return Columns(item, of_names[0], labeler, of_names[1], label, names, missing, abstain, is_wide=True)
 
 
-def assemble(
-    columns: Columns, *, classes: Sequence[Hashable] | None, abstain_policy: AbstainPolicy, duplicates: Duplicates
-) -> dict[str, Any]:
+def assemble(columns: Columns, how: VoteFormat) -> dict[str, Any]:
     """The fields of `Labels` from encoded columns."""
-    check_choice(abstain_policy, ("ignore", "answer"), name="abstain_policy")
-    check_choice(duplicates, ("keep", "error", "first", "last"), name="duplicates")
+    check_choice(how.abstain_policy, ("ignore", "answer"), name="abstain_policy")
+    check_choice(how.duplicates, ("keep", "error", "first", "last"), name="duplicates")
     if not len(columns.label):
         raise InvalidLabels("there are no votes, got 0 rows; pass a table with one row for each vote")
     check_named(columns.item, "item")
     check_named(columns.labeler, "labeler")
     is_missing, is_abstention = _special_rows(columns)
-    classes_out, answer = _answers(columns, classes, is_missing | is_abstention)
-    answers = classes_out
-    keep = ~is_missing
-    if abstain_policy == "answer" and is_abstention.any():
+    classes, answer = _answers(columns, how.classes, is_missing | is_abstention)
+    answers, keep = classes, ~is_missing
+    if how.abstain_policy == "answer" and is_abstention.any():
         codes, null = columns.label[is_abstention], columns.abstain.index(None) if None in columns.abstain else 0
         which = np.where(codes == NULL_CODE, null, -2 - len(columns.missing) - codes.astype(np.int64))
-        answer[is_abstention] = len(classes_out) + which
-        answers = vocabulary_from([*classes_out.tolist(), *columns.abstain])
+        answer[is_abstention] = len(classes) + which
+        answers = vocabulary_from([*classes.tolist(), *columns.abstain])
     else:
         keep &= ~is_abstention
     if not keep.any():
@@ -251,9 +252,9 @@ def assemble(
     item, labeler = columns.item, columns.labeler
     if not keep.all():  # most tables have nothing to leave out, and a copy of every column is worth avoiding
         item, labeler, answer = item[keep], labeler[keep], answer[keep]
-    if duplicates != "keep":
+    if how.duplicates != "keep":
         run = None if columns.run is None else columns.run[keep]
-        chosen = _choose_duplicates(item, labeler, run, duplicates, columns)
+        chosen = _choose_duplicates(item, labeler, run, how.duplicates, columns)
         item, labeler, answer = item[chosen], labeler[chosen], answer[chosen]
     n_items, n_labelers = len(columns.items), len(columns.labelers)
     if columns.is_wide:  # each item has a cell for each labeler, most of which may be empty
@@ -264,13 +265,13 @@ def assemble(
         unanswered = vote_matrix(columns.item[silent], columns.labeler[silent], abstained, (n_items, n_labelers, 2))
     votes = vote_matrix(item, labeler, answer, (n_items, n_labelers, len(answers)))
     return {
-        **bare_votes(columns.items, columns.labelers, classes_out, votes),
+        **bare_votes(columns.items, columns.labelers, classes, votes),
         "answers": answers,
         "n_missing": int(is_missing.sum()),
         "abstentions": np.bincount(columns.labeler[is_abstention], minlength=n_labelers).astype(np.int64),
-        "abstain_policy": abstain_policy,
+        "abstain_policy": how.abstain_policy,
         "unanswered": unanswered,
-        "fixed_classes": classes is not None,
+        "fixed_classes": how.classes is not None,
         "item_table": columns.item_table,
         "crowds": columns.crowds,
         "reading_notes": columns.reading_notes,

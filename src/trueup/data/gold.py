@@ -7,6 +7,7 @@ truth. Only what was drawn stands for the items that nobody vetted.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from numbers import Real
 from typing import Any, Literal
 
@@ -17,8 +18,7 @@ from trueup._base.validation import check_choice, did_you_mean, kind_hint, previ
 from trueup.data import describing as _describe
 from trueup.data.building import declared
 from trueup.data.encoding import NULL_CODE, Vocabulary, check_named, is_null
-from trueup.data.files import Format, Source, open_table
-from trueup.data.frames import Cells, column_of, read_names
+from trueup.data.frames import Cells, Table, column_of, read_names
 from trueup.data.votes import Votes
 from trueup.exceptions import InvalidLabels
 
@@ -53,28 +53,30 @@ def check_names(labels: Votes, names: list[Any]) -> None:
     if not strange:
         return
     no_class = [name for name in strange if name is None or name in labels.answers.tolist()]
-    not_known = "; leave out the items whose truth is not known"
-    hint = not_known if no_class else kind_hint(strange[0], labels.classes, what="classes")
+    classes = f"where the classes are {preview(labels.classes, most=10)}"
+    hint = kind_hint(strange[0], labels.classes, what="classes")
+    if no_class:
+        hint = "; leave out the items whose truth is not known"
     if hint or labels.fixed_classes:
-        raise InvalidLabels(
-            f"gold must name classes, got {preview(no_class or strange)} where the classes are "
-            f"{preview(labels.classes, most=10)}"
-            + (hint or did_you_mean(strange[0], known) or "; add it with `classes=[…]` when reading the votes")
-        )
+        hint = hint or did_you_mean(strange[0], known) or "; add it with `classes=[…]` when reading the votes"
+        raise InvalidLabels(f"gold must name classes, got {preview(no_class or strange)} {classes}{hint}")
     for name in dict.fromkeys(strange):
         meant = _describe.misspelled_class(name, labels.classes.tolist())
         if meant is not None:
             raise InvalidLabels(
-                f"gold must name classes, got {name!r} where the classes are {preview(labels.classes, most=10)}; "
-                f"did you mean {meant!r}? If it is another class, name all with `classes=[…]` when reading the votes"
+                f"gold must name classes, got {name!r} {classes}; did you mean {meant!r}? If it is another class, "
+                "name all with `classes=[…]` when reading the votes"
             )
 
 
 def given_inclusion_probabilities(drawn: object, items: list[Any]) -> tuple[Floats, Booleans]:
     """The chance of each item that is a number, else NaN, and which items were drawn by a simple random sample."""
     if isinstance(drawn, Mapping):
-        without, named = [item for item in items if item not in drawn], set(items)
-        strangers = [item for item in drawn if item not in named]
+        named = set(items)
+        without, strangers = (
+            [item for item in items if item not in drawn],
+            [item for item in drawn if item not in named],
+        )
         if without or strangers:
             what = (
                 f"no chance for {len(without)} of {len(items)} items: {preview(without)}"
@@ -82,14 +84,11 @@ def given_inclusion_probabilities(drawn: object, items: list[Any]) -> tuple[Floa
                 else f"{len(strangers)} items that no truth was told of: {preview(strangers)}"
             )
             raise InvalidLabels(f"`drawn` must name the items of the gold and no others, got {what}; name each once")
-        values = [drawn[item] for item in items]
+        design = [(item, drawn[item]) for item in items]
     else:
-        values = [check_choice(drawn, DRAWS, name="drawn")] * len(items)
-    words = [isinstance(value, str) and value in DRAWS for value in values]
-    chances = [
-        np.nan if is_word else _chance(value, item) for value, is_word, item in zip(values, words, items, strict=True)
-    ]
-    at_random = [is_word and value == "random" for value, is_word in zip(values, words, strict=True)]
+        design = [(item, check_choice(drawn, DRAWS, name="drawn")) for item in items]
+    at_random = [isinstance(way, str) and way == "random" for _, way in design]
+    chances = [np.nan if isinstance(way, str) and way in DRAWS else _chance(way, item) for item, way in design]
     return np.array(chances, dtype=np.float64), np.array(at_random, dtype=bool)
 
 
@@ -109,7 +108,10 @@ def read_design(items: list[Any], words: list[Any] | None, numbers: list[Any] | 
     design: dict[Any, float | Draw] = {}
     for k, item in enumerate(items):
         word = None if words is None or is_null(words[k]) else str(words[k]).strip().casefold() or None
-        number = None if numbers is None or is_null(numbers[k]) else _number(numbers[k])
+        number = None if numbers is None or is_null(numbers[k]) else numbers[k]
+        if isinstance(number, str):
+            with suppress(ValueError):  # what is no number is refused below
+                number = float(number) if number.strip() else None
         if word not in (None, *DRAWS) or (word == "chosen" and number is not None):
             beside = "" if number is None else f" beside the chance {number!r}"
             raise InvalidLabels(
@@ -122,16 +124,6 @@ def read_design(items: list[Any], words: list[Any] | None, numbers: list[Any] | 
         if design.setdefault(item, how) != how:
             raise InvalidLabels(f"an item is drawn in one way, got {design[item]!r} and {how!r} for {item!r}; keep one")
     return design
-
-
-def _number(cell: object) -> Any:
-    """A cell as a number if it is written as one, else as it is."""
-    if not isinstance(cell, str):
-        return cell
-    try:
-        return float(cell) if cell.strip() else None
-    except ValueError:
-        return cell
 
 
 def chances_after(labels: Votes, in_role: Codes, where: Positions, chances: Floats, at_random: Booleans) -> Floats:
@@ -179,58 +171,48 @@ def names_by_role(labels: Votes | None) -> dict[str, Vocabulary]:
     return {} if labels is None else {"item": labels.items, "prediction": labels.classes, "label": labels.classes}
 
 
-def read_gold(
-    path: Source,
-    *,
-    item: str | Sequence[str] = "item",
-    label: str = "label",
-    drawn: Draw | None = None,
-    missing: Any = (),
-    labels: Votes | None = None,
-    file_format: Format | None = None,
+def gold_from(
+    table: Table, item: str | Sequence[str], label: str, *, drawn: Draw | None, missing: Any, labels: Votes | None
 ) -> Gold:
-    """Vetted truths from a table; the parameters are those of `trueup.read_gold`."""
+    """Vetted truths from an open table; the parameters are those of `trueup.read_gold`."""
     if drawn is not None:
         check_choice(drawn, DRAWS, name="drawn")
-    with open_table(path, file_format=file_format) as table:
-        special, _ = declared(missing, (), from_text=table.from_text)
-        item, label = column_of("item", item, table.columns), column_of("label", label, table.columns)
-        if label == "label" not in table.columns:
-            truth = column_of("truth", "truth", table.columns)
-            label = truth if truth in table.columns else label
-        words, numbers = Cells(), Cells()
-        present = [name for name in table.columns if drawn is None and name not in (item, label)]
-        sinks = [(name, words) for name in present if name == _WORDS]
-        sinks += [(name, numbers) for name in [name for name in _NUMBERS if name in present][:1]]
-        names = read_names(
-            table, {"item": item, "label": label}, special=special, known=names_by_role(labels), sinks=sinks
+    special, _ = declared(missing, (), from_text=table.from_text)
+    item, label = column_of("item", item, table.columns), column_of("label", label, table.columns)
+    if label == "label" not in table.columns:
+        truth = column_of("truth", "truth", table.columns)
+        label = truth if truth in table.columns else label
+    words, numbers = Cells(), Cells()
+    present = [name for name in table.columns if drawn is None and name not in (item, label)]
+    sinks = [(name, words) for name in present if name == _WORDS]
+    sinks += [(name, numbers) for name in [name for name in _NUMBERS if name in present][:1]]
+    names = read_names(table, {"item": item, "label": label}, special=special, known=names_by_role(labels), sinks=sinks)
+    (item_code, item_names), (truth, truth_names) = names["item"], names["label"]
+    check_named(item_code, "item")
+    named_items, how = item_names[item_code].tolist(), drawn or "chosen"
+    design: dict[Any, float | Draw] = dict.fromkeys(named_items, how)
+    if sinks:
+        design = read_design(named_items, words.values or None, numbers.values or None)
+    # All of what was drawn must be vetted: who is left out differs.
+    empty = np.flatnonzero(truth == NULL_CODE)
+    not_vetted = [k for k in empty.tolist() if design[named_items[k]] != "chosen"]
+    if not_vetted:
+        n_drawn = sum(way != "chosen" for way in design.values())
+        raise InvalidLabels(
+            f"every item that was drawn must be checked, got {len(not_vetted)} of {n_drawn} without a label "
+            f'(first: `row {not_vetted[0]}`); fill them in, or pass `drawn="chosen"`'
         )
-        (item_code, item_names), (truth, truth_names) = names["item"], names["label"]
-        check_named(item_code, "item")
-        named_items, how = item_names[item_code].tolist(), drawn or "chosen"
-        design: dict[Any, float | Draw] = dict.fromkeys(named_items, how)
-        if sinks:
-            design = read_design(named_items, words.values or None, numbers.values or None)
-        # All of what was drawn must be vetted: who is left out differs.
-        empty = np.flatnonzero(truth == NULL_CODE)
-        not_vetted = [k for k in empty.tolist() if design[named_items[k]] != "chosen"]
-        if not_vetted:
-            n_drawn = sum(one != "chosen" for one in design.values())
-            raise InvalidLabels(
-                f"every item that was drawn must be checked, got {len(not_vetted)} of {n_drawn} without a label "
-                f'(first: `row {not_vetted[0]}`); fill them in, or pass `drawn="chosen"`'
-            )
-        if len(empty) and None not in special:
-            raise InvalidLabels(
-                f"label must not be empty in gold, got {len(empty)} of {len(truth)} such rows (first: `row "
-                f"{empty[0]}`); drop them, or pass `missing=None`"
-            )
-        vetted = truth >= 0
-        pairs = np.unique(np.stack([item_code[vetted], truth[vetted]], axis=1), axis=0)
-        twice = np.flatnonzero(pairs[1:, 0] == pairs[:-1, 0])
-        if len(twice):
-            first = pairs[[twice[0], twice[0] + 1]]
-            values, n_items = truth_names[first[:, 1]].tolist(), len(np.unique(pairs[twice, 0]))
-            raise contradiction(item_names[first[:1, 0]].tolist()[0], values, n_items, remedy="keep one of each")
-        mapping = dict(zip(item_names[pairs[:, 0]].tolist(), truth_names[pairs[:, 1]].tolist(), strict=True))
-        return Gold(mapping, drawn={name: design[name] for name in mapping} if sinks else how)
+    if len(empty) and None not in special:
+        raise InvalidLabels(
+            f"label must not be empty in gold, got {len(empty)} of {len(truth)} such rows (first: `row "
+            f"{empty[0]}`); drop them, or pass `missing=None`"
+        )
+    vetted = truth >= 0
+    pairs = np.unique(np.stack([item_code[vetted], truth[vetted]], axis=1), axis=0)
+    twice = np.flatnonzero(pairs[1:, 0] == pairs[:-1, 0])
+    if len(twice):
+        first = pairs[[twice[0], twice[0] + 1]]
+        values, n_items = truth_names[first[:, 1]].tolist(), len(np.unique(pairs[twice, 0]))
+        raise contradiction(item_names[first[:1, 0]].tolist()[0], values, n_items, remedy="keep one of each")
+    mapping = dict(zip(item_names[pairs[:, 0]].tolist(), truth_names[pairs[:, 1]].tolist(), strict=True))
+    return Gold(mapping, drawn={name: design[name] for name in mapping} if sinks else how)

@@ -63,8 +63,8 @@ def read_dataset(
     items = list(range(len(labels))) if item is None else _column(dataset, item, "item")
     people = [CROWD] * len(labels) if labeler is None else _column(dataset, labeler, "labeler")
     columns: dict[str, list[Any]] = {"item": [], "labeler": [], "label": []}
-    for row, (name, given, labeler_of_row) in enumerate(zip(items, labels, people, strict=True)):
-        votes = list(given) if _is_list(given) else [given]
+    for row, (name, answer, labeler_of_row) in enumerate(zip(items, labels, people, strict=True)):
+        votes = list(answer) if _is_list(answer) else [answer]
         labelers = list(labeler_of_row) if _is_list(labeler_of_row) else [labeler_of_row] * len(votes)
         if len(labelers) != len(votes):
             raise InvalidLabels(
@@ -73,7 +73,14 @@ def read_dataset(
             )
         columns["item"] += [name] * len(votes)
         columns["labeler"] += labelers
-        columns["label"] += [_named(vote, names) for vote in votes]
+        for vote in votes:
+            if not (is_null(vote) or names is None or isinstance(vote, str)):
+                if vote != _UNLABELED and not 0 <= int(vote) < len(names):
+                    raise InvalidLabels(
+                        f"a label must be one of the classes {preview(names)}, got {vote!r}; correct it"
+                    )
+                vote = None if vote == _UNLABELED else names[int(vote)]
+            columns["label"].append(vote)
     return columns, names
 
 
@@ -90,17 +97,6 @@ def class_names(dataset: Any, column: str) -> list[Hashable] | None:
         feature = feature[0] if isinstance(feature, list) and feature else getattr(feature, "feature", None)
     names = getattr(feature, "names", None)
     return list(names) if names is not None else None
-
-
-def _named(vote: Any, names: Sequence[Hashable] | None) -> Any:
-    """A vote by the name of its class; None where there is none."""
-    if is_null(vote) or names is None or isinstance(vote, str):
-        return vote
-    if vote == _UNLABELED:
-        return None
-    if not 0 <= int(vote) < len(names):
-        raise InvalidLabels(f"a label must be one of the classes {preview(names)}, got {vote!r}; correct it")
-    return names[int(vote)]
 
 
 def _is_list(value: Any) -> bool:
@@ -130,15 +126,12 @@ def _member(value: Any, name: str, column: str) -> Any:
     """A member of an object, or of each object of a list; a list of objects may also be an object of lists."""
     if value is None:
         return []
-    if isinstance(value, Mapping):
-        if name not in value:
-            raise InvalidLabels(f"there is no member {name!r} in column {column!r}; got {preview(list(value))}")
+    if isinstance(value, Mapping) and name in value:
         return value[name]
-    if _is_list(value) and all(isinstance(one, Mapping) for one in value):
-        return [one.get(name) for one in value]
-    raise InvalidLabels(
-        f"column {column!r} must hold objects with {name!r}, got {type(value).__name__}; name the column"
-    )
+    if _is_list(value) and all(isinstance(part, Mapping) for part in value):
+        return [part.get(name) for part in value]
+    got = preview(list(value)) if isinstance(value, Mapping) else type(value).__name__
+    raise InvalidLabels(f"column {column!r} must hold objects with {name!r}, got {got}; name the column")
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -180,8 +173,8 @@ class Labels(Votes):
     def __init__(self, table: Any = None, /, **fields: Any) -> None:
         """The votes of a frame or a dict of columns, as by `from_frame`; or what `replace` makes, from all fields."""
         if table is not None:
-            made = self._from_table(FrameTable(table), **fields)
-            fields = {one.name: getattr(made, one.name) for one in dataclass_fields(made)}
+            made = self.from_frame(table, **fields)
+            fields = {part.name: getattr(made, part.name) for part in dataclass_fields(made)}
         super().__init__(**fields)
 
     @classmethod
@@ -238,21 +231,17 @@ class Labels(Votes):
         >>> tu.Labels.from_frame({"item": [1, 1, 2], "labeler": ["ann", "bob", "ann"], "label": ["cat", "dog", "dog"]})
         Labels(2 items, 2 labelers, 2 classes, 3 votes)
         """
-        columns: dict[str, Any] = {"item": item, "labeler": labeler, "label": label, "run": run, "wide": wide}
-        votes: dict[str, Any] = {"classes": classes, "missing": missing, "abstain": abstain}
-        votes |= {"abstain_policy": abstain_policy, "duplicates": duplicates}
-        return cls._from_table(FrameTable(frame), **columns, **votes)
+        how = _assemble.VoteFormat(
+            item, labeler, label, run, wide, classes, missing, abstain, abstain_policy, duplicates
+        )
+        return cls._from_table(FrameTable(frame), how)
 
     @classmethod
-    def _from_table(
-        cls, table: Table, *, abstain_policy: AbstainPolicy = "ignore", duplicates: Duplicates = "keep", **options: Any
-    ) -> Labels:
-        """Votes from an open table, a frame or a file; the parameters are those of `from_frame`."""
-        if options.get("classes") is None and isinstance(table, FrameTable):
-            order = table.class_order(options.get("label", "label"))
-            options["classes"] = _assemble.scale_of(order, options.get("missing", ()), options.get("abstain", ()))
-        votes, classes = _assemble.read_votes(table, **options), options.get("classes")
-        return cls._from_columns(votes, classes=classes, abstain_policy=abstain_policy, duplicates=duplicates)
+    def _from_table(cls, table: Table, how: _assemble.VoteFormat) -> Labels:
+        """Votes from an open table, a frame or a file."""
+        if isinstance(table, FrameTable):
+            how = how.ordered_by(table.class_order(how.label))
+        return cls._from_columns(_assemble.read_votes(table, how), how)
 
     @classmethod
     def from_matrix(
@@ -277,10 +266,10 @@ class Labels(Votes):
         >>> tu.Labels.from_matrix([[0, 1, -1], [1, 1, 1]]).n_votes
         5
         """
-        if classes is None:
-            classes = _assemble.scale_of(class_order(matrix), missing, abstain)
-        columns = _assemble.melt_matrix(matrix, missing=missing, abstain=abstain, items=items, labelers=labelers)
-        return cls._from_columns(columns, classes=classes, abstain_policy=abstain_policy, duplicates="keep")
+        how = _assemble.VoteFormat(
+            classes=classes, missing=missing, abstain=abstain, abstain_policy=abstain_policy
+        ).ordered_by(class_order(matrix))
+        return cls._from_columns(_assemble.melt_matrix(matrix, how, items=items, labelers=labelers), how)
 
     @classmethod
     def from_dataset(
@@ -331,11 +320,15 @@ class Labels(Votes):
         if labelers is not None:
             raise InvalidLabels("`labelers` names the columns of a matrix, got rows; leave it out")
         votes, names = read_dataset(dataset, item=item, labeler=labeler, label=label)
-        classes = names if classes is None else classes
-        columns = _assemble.read_votes(FrameTable(votes), missing=missing, abstain=abstain, classes=classes)
-        columns = replace(columns, crowds=frozenset([CROWD] if labeler is None else []))
-        rule: Duplicates = "keep" if labeler is None else duplicates
-        return cls._from_columns(columns, classes=classes, abstain_policy=abstain_policy, duplicates=rule)
+        how = _assemble.VoteFormat(
+            classes=names if classes is None else classes,
+            missing=missing,
+            abstain=abstain,
+            abstain_policy=abstain_policy,
+            duplicates="keep" if labeler is None else duplicates,
+        )
+        columns = _assemble.read_votes(FrameTable(votes), how)
+        return cls._from_columns(replace(columns, crowds=frozenset([CROWD] if labeler is None else [])), how)
 
     scan = classmethod(scan_labels)
 
@@ -364,9 +357,9 @@ class Labels(Votes):
         return labels
 
     @classmethod
-    def _from_columns(cls, columns: _assemble.Columns, *, duplicates: Duplicates, **options: Any) -> Labels:
-        labels = cls(**_assemble.assemble(columns, duplicates=duplicates, **options))
-        _describe.warn(labels, repeated=duplicates == "keep" and columns.run is None)
+    def _from_columns(cls, columns: _assemble.Columns, how: _assemble.VoteFormat) -> Labels:
+        labels = cls(**_assemble.assemble(columns, how))
+        _describe.warn(labels, repeated=how.duplicates == "keep" and columns.run is None)
         return labels
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
@@ -427,7 +420,7 @@ class Labels(Votes):
         check_choice(role, ("fit", "check"), name="role")
         if is_frame(truths) or (isinstance(truths, Mapping) and not isinstance(truths.get(label), Hashable)):
             word = drawn if isinstance(drawn, str) else None
-            truths = _gold.read_gold(truths, item=item, label=label, drawn=word, missing=None, labels=self)
+            truths = _gold.gold_from(FrameTable(truths), item, label, drawn=word, missing=None, labels=self)
         if not isinstance(truths, Mapping):
             raise InvalidLabels(f"gold must map items to classes, got {type(truths).__name__}; pass {{item: class}}")
         where = self.item_codes(truths.keys())
@@ -512,7 +505,7 @@ class Labels(Votes):
 
     @staticmethod
     def _described(
-        known: ItemTable,
+        before: ItemTable,
         names: Vocabulary,
         frame: Any,
         key: str | Sequence[str],
@@ -521,23 +514,23 @@ class Labels(Votes):
         *,
         of: Literal["item", "labeler"],
     ) -> ItemTable:
-        """What is known of items or labelers, with the columns of a frame that has a row for each."""
+        """The columns of items or labelers, with those of a frame that has a row for each."""
         check_choice(unknown, ("error", "ignore"), name="unknown")
         named, values = read_rows(FrameTable(frame), key, role=of, columns=columns)
         n, n_empty = len(named), sum(map(is_null, named))
         if n_empty or not n:
             rows = f"{n_empty} of {n} rows where it is empty; fill them in" if n else "no row; pass one each"
             raise InvalidLabels(f"{key!r} must be named in every row of the {of} table, got {rows}")
-        place = {name: k for k, name in enumerate(names.tolist())}
-        where = np.array([place.get(name, -1) for name in named], dtype=np.int64)
+        position = {name: k for k, name in enumerate(names.tolist())}
+        where = np.array([position.get(name, -1) for name in named], dtype=np.int64)
         if (where < 0).all() or (unknown == "error" and (where < 0).any()):
-            others = [name for name in named if name not in place]
+            others = [name for name in named if name not in position]
             hint = kind_hint(others[0], names, what=f"{of}s") or '; leave them out or pass `unknown="ignore"`'
             raise InvalidLabels(
                 f"{of}s must be of the labels, got {len(others)} of {len(named)} rows of others: "
                 f"{preview(others)}{hint}"
             )
-        return with_columns(known, values, where, names.tolist(), item=key)
+        return with_columns(before, values, where, names.tolist(), item=key)
 
     def without_gold(self) -> Labels:
         """These labels without any vetted truth."""

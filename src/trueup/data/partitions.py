@@ -1,13 +1,11 @@
-"""One file of a scan: a first look at its names, its votes as `Labels` and as bare arrays, and files regrouped by item.
-
-Systems under test stand beside the votes of a block, by a column of the files or by name: none of them is a labeler.
-"""
+"""One file of a scan: its names, its votes as `Labels` and as bare arrays, and files regrouped by item."""
 
 from __future__ import annotations
 
 import json
 import tempfile
 from collections.abc import Hashable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
@@ -22,11 +20,11 @@ from scipy import sparse
 from trueup._base.optional import require
 from trueup._base.types import Codes, Floats
 from trueup._base.validation import kind_of, preview
-from trueup.data.building import CROWD_MARK, Columns, assemble, declared, read_votes
+from trueup.data.building import CROWD_MARK, Columns, VoteFormat, assemble, declared, read_votes
 from trueup.data.encoding import Encoder, Vocabulary, is_null, is_plain_integer
 from trueup.data.files import Format, open_table
 from trueup.data.frames import Cells, Sink, Table, check_column
-from trueup.data.votes import AbstainPolicy, Duplicates, Votes
+from trueup.data.votes import Votes
 from trueup.exceptions import InvalidFile, InvalidLabels, InvalidPredictions
 
 Keys = npt.NDArray[np.uint64]
@@ -39,54 +37,45 @@ _ROLES = ("item", "labeler", "label", "run")
 SystemSource = str | Mapping[Hashable, Hashable]  # a column of the files, or classes by item
 
 
-@dataclass(frozen=True)
-class TableOptions:
-    """How the tables of a scan are read; see `Labels.from_frame`."""
-
-    columns: Mapping[str, Any]  # item, labeler, label, run, missing and abstain
-    abstain_policy: AbstainPolicy
-    duplicates: Duplicates
-    file_format: Format | None
-
-
 @dataclass(frozen=True, eq=False)
 class FirstLook:
     """The names in a file, as it writes them."""
 
     labelers: Vocabulary
     labels: Vocabulary
-    n_rows: int
     from_text: bool
     has_numbered_items: bool  # whether all items of a text file are written as integers
 
-
-def look_at(path: str, options: TableOptions) -> FirstLook:
-    """Read the columns of labelers and labels alone; in a text file, which is read whole anyway, the items too."""
-    with open_table(path, file_format=options.file_format) as table:
-        for role in ("item", "labeler", "label"):
-            check_column(options.columns[role], table.columns, role=role)
-        if CROWD_MARK in table.columns:
-            raise InvalidLabels(
-                f"scans take no anonymous crowds, got a column {CROWD_MARK!r}; read the file with trueup.read_labels"
-            )
-        roles = ("labeler", "label", "item") if table.from_text else ("labeler", "label")
-        encoders = {role: Encoder(role, blank_is_null=table.from_text) for role in roles}
-        table.read([(options.columns[role], encoder) for role, encoder in encoders.items()])
-        special = sum(declared(options.columns["missing"], options.columns["abstain"], from_text=table.from_text), ())
-        codes, labelers = encoders["labeler"].finish()
-        _, labels = encoders["label"].finish(special=special)
-        numbered = table.from_text and all(map(is_plain_integer, encoders["item"].finish()[1]))
-        if not len(codes):
-            raise InvalidLabels("there are no votes, got 0 rows; delete the file, or leave it out of the scan")
-        return FirstLook(labelers, labels, len(codes), table.from_text, numbered)
+    @classmethod
+    def at(cls, path: str, options: VoteFormat, file_format: Format | None) -> FirstLook:
+        """Read the columns of labelers and labels alone; in a text file, which is read whole anyway, the items too."""
+        with open_table(path, file_format=file_format) as table:
+            columns = {"item": str(options.item), "labeler": options.labeler, "label": options.label}
+            for role, name in columns.items():
+                check_column(name, table.columns, role=role)
+            if CROWD_MARK in table.columns:
+                raise InvalidLabels(
+                    f"scans take no anonymous crowds, got a column {CROWD_MARK!r}; read the file with "
+                    "trueup.read_labels"
+                )
+            roles = ("labeler", "label", "item") if table.from_text else ("labeler", "label")
+            encoders = {role: Encoder(role, blank_is_null=table.from_text) for role in roles}
+            table.read([(columns[role], encoder) for role, encoder in encoders.items()])
+            special = sum(declared(options.missing, options.abstain, from_text=table.from_text), ())
+            codes, labelers = encoders["labeler"].finish()
+            _, labels = encoders["label"].finish(special=special)
+            numbered = table.from_text and all(map(is_plain_integer, encoders["item"].finish()[1]))
+            if not len(codes):
+                raise InvalidLabels("there are no votes, got 0 rows; delete the file, or leave it out of the scan")
+            return cls(labelers, labels, table.from_text, numbered)
 
 
 @dataclass(frozen=True, eq=False)
 class VoteBlock:
     """The votes on some items without any names; what passes over a scan see."""
 
-    indptr: npt.NDArray[np.int64]  # rows and columns of the vote matrix, as of a CSR matrix
-    indices: npt.NDArray[np.int32]  # rows and columns of the vote matrix, as of a CSR matrix
+    indptr: npt.NDArray[np.int64]  # with `indices`: rows and columns of the vote matrix, as of a CSR matrix
+    indices: npt.NDArray[np.int32]
     data: Floats  # how often; empty if every vote was given once
     gold: Codes  # (n_items,): known classes, -1 for none; empty if there are none at all
     n_columns: int
@@ -192,10 +181,10 @@ class PartitionReader(Generic[_V]):
     """Reads files of one scan, all with the same labelers and classes."""
 
     make: type[_V]  # what a file becomes
-    options: TableOptions
+    options: VoteFormat
+    file_format: Format | None
     labelers: Vocabulary
     classes: Vocabulary
-    fixed_classes: bool  # whether a user named the classes
     text_items: bool  # whether items of text files stay text, since not all files have numbers for them
     gold: Mapping[Hashable, Hashable] = field(default_factory=dict, repr=False)
     drawn: Mapping[Hashable, float] = field(default_factory=dict, repr=False)
@@ -209,58 +198,57 @@ class PartitionReader(Generic[_V]):
     def _class_position(self) -> dict[Hashable, int]:
         return {name: k for k, name in enumerate(self.classes.tolist())}
 
+    @cached_property
+    def _options(self) -> VoteFormat:
+        """The options with the classes of all files."""
+        return replace(self.options, classes=self.classes.tolist(), wide=False)
+
     def read(self, path: str) -> _V:
         """The votes of a file."""
-        return self.read_beside(path, ())[0]
+        return self._read(path, ())[0]
 
     def columns_of(self, table: Table, sinks: Sequence[tuple[str, Sink]]) -> Columns:
         """The columns of a table with votes, and what `sinks` take of its other columns."""
-        options, known = self.options.columns, {"labeler": self.labelers} | ({"item": _TEXT} if self.text_items else {})
-        return read_votes(table, **options, classes=self.classes.tolist(), known=known, wide=False, sinks=sinks)
+        known = {"labeler": self.labelers} | ({"item": _TEXT} if self.text_items else {})
+        return read_votes(table, self._options, known=known, sinks=sinks)
 
-    def read_beside(self, path: str, further: Sequence[str]) -> tuple[_V, dict[str, list[Any]]]:
+    def _read(self, path: str, further: Sequence[str]) -> tuple[_V, dict[str, list[Any]]]:
         """The votes of a file, and what further columns say of each item, None where they say nothing."""
-        options = self.options
-        with open_table(path, file_format=options.file_format) as table:
+        with open_table(path, file_format=self.file_format) as table:
             for name in further:
                 check_column(name, table.columns, role="predictions")
             cells = {name: Cells() for name in further}
             columns = self.columns_of(table, list(cells.items()))
             position = {name: k for k, name in enumerate(self.labelers.tolist())}
             codes = np.array([position.get(name, -1) for name in columns.labelers.tolist()] + [-1], dtype=np.int32)
-            fields = assemble(
-                replace(columns, labeler=codes[columns.labeler], labelers=self.labelers),
-                classes=self.classes.tolist(),
-                abstain_policy=options.abstain_policy,
-                duplicates=options.duplicates,
-            )
-            labels = self.make(**{**fields, "fixed_classes": self.fixed_classes})
+            columns = replace(columns, labeler=codes[columns.labeler], labelers=self.labelers)
+            fields = {**assemble(columns, self._options), "fixed_classes": self.options.classes is not None}
+            labels = self.make(**fields)
             beside = {name: _of_items(columns.item, of.values, labels.items, name) for name, of in cells.items()}
         if self.gold:
-            gold = self.class_codes(labels.items.tolist(), self.gold)
+            gold = self._class_codes(labels.items.tolist(), self.gold)
             labels = replace(labels, gold_codes=np.where(gold >= 0, gold, labels.gold_codes))
         return labels, beside
 
-    def class_codes(self, items: Sequence[Hashable], classes: Mapping[Hashable, Hashable]) -> Codes:
+    def _class_codes(self, items: Sequence[Hashable], classes: Mapping[Hashable, Hashable]) -> Codes:
         """The classes of items as codes, -1 for those that are not named."""
         position = self._class_position
-        named = [position[classes[item]] if item in classes else -1 for item in items]
-        return np.array(named, dtype=np.int32)
+        return np.array([position[classes[item]] if item in classes else -1 for item in items], dtype=np.int32)
 
     def encode(self, path: str) -> tuple[VoteBlock, Facts]:
         """The votes of a file as bare arrays, and what the scan must know of them."""
         columns = dict.fromkeys(name for name in self.systems if isinstance(name, str))
-        labels, cells = self.read_beside(path, list(columns))
+        labels, cells = self._read(path, list(columns))
         block, keys, names = VoteBlock.of(labels), item_keys(labels.items), labels.items.tolist()
         n_gold = int((labels.gold_codes >= 0).sum())
         if self.keeps_keys:
-            values = [cells[one] if isinstance(one, str) else [one.get(name) for name in names] for one in self.systems]
-            outputs = np.empty((len(names), len(values)), dtype=np.int16)
-            for k, cells_of_system in enumerate(values):
-                outputs[:, k] = self._predicted(cells_of_system, labels, path)
+            outputs = np.empty((len(names), len(self.systems)), dtype=np.int16)
+            for k, source in enumerate(self.systems):
+                values = cells[source] if isinstance(source, str) else [source.get(name) for name in names]
+                outputs[:, k] = self._predicted(values, labels, path)
             if self.common:
                 outputs[(outputs < 0).any(axis=1)] = -1
-            vetted = self.class_codes(names, self.vetted).astype(np.int16)
+            vetted = self._class_codes(names, self.vetted).astype(np.int16)
             block, n_gold = replace(block, keys=keys, outputs=outputs, vetted=vetted), n_gold + int((vetted >= 0).sum())
         sizes = (labels.n_items, labels.n_votes, labels.n_repeats, labels.n_missing)
         return block, Facts(*sizes, labels.vote_histogram, keys, (names[0], names[-1]), n_gold)
@@ -268,7 +256,8 @@ class PartitionReader(Generic[_V]):
     def _predicted(self, cells: list[Any], labels: _V, path: str) -> Codes:
         """The codes of the classes that a system predicts, -1 for none."""
         position = dict(self._class_position)
-        position |= {str(name): k for name, k in position.items() if isinstance(cells[0], str)}
+        if isinstance(cells[0], str):
+            position |= {str(name): code for name, code in position.items()}
         codes = np.array([-1 if is_null(cell) or cell == "" else position.get(cell, -2) for cell in cells], np.int32)
         unknown, missing = np.flatnonzero(codes == -2), np.flatnonzero(codes < 0)
         if len(unknown):
@@ -309,7 +298,12 @@ def check_kinds(first: Vocabulary, other: Vocabulary, *, what: str, first_file: 
 
 def regrouped_files(files: Sequence[str], reader: PartitionReader[Any], folder: str) -> tuple[str, ...]:
     """The files of the folder; it is made if it is not there, and must be of the same files if it is."""
-    target, sources = Path(folder), _fingerprint(files, reader)
+    digest = blake2b(digest_size=16)
+    for path in files:
+        found = Path(path).stat()
+        digest.update(f"{path}\0{found.st_size}\0{found.st_mtime_ns}\0".encode())
+    sources = {"files": digest.hexdigest(), "columns": [getattr(reader.options, role) for role in _ROLES]}
+    target = Path(folder)
     if target.exists():
         marker = target / _SOURCES
         if not marker.is_file() or json.loads(marker.read_text(encoding="utf-8")) != sources:
@@ -327,23 +321,12 @@ def regrouped_files(files: Sequence[str], reader: PartitionReader[Any], folder: 
     return tuple(map(str, sorted(target.glob("*.parquet"))))
 
 
-def _fingerprint(files: Sequence[str], reader: PartitionReader[Any]) -> dict[str, Any]:
-    """The names, sizes and times of the files, and the columns."""
-    digest = blake2b(digest_size=16)
-    for path in files:
-        found = Path(path).stat()
-        digest.update(f"{path}\0{found.st_size}\0{found.st_mtime_ns}\0".encode())
-    options = reader.options
-    return {"files": digest.hexdigest(), "columns": [options.columns[role] for role in _ROLES]}
-
-
 def _write_by_item(files: Sequence[str], reader: PartitionReader[Any], folder: Path) -> None:
     """Send the rows of every file to the file of their item; no more than one file is in memory."""
     arrow = require("pyarrow", purpose="`regroup`")
     parquet = require("pyarrow.parquet", purpose="`regroup`")
-    n_files = min(len(files), _MOST_FILES)
-    writers: dict[int, Any] = {}
-    try:
+    with ExitStack() as stack:
+        writers: dict[int, Any] = {}
         for path in files:
             rows, keys = _rows_of(path, reader)
             try:
@@ -352,22 +335,19 @@ def _write_by_item(files: Sequence[str], reader: PartitionReader[Any], folder: P
                 raise InvalidLabels(
                     f"in {path!r}, names must be text or numbers, got {error!s:.80}; write them alike"
                 ) from error
-            goal = mixed_keys(keys) % np.uint64(n_files)
+            goal = mixed_keys(keys) % np.uint64(min(len(files), _MOST_FILES))
             for number in np.unique(goal).tolist():
                 part = table.take(np.flatnonzero(goal == number))
                 if number not in writers:
-                    writers[number] = parquet.ParquetWriter(folder / f"part-{number:05d}.parquet", part.schema)
+                    writer = parquet.ParquetWriter(folder / f"part-{number:05d}.parquet", part.schema)
+                    writers[number] = stack.enter_context(writer)
                 writers[number].write_table(part)
-    finally:
-        for writer in writers.values():
-            writer.close()
 
 
 def _rows_of(path: str, reader: PartitionReader[Any]) -> tuple[dict[str, list[Any]], Any]:
     """The votes of a file by name, and the key of each row's item."""
-    options = reader.options
-    with open_table(path, file_format=options.file_format) as table:
-        item, labeler, label, run = (options.columns[role] for role in _ROLES)
+    item, labeler, label, run = (getattr(reader.options, role) for role in _ROLES)
+    with open_table(path, file_format=reader.file_format) as table:
         others = {name: Cells() for name in table.columns if name not in (item, labeler, label, run)}
         columns = reader.columns_of(table, list(others.items()))
     special = [None, *columns.missing, *columns.abstain]

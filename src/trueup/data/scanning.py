@@ -29,6 +29,7 @@ from trueup._base.clusters import map_at, open_client, places_for, places_of, wa
 from trueup._base.engines import choose_engine
 from trueup._base.types import Codes
 from trueup._base.validation import preview
+from trueup.data.building import VoteFormat
 from trueup.data.encoding import Encoder, Vocabulary, check_names, numbers_from_text, vocabulary_from
 from trueup.data.files import Format
 from trueup.data.gold import Drawn, given_inclusion_probabilities
@@ -37,11 +38,9 @@ from trueup.data.partitions import (
     FirstLook,
     PartitionReader,
     SystemSource,
-    TableOptions,
     VoteBlock,
     check_kinds,
     item_keys,
-    look_at,
     regrouped_files,
 )
 from trueup.data.votes import AbstainPolicy, Duplicates, VoteNames, Votes
@@ -74,12 +73,12 @@ class LabelScan(VoteNames, Generic[_V]):
     @cached_property
     def answers(self) -> Vocabulary:  # type: ignore[override]
         """What a labeler can say: the classes and, if abstentions count as an answer, each abstention after them."""
-        options = self.reader.options
-        if options.abstain_policy == "ignore":
+        abstain = self.reader.options.abstain
+        if self.reader.options.abstain_policy == "ignore":
             return self.classes
-        abstain = options.columns["abstain"]
-        several = abstain if isinstance(abstain, list | tuple | set) else [abstain]
-        return vocabulary_from([*self.classes.tolist(), *several])
+        return vocabulary_from(
+            [*self.classes.tolist(), *(abstain if isinstance(abstain, list | tuple | set) else [abstain])]
+        )
 
     @property
     def gold(self) -> Mapping[Hashable, Hashable]:
@@ -129,7 +128,7 @@ class LabelScan(VoteNames, Generic[_V]):
         )
 
     def __repr__(self) -> str:
-        rows = f", {self.n_items:,} items, {self.n_votes:,} votes" if self._places else ""
+        rows = f", {self.n_items:,} items, {self.n_votes:,} votes" if self._encoded_at else ""
         return f"LabelScan({len(self.files):,} files, {self.n_labelers:,} labelers, {self.n_classes} classes{rows})"
 
     def partitions(self) -> Iterator[_V]:
@@ -153,19 +152,17 @@ class LabelScan(VoteNames, Generic[_V]):
                 f"gold of a scan must name its classes {preview(self.classes, most=10)}, got {preview(unknown)}; name "
                 "all with `classes`"
             )
-        gold = {**self.gold, **truths}
         design = drawn if drawn is not None else getattr(truths, "drawn", "chosen")
         chances, at_random = given_inclusion_probabilities(design, list(truths))
-        gold_rows = zip(truths, chances.tolist(), at_random.tolist(), strict=True)
-        by_chance = {item: chance for item, chance, random in gold_rows if random or not isnan(chance)}
-        both = {**self.reader.drawn, **by_chance}
+        rows = zip(truths, chances.tolist(), at_random.tolist(), strict=True)
+        both = {**self.reader.drawn, **{item: chance for item, chance, random in rows if random or not isnan(chance)}}
         n_random = sum(map(isnan, both.values()))
         if 0 < n_random < len(both):
             raise InvalidLabels(
                 f"a simple random sample and gold of several chances do not add up, got {n_random} items drawn at "
                 f"random beside {len(both) - n_random} with chances; pass the chance of each"
             )
-        return LabelScan(self.files, replace(self.reader, gold=gold, drawn=both), self.regroup)
+        return LabelScan(self.files, replace(self.reader, gold={**self.gold, **truths}, drawn=both), self.regroup)
 
     def with_systems(
         self, systems: Sequence[SystemSource] = (), *, may_miss: bool = False, common: bool = False
@@ -179,22 +176,21 @@ class LabelScan(VoteNames, Generic[_V]):
     @property
     def grouped_files(self) -> tuple[str, ...]:
         """The files in which every item is in one: those of the scan, or those they were regrouped into."""
-        return self._somewhere.files
+        return self._any_encoded.files
 
     @property
     def facts(self) -> tuple[Facts, ...]:
         """What is known of each file."""
-        return self._somewhere.facts
+        return self._any_encoded.facts
 
     @property
     def encoded(self) -> EncodedScan:
         """The votes as bare arrays, each file once: here, or on the workers of the client that is open."""
         is_here = choose_engine(offers=("scipy", "dask"), on_client=True) == "scipy"
         client = None if is_here else open_client()
-        place = _name_of(client)
-        if place not in self._places:
-            self._places[place] = self._encode(client)
-        return self._places[place]
+        if _name_of(client) not in self._encoded_at:
+            self._encoded_at[_name_of(client)] = self._encode(client)
+        return self._encoded_at[_name_of(client)]
 
     def mapped(self, change: Callable[[VoteBlock], VoteBlock]) -> LabelScan[_V]:
         """The same items with every block changed, where the blocks are."""
@@ -204,75 +200,77 @@ class LabelScan(VoteNames, Generic[_V]):
         else:
             held = list(encoded.blocks)
             blocks = map_at(encoded.client, places_of(encoded.client, held), change, held)
-        changed._places[_name_of(encoded.client)] = replace(encoded, blocks=blocks)
+        changed._encoded_at[_name_of(encoded.client)] = replace(encoded, blocks=blocks)
         return changed
 
     @cached_property
-    def _places(self) -> dict[str, EncodedScan]:
+    def _encoded_at(self) -> dict[str, EncodedScan]:
         return {}
 
     @property
-    def _somewhere(self) -> EncodedScan:
-        return next(iter(self._places.values()), None) or self.encoded
+    def _any_encoded(self) -> EncodedScan:
+        return next(iter(self._encoded_at.values()), None) or self.encoded
 
     def _encode(self, client: Any | None) -> EncodedScan:
-        files = self.files
+        files, options = self.files, self.reader.options
         blocks, facts = self._encode_files(files, client)
-        if not self.is_grouped(files, facts):
+        if not self._is_grouped(files, facts):
             assert self.regroup is not None
             files = regrouped_files(files, self.reader, self.regroup)
             blocks, facts = self._encode_files(files, client)
-        n_repeats, options = sum(one.n_repeats for one in facts), self.reader.options
-        if n_repeats and options.duplicates == "keep" and options.columns["run"] is None:
+        n_repeats = sum(of_file.n_repeats for of_file in facts)
+        if n_repeats and options.duplicates == "keep" and options.run is None:
             warnings.warn(
                 f"{n_repeats:,} votes repeat one of the same labeler on the same item and are kept; choose "
                 '`duplicates="first"`, `duplicates="last"` or `duplicates="error"` to treat them otherwise',
                 DataWarning,
                 stacklevel=4,
             )
-        return EncodedScan(files, blocks, self.checked(facts), client)
+        n_gold = len(self.gold) + len(self.reader.vetted)
+        n_vetted = sum(of_file.n_gold for of_file in facts)
+        if n_vetted < n_gold:
+            raise InvalidLabels(
+                f"gold must be of items of the scan, got {n_gold - n_vetted} of {n_gold} that are in "
+                "none of its files; leave them out"
+            )
+        # The keys were needed to check the files.
+        return EncodedScan(files, blocks, tuple(replace(of_file, keys=of_file.keys[:0]) for of_file in facts), client)
 
     def _encode_files(self, files: tuple[str, ...], client: Any | None) -> tuple[Iterable[Any], list[Facts]]:
-        if client is not None:
-            return _encode_on(client, self.reader, files)
-        store, facts = _BlockStore(), []
-        for place, path in enumerate(files):
-            block, gold_rows = _at(place, files, self.reader.encode, path)
-            store.add(block)
-            facts.append(gold_rows)
-        return store, facts
+        if client is None:
+            store, facts = _BlockStore(), []
+            for place, path in enumerate(files):
+                block, of_file = _at(place, files, self.reader.encode, path)
+                store.add(block)
+                facts.append(of_file)
+            return store, facts
+        # The blocks stay on the workers; all are results of tasks, so a lost one is computed again.
+        shared = client.submit(tuple, (self.reader, tuple(files)), pure=False)
+        places = places_for(client, [path.stat().st_size if path.exists() else 0 for path in map(Path, files)])
+        both = map_at(client, places, _encode_file, [shared] * len(files), range(len(files)))
+        held, about = (map_at(client, places, itemgetter(k), both) for k in range(2))
+        return held, wait_for(client, client.submit(list, about, pure=False))
 
-    def is_grouped(self, files: Sequence[str], facts: Sequence[Facts]) -> bool:
+    def _is_grouped(self, files: Sequence[str], facts: Sequence[Facts]) -> bool:
         """Whether every item is in one file; an error where not and there is no folder to regroup into."""
-        for k, one in enumerate(facts):
-            ends = [vocabulary_from([facts[0].ends[0]]), vocabulary_from([one.ends[0]])]
-            check_kinds(*ends, what="item", first_file=files[0], other_file=files[k])
-        ranges = sorted(one.ends for one in facts)
-        if all(one[1] < other[0] for one, other in pairwise(ranges)):
+        first = vocabulary_from([facts[0].ends[0]])
+        for of_file, path in zip(facts, files, strict=True):
+            check_kinds(first, vocabulary_from([of_file.ends[0]]), what="item", first_file=files[0], other_file=path)
+        ranges = sorted(of_file.ends for of_file in facts)
+        if all(before[1] < after[0] for before, after in pairwise(ranges)):
             return True
-        keys = np.concatenate([one.keys for one in facts])
+        keys = np.concatenate([of_file.keys for of_file in facts])
         keys.sort()
         spread = np.unique(keys[1:][keys[1:] == keys[:-1]])
         if not len(spread) or self.regroup is not None:
             return not len(spread)
-        holding = [k for k, one in enumerate(facts) if (one.keys == spread[0]).any()][:2]
+        holding = [k for k, of_file in enumerate(facts) if (of_file.keys == spread[0]).any()][:2]
         items = self.reader.read(files[holding[0]]).items
         name = items[item_keys(items) == spread[0]].tolist()[0]
         raise InvalidLabels(
             f"every item must be in one file, got {len(spread):,} that are in several (first: {name!r} in "
             f"{files[holding[0]]!r} and {files[holding[1]]!r}); pass `regroup='a folder'` to write them by item"
         )
-
-    def checked(self, facts: Sequence[Facts]) -> tuple[Facts, ...]:
-        """The facts without what was needed to check them; an error where gold is of no item."""
-        n_gold = len(self.gold) + len(self.reader.vetted)
-        n_vetted = sum(one.n_gold for one in facts)
-        if n_vetted < n_gold:
-            raise InvalidLabels(
-                f"gold must be of items of the scan, got {n_gold - n_vetted} of {n_gold} that are in "
-                "none of its files; leave them out"
-            )
-        return tuple(replace(one, keys=one.keys[:0]) for one in facts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,22 +283,13 @@ class EncodedScan:
     client: Any | None
 
 
-def _encode_on(client: Any, reader: PartitionReader[Any], files: Sequence[str]) -> tuple[list[Any], list[Facts]]:
-    """Blocks that stay on the workers, and the facts; all are results of tasks, so a lost one is computed again."""
-    gold_rows = client.submit(tuple, (reader, tuple(files)), pure=False)
-    places = places_for(client, [path.stat().st_size if path.exists() else 0 for path in map(Path, files)])
-    both = map_at(client, places, _encode_file, [gold_rows] * len(files), range(len(files)))
-    blocks, facts = (map_at(client, places, itemgetter(k), both) for k in range(2))
-    return blocks, wait_for(client, client.submit(list, facts, pure=False))
-
-
 def _name_of(client: Any | None) -> str:
-    """What tells places where blocks can be apart: this process, or the workers of a client."""
+    """What distinguishes where blocks are: this process, or the workers of a client."""
     return "" if client is None else str(client.id)
 
 
-def _encode_file(gold_rows: tuple[PartitionReader[Any], tuple[str, ...]], place: int) -> tuple[VoteBlock, Facts]:
-    reader, files = gold_rows
+def _encode_file(shared: tuple[PartitionReader[Any], tuple[str, ...]], place: int) -> tuple[VoteBlock, Facts]:
+    reader, files = shared
     return _at(place, files, reader.encode, files[place])  # type: ignore[no-any-return]
 
 
@@ -317,18 +306,17 @@ class _BlockStore:
     def add(self, block: VoteBlock) -> None:
         """Keep a block."""
         self.n_bytes += sum(getattr(block, name).nbytes for name in _ARRAYS)
-        self.blocks.append(block if self.n_bytes <= _MOST_HELD else self._in_files(block))
-
-    def _in_files(self, block: VoteBlock) -> VoteBlock:
-        if self.folder is None:
-            self.folder = Path(tempfile.mkdtemp(prefix="trueup-scan-"))
-            weakref.finalize(self, rmtree, self.folder, ignore_errors=True)
-        arrays = {}
-        for name in _ARRAYS:
-            path, values = self.folder / f"{len(self.blocks)}-{name}.npy", getattr(block, name)
-            np.save(path, values)
-            arrays[name] = np.load(path, mmap_mode="r") if len(values) else values
-        return VoteBlock(**arrays, n_columns=block.n_columns)
+        if self.n_bytes > _MOST_HELD:
+            if self.folder is None:
+                self.folder = Path(tempfile.mkdtemp(prefix="trueup-scan-"))
+                weakref.finalize(self, rmtree, self.folder, ignore_errors=True)
+            arrays = {}
+            for name in _ARRAYS:
+                path, values = self.folder / f"{len(self.blocks)}-{name}.npy", getattr(block, name)
+                np.save(path, values)
+                arrays[name] = np.load(path, mmap_mode="r") if len(values) else values
+            block = VoteBlock(**arrays, n_columns=block.n_columns)
+        self.blocks.append(block)
 
     def __iter__(self) -> Iterator[VoteBlock]:
         return iter(self.blocks)
@@ -360,12 +348,23 @@ def scan_labels(
 ) -> LabelScan[Any]:
     """Votes in files that together are larger than memory; read when they are needed, file after file."""
     files = _files_of(paths)
-    columns = {"item": item, "labeler": labeler, "label": label, "run": run, "missing": missing, "abstain": abstain}
-    options = TableOptions(columns, abstain_policy, duplicates, file_format)
-    looks: list[FirstLook] = [_at(k, files, look_at, path, options) for k, path in enumerate(files)]
-    labelers, names = _joined(looks, "labeler", files), _joined(looks, "label", files)
+    options = VoteFormat(item, labeler, label, run, None, classes, missing, abstain, abstain_policy, duplicates)
+    looks = [_at(k, files, FirstLook.at, path, options, file_format) for k, path in enumerate(files)]
+    from_text = all(look.from_text for look in looks)
+    labelers = _joined([look.labelers for look in looks], "labeler", files, from_text=from_text)
+    names = _joined([look.labels for look in looks], "label", files, from_text=from_text)
     if classes is None:
-        _check_classes(looks, files)
+        seen: dict[Any, Any] = {}  # a file that shares no class with those before it, or writes one in another way
+        for look, path in zip(looks, files, strict=True):
+            plain = {name.strip().casefold() if isinstance(name, str) else name: name for name in look.labels.tolist()}
+            differs = any(key in seen and seen[key] != name for key, name in plain.items())
+            if seen and plain and (differs or not plain.keys() & seen.keys()):
+                raise InvalidLabels(
+                    "the files of a scan must have the same classes, got "
+                    f"{preview(look.labels, most=6)} in {path!r} and {preview(list(seen.values()), most=6)} before it; "
+                    "write them alike, or pass `classes=[…]`"
+                )
+            seen |= plain
         if len(names) < 2:
             raise InvalidLabels(
                 f"votes must name at least two classes, got {preview(names)} in {len(files):,} files; pass "
@@ -373,50 +372,30 @@ def scan_labels(
             )
     text_items = any(look.from_text and not look.has_numbered_items for look in looks)
     named = names if classes is None else check_names("classes", classes)
-    reader = PartitionReader(cls, options, labelers, named, classes is not None, text_items)
+    reader = PartitionReader(cls, options, file_format, labelers, named, text_items)
     return LabelScan(files, reader, None if regroup is None else fspath(regroup))
 
 
 def _files_of(paths: Paths) -> tuple[str, ...]:
-    several = [paths] if isinstance(paths, str | PathLike) else list(paths)
     files: list[str] = []
-    for path in [fspath(one) for one in several]:
+    for path in [fspath(name) for name in ([paths] if isinstance(paths, str | PathLike) else paths)]:
         matching = [path] if Path(path).is_file() else sorted(glob(path, recursive=True))  # noqa: PTH207 (absolute patterns too)
         files += [name for name in matching if Path(name).is_file()]
         if not matching or not files:
             raise MissingFile(f"there is no file for {path!r}; pass a path or a pattern such as 'votes/*.parquet'")
+    if not files:
+        raise MissingFile("there are no files to scan, got none; pass a path or a pattern such as 'votes/*.parquet'")
     if len(set(files)) < len(files):
         again = next(name for k, name in enumerate(files) if name in files[:k])
         raise InvalidLabels(f"every file must be named once, got {again!r} twice; leave one out")
-    if not files:
-        raise MissingFile("there are no files to scan, got none; pass a path or a pattern such as 'votes/*.parquet'")
     return tuple(files)
 
 
-def _joined(looks: Sequence[FirstLook], role: str, files: Sequence[str]) -> Vocabulary:
+def _joined(found: Sequence[Vocabulary], role: str, files: Sequence[str], *, from_text: bool) -> Vocabulary:
     """The names of all files, sorted; text is numbers if all of it is."""
-    found = [look.labelers if role == "labeler" else look.labels for look in looks]
     encoder = Encoder(role)
-    for k, names in enumerate(found):
-        check_kinds(found[0], names, what=role, first_file=files[0], other_file=files[k])
+    for names, path in zip(found, files, strict=True):
+        check_kinds(found[0], names, what=role, first_file=files[0], other_file=path)
         encoder.add(names.tolist())
     codes, together = encoder.finish()
-    return numbers_from_text(codes, together)[1] if all(look.from_text for look in looks) else together
-
-
-def _check_classes(looks: Sequence[FirstLook], files: Sequence[str]) -> None:
-    """Refuse a file that shares no class with those before it, or that writes one in another way."""
-    seen: dict[Any, Any] = {}
-    for look, path in zip(looks, files, strict=True):
-        found = {_plain(name): name for name in look.labels.tolist()}
-        other = [name for plain, name in found.items() if plain in seen and seen[plain] != name]
-        if seen and found and (other or not found.keys() & seen.keys()):
-            raise InvalidLabels(
-                f"the files of a scan must have the same classes, got {preview(look.labels, most=6)} in {path!r} and "
-                f"{preview(list(seen.values()), most=6)} before it; write them alike, or pass `classes=[…]`"
-            )
-        seen |= found
-
-
-def _plain(name: Any) -> Any:
-    return name.strip().casefold() if isinstance(name, str) else name
+    return numbers_from_text(codes, together)[1] if from_text else together
