@@ -1,4 +1,4 @@
-"""What each system predicts, in its own names, and the same in the order of the items and classes of the votes."""
+"""What each system predicts, by its own names and in the order of the items and classes of the votes."""
 
 from __future__ import annotations
 
@@ -76,12 +76,11 @@ class AlignedPredictions:
         """What all systems say: codes, scores or probabilities; an error where a system does not give them."""
         table = {"classes": self.codes, "scores": self.scores, "probabilities": self.probabilities}[kind]
         if table is None:
-            instead, how = {
-                "classes": ("scores only", "name a `threshold`, or predict classes"),
-                "scores": ("classes only", "give scores (`Predictions.from_scores`) or class probabilities"),
-                "probabilities": ("none", "give them (`Predictions.from_probabilities`)"),
+            what, instead, how = {
+                "classes": ("classes", "scores only", "name a `threshold`, or predict classes"),
+                "scores": ("scores", "classes only", "give `Predictions.from_scores` or class probabilities"),
+                "probabilities": ("class probabilities", "none", "give them (`Predictions.from_probabilities`)"),
             }[kind]
-            what = "class probabilities" if kind == "probabilities" else kind
             raise InvalidPredictions(f"{needed_by} needs {what} of every system, got {instead} from some; {how}")
         return table
 
@@ -115,14 +114,17 @@ class AlignedPredictions:
     def prepared_for(self, kind: OutputKind, *, positive: int) -> AlignedPredictions:
         """With outputs as a metric wants them: scores that grow with the positive class, probabilities from scores."""
         if kind == "probabilities":
-            return self._with_probabilities()
-        return self._with_scores_of(positive) if kind == "scores" else self
-
-    def _with_scores_of(self, positive: int) -> AlignedPredictions:
-        """Scores of the positive class: turned around where they are of the other one, or its probability."""
-        if self.probabilities is not None and (self.scores is None or self.positive != positive):
+            # Scores of two classes that lie between 0 and 1 serve as probabilities.
+            is_binary = self.probabilities is None and self.n_classes == 2 and self.positive is not None
+            if not is_binary or self.scores is None or ((self.scores < 0) | (self.scores > 1)).any():
+                return self
+            both = np.stack([1 - self.scores, self.scores], axis=2)
+            return replace(self, probabilities=both if self.positive == 1 else both[:, :, ::-1])
+        if kind == "classes" or (self.positive == positive and self.scores is not None):
+            return self
+        if self.probabilities is not None:
             return replace(self, scores=self.probabilities[:, :, positive].copy(), positive=positive)
-        if self.scores is None or self.positive == positive:
+        if self.scores is None:
             return self
         if self.n_classes == 2:
             return replace(self, scores=-self.scores, positive=positive)
@@ -131,15 +133,6 @@ class AlignedPredictions:
             f"scores of {self.n_classes} classes must be of the positive class, got those of {of_class}; name "
             "`positive`"
         )
-
-    def _with_probabilities(self) -> AlignedPredictions:
-        """Scores of two classes that lie between 0 and 1 serve as probabilities where these are needed."""
-        if self.probabilities is not None or self.n_classes != 2 or self.scores is None or self.positive is None:
-            return self
-        if ((self.scores < 0) | (self.scores > 1)).any():
-            return self
-        both = np.stack([1 - self.scores, self.scores], axis=2)
-        return replace(self, probabilities=both if self.positive == 1 else both[:, :, ::-1])
 
     def unmatched_item_notes(self) -> list[str]:
         """What was left out because the labels do not have it."""
@@ -424,8 +417,7 @@ def with_scores(system: System, values: Floats, positive: Hashable | None, thres
     """A system with scores added."""
     if np.isinf(values).any():
         raise InvalidPredictions(f"scores must be finite, got {preview(values[np.isinf(values)])}; use large numbers")
-    if threshold is not None:
-        threshold = check_number(threshold, name="threshold")
+    threshold = None if threshold is None else check_number(threshold, name="threshold")
     return replace(system, scores=values, positive=positive, threshold=threshold)
 
 
@@ -465,7 +457,6 @@ class _Numbers:
     def __init__(self, column: str) -> None:
         self.column = column
         self._parts: list[Floats] = []
-        self._n = 0
 
     def add(self, block: Block) -> None:
         """Take the next block."""
@@ -475,13 +466,13 @@ class _Numbers:
         except (TypeError, ValueError) as error:
             row, bad = next((k, v) for k, v in enumerate(values) if not _is_number(v))
             raise InvalidPredictions(
-                f"{self.column} must be a number, got {bad!r} in `row {self._n + row}`; leave it blank for none"
+                f"{self.column} must be a number, got {bad!r} in `row {sum(map(len, self._parts)) + row}`; leave it "
+                "blank for none"
             ) from error
-        self._n += len(values)
 
     def finish(self) -> Floats:
         """The whole column."""
-        return np.concatenate(self._parts) if self._parts else np.empty(0)
+        return np.concatenate([np.empty(0), *self._parts])
 
 
 def _is_number(value: Any) -> bool:

@@ -222,7 +222,9 @@ def melt_matrix(
         raise InvalidLabels(f"the matrix must be items × labelers, got shape {array.shape}; see Labels.from_frame")
     n, t = array.shape
     cells = array.ravel()
-    encoder = Encoder.of((cells[k : k + _CELLS] for k in range(0, len(cells), _CELLS)), "label")
+    encoder = Encoder("label")
+    for k in range(0, len(cells), _CELLS):
+        encoder.add(cells[k : k + _CELLS])
     label, names = encoder.finish(special=missing + abstain)
     item, labeler = np.repeat(np.arange(n, dtype=np.int32), t), np.tile(np.arange(t, dtype=np.int32), n)
     of_names = check_names("items", items, n), check_names("labelers", labelers, t)

@@ -67,14 +67,6 @@ class Encoder:
         if blank_is_null:
             self._book[""] = NULL_CODE
 
-    @classmethod
-    def of(cls, blocks: Iterable[Block], column: str) -> Encoder:
-        """An encoder that holds all blocks."""
-        encoder = cls(column)
-        for block in blocks:
-            encoder.add(block)
-        return encoder
-
     def add(self, block: Block) -> None:
         """Take the next block of the column."""
         if not len(block):
@@ -94,7 +86,7 @@ class Encoder:
         try:
             return np.fromiter(map(self._book.__getitem__, values), np.int32, len(values))
         except TypeError as error:
-            bad = next(v for v in values if not _hashable(v))
+            bad = _first_unhashable(values)
             raise InvalidLabels(
                 f"{self.column} must hold text or numbers, got {type(bad).__name__} {bad!r:.40}; convert the column"
             ) from error
@@ -113,7 +105,7 @@ class Encoder:
         if self._integers:
             values = np.concatenate(self._integers) if len(self._integers) > 1 else self._integers[0]
             self._integers.clear()
-            return _set_apart(*_encode_integers(values), special)
+            return _encode_integers(values, special)
         codes = np.concatenate(self._parts) if self._parts else np.empty(0, np.int32)
         self._parts.clear()
         names = self._book.names
@@ -142,9 +134,10 @@ class Distinct:
         values = block.tolist() if isinstance(block, np.ndarray) else block
         try:
             self._parts.append(np.fromiter(map(self._book.__getitem__, values), np.int32, len(values)))
+            is_kept = len(self._book.names) <= self.most()
         except TypeError:
-            self._parts = None
-        if self._parts is None or len(self._book.names) > self.most():
+            is_kept = False
+        if not is_kept:
             self._parts, self._book = None, _Book()
 
     @property
@@ -173,7 +166,10 @@ class Distinct:
 
 def encode(blocks: Iterable[Block], *, column: str) -> Encoded:
     """Codes of a column that arrives in blocks, and its vocabulary; see `Encoder.finish`."""
-    return Encoder.of(blocks, column).finish()
+    encoder = Encoder(column)
+    for block in blocks:
+        encoder.add(block)
+    return encoder.finish()
 
 
 def check_named(codes: Codes, column: str, *, error: type[TrueupError] = InvalidLabels) -> None:
@@ -215,30 +211,26 @@ def first_repeated(names: Vocabulary) -> Hashable:
     return next(name for name in names.tolist() if name in seen or seen.add(name))  # type: ignore[func-returns-value,no-any-return]
 
 
-def _hashable(value: object) -> bool:
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True
+def _first_unhashable(values: Iterable[Any]) -> Any:
+    for value in values:
+        try:
+            hash(value)
+        except TypeError:
+            return value
+    return None
 
 
-def _encode_integers(values: npt.NDArray[Any]) -> tuple[Codes, npt.NDArray[np.int64]]:
+def _encode_integers(values: npt.NDArray[Any], special: Sequence[Any]) -> Encoded:
     low, high = int(values.min()), int(values.max())
-    span = high - low + 1
-    if span <= 4 * len(values) + 1024:  # a table of flags is far smaller and quicker than a sort
+    if high - low + 1 <= 4 * len(values) + 1024:  # a table of flags is far smaller and quicker than a sort
         offset = values - values.dtype.type(low) if low else values
-        present = np.zeros(span, dtype=bool)
+        present = np.zeros(high - low + 1, dtype=bool)
         present[offset] = True
-        rank = np.cumsum(present, dtype=np.int32) - np.int32(1)
-        return rank[offset], np.flatnonzero(present) + low
-    vocabulary, inverse = np.unique(values, return_inverse=True)
-    return inverse.astype(np.int32), vocabulary.astype(np.int64)
-
-
-def _set_apart(codes: Codes, names: npt.NDArray[np.int64], special: Sequence[Any]) -> tuple[Codes, Vocabulary]:
-    """Take the special values out of a vocabulary of integers."""
-    special_code = _special_codes(names, special) if special else {}
+        codes, names = (np.cumsum(present, dtype=np.int32) - np.int32(1))[offset], np.flatnonzero(present) + low
+    else:
+        distinct, inverse = np.unique(values, return_inverse=True)
+        codes, names = inverse.astype(np.int32), distinct.astype(np.int64)
+    special_code = _special_codes(names, special)
     if special_code:
         ordinary = ~np.isin(names, np.array(list(special_code), dtype=np.int64))
         rank = np.cumsum(ordinary, dtype=np.int32) - np.int32(1)
@@ -253,9 +245,10 @@ def _special_codes(names: Sequence[Hashable] | npt.NDArray[np.int64], special: S
     """The special values that occur among the names, with their codes; True is not the number 1 here."""
     code_of = {value: -2 - k for k, value in enumerate(special) if not is_null(value)}
     if isinstance(names, np.ndarray):
-        return {int(v): code for v, code in code_of.items() if _whole(v) and v in names}
-    boolean = {value: kind_of(value) == "bool" for value in code_of}
-    return {n: code_of[n] for n in names if n in code_of and boolean[n] == (kind_of(n) == "bool")} if code_of else {}
+        return {int(value): code for value, code in code_of.items() if _is_int64(value) and value in names}
+    is_bool = {value: kind_of(value) == "bool" for value in code_of}
+    found = (name for name in names if name in code_of) if code_of else ()
+    return {name: code_of[name] for name in found if is_bool[name] == (kind_of(name) == "bool")}
 
 
 def _sorted_vocabulary(names: list[Hashable], column: str) -> tuple[Vocabulary, Codes]:
@@ -277,12 +270,11 @@ def _sorted_vocabulary(names: list[Hashable], column: str) -> tuple[Vocabulary, 
     return vocabulary_from([names[i] for i in order]), rank
 
 
-def _whole(value: object) -> bool:
-    if isinstance(value, bool | np.bool_):
-        return False
-    if isinstance(value, int | np.integer):
-        return int(value) in _INT64
-    return isinstance(value, float | np.floating) and float(value).is_integer() and int(value) in _INT64
+def _is_int64(value: object) -> bool:
+    if isinstance(value, float | np.floating):
+        return float(value).is_integer() and int(value) in _INT64
+    is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return is_integer and int(value) in _INT64  # type: ignore[call-overload]
 
 
 def joined(parts: Sequence[Encoded]) -> Encoded:
@@ -304,16 +296,15 @@ def vocabulary_from(names: Iterable[Any]) -> Vocabulary:
     """A read-only array of names: integers as integers, everything else as Python objects."""
     if isinstance(names, np.ndarray) and names.dtype == np.int64:
         vocabulary = names.copy()
-        vocabulary.flags.writeable = False
-        return vocabulary
-    plain = names.tolist() if isinstance(names, np.ndarray) else list(names)
-    if plain and all(map(_whole, plain)):
-        # 1.0 and 1 are the same name in Python, and a column with gaps turns integers into floats.
-        vocabulary = np.array([int(v) for v in plain], dtype=np.int64)
     else:
-        # fromiter and not a slice assignment, which would take tuples of one length for a second dimension
-        values = (v.item() if isinstance(v, np.generic) else v for v in plain)
-        vocabulary = np.fromiter(values, dtype=object, count=len(plain))
+        plain = names.tolist() if isinstance(names, np.ndarray) else list(names)
+        if plain and all(map(_is_int64, plain)):
+            # 1.0 and 1 are the same name in Python, and a column with gaps turns integers into floats.
+            vocabulary = np.array([int(v) for v in plain], dtype=np.int64)
+        else:
+            # fromiter and not a slice assignment, which would take tuples of one length for a second dimension
+            values = (v.item() if isinstance(v, np.generic) else v for v in plain)
+            vocabulary = np.fromiter(values, dtype=object, count=len(plain))
     vocabulary.flags.writeable = False
     return vocabulary
 
@@ -344,7 +335,7 @@ def positions(names: Iterable[Hashable], known: Vocabulary, position: Mapping[Ha
     try:
         return [position[name] for name in listed]
     except TypeError as error:
-        bad = next(v for v in listed if not _hashable(v))
+        bad = _first_unhashable(listed)
         raise InvalidLabels(
             f"{what}s must be names, got {type(bad).__name__} {bad!r:.40}; see labels.{what}s"
         ) from error

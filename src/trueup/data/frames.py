@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -35,8 +36,7 @@ def _as_narwhals(value: Any, **options: Any) -> Any:
     try:
         return nw.from_native(value, **options)
     except nw.exceptions.DuplicateError:
-        names = list(value.columns)
-        doubled = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+        doubled = [name for name, times in Counter(value.columns).items() if times > 1]
         raise InvalidLabels(f"a frame must name each column once, got {preview(doubled)} again; rename them") from None
 
 
@@ -66,23 +66,24 @@ def matrix_parts(value: Any) -> tuple[Any, list[Any] | None, list[Any] | None]:
 
 
 def class_order(frame: Any, column: str | None = None) -> list[Any] | None:
-    """The categories of a column, in their order, if it is an ordered categorical or an enumeration; else None."""
+    """The categories of a column, or of all, in their order, if it is an ordered categorical or an enumeration."""
     if column is None:
         table = _as_narwhals(frame, eager_only=True, pass_through=True)
-        columns = table.iter_columns() if isinstance(table, nw.DataFrame) else ()
-        orders = [_categories(series) for series in columns]
-        return orders[0] if orders and all(order == orders[0] for order in orders) else None
-    if column not in column_names(frame):
-        return None
-    values = frame[column] if isinstance(frame, Mapping) else _table(frame).get_column(column)
-    series = _as_narwhals(values, series_only=True, pass_through=True)
-    return _categories(series) if isinstance(series, nw.Series) else None
-
-
-def _categories(series: Any) -> list[Any] | None:
-    if isinstance(series.dtype, nw.Categorical | nw.Enum) and nw.is_ordered_categorical(series):
-        return list(series.cat.get_categories().to_list())
-    return None
+        columns = list(table.iter_columns()) if isinstance(table, nw.DataFrame) else []
+    elif column in column_names(frame):
+        values = frame[column] if isinstance(frame, Mapping) else _table(frame).get_column(column)
+        columns = [_as_narwhals(values, series_only=True, pass_through=True)]
+    else:
+        columns = []
+    orders = [
+        list(series.cat.get_categories().to_list())
+        if isinstance(series, nw.Series)
+        and isinstance(series.dtype, nw.Categorical | nw.Enum)
+        and nw.is_ordered_categorical(series)
+        else None
+        for series in columns
+    ]
+    return orders[0] if orders and all(order == orders[0] for order in orders) else None
 
 
 def column_names(frame: Any) -> list[str]:
@@ -100,37 +101,26 @@ def _table(frame: Any) -> Any:
         ) from error
 
 
-def _with_index(frame: Any) -> Any:
-    """A frame whose rows are named by an index that has a name, as of a pivot table, with that name as a column."""
-    index = nw.maybe_get_index(frame)
-    named = [name for name in getattr(index, "names", []) if name is not None and name not in frame.columns]
-    return _as_narwhals(nw.to_native(frame).reset_index(level=named)) if named else frame
-
-
 def column_blocks(frame: Any, name: str) -> Iterator[Block]:
     """A column of a frame or of a dict of columns, in blocks; integers stay arrays, the rest become Python values."""
     if isinstance(frame, Mapping):
         column = _as_narwhals(frame[name], series_only=True, pass_through=True)
-        if not isinstance(column, nw.Series):
-            yield from _sequence_blocks(column, name)
-            return
     else:
         column = _table(frame).get_column(name)
-    whole = column.dtype.is_integer() and column.null_count() == 0
-    for start in range(0, len(column), _BLOCK):
-        block = column[start : start + _BLOCK]
-        yield block.to_numpy() if whole else block.to_list()
-
-
-def _sequence_blocks(values: Any, name: str) -> Iterator[Block]:
+    if isinstance(column, nw.Series):
+        whole = column.dtype.is_integer() and column.null_count() == 0
+        for start in range(0, len(column), _BLOCK):
+            block = column[start : start + _BLOCK]
+            yield block.to_numpy() if whole else block.to_list()
+        return
     try:
-        if isinstance(values, str | bytes):
+        if isinstance(column, str | bytes):
             raise TypeError
-        n, _ = len(values), values[:0]
+        n, _ = len(column), column[:0]
     except (TypeError, KeyError):
-        raise InvalidLabels(f"column {name!r} must be a list or array, got {type(values).__name__}; pass one") from None
+        raise InvalidLabels(f"column {name!r} must be a list or array, got {type(column).__name__}; pass one") from None
     for start in range(0, n, _BLOCK):
-        block = values[start : start + _BLOCK]
+        block = column[start : start + _BLOCK]
         if isinstance(block, np.ndarray) and block.dtype.kind in "iu":
             yield block
         else:
@@ -140,18 +130,16 @@ def _sequence_blocks(values: Any, name: str) -> Iterator[Block]:
 class Sink(Protocol):
     """What takes a column, block by block."""
 
-    def add(self, block: Block) -> None:
-        """Take the next block."""
+    def add(self, block: Block) -> None: ...
 
 
 class Table(Protocol):
-    """Named columns, of a frame or of an open file."""
+    """Named columns, of a frame or of an open file, each of which can be sent to a sink."""
 
     columns: list[str]
     from_text: bool  # whether names and numbers are text that stands for them
 
-    def read(self, sinks: Sequence[tuple[str, Sink]]) -> None:
-        """Send each named column to its sink."""
+    def read(self, sinks: Sequence[tuple[str, Sink]]) -> None: ...
 
 
 class FrameTable:
@@ -160,7 +148,14 @@ class FrameTable:
     from_text = False
 
     def __init__(self, frame: Any) -> None:
-        self._frame = frame if isinstance(frame, Mapping) else _with_index(_table(frame))
+        self._frame = frame
+        if not isinstance(frame, Mapping):
+            table = self._frame = _table(frame)
+            # An index that has a name, as of a pivot table, is a column too.
+            index = getattr(nw.maybe_get_index(table), "names", [])
+            named = [name for name in index if name is not None and name not in table.columns]
+            if named:
+                self._frame = _as_narwhals(nw.to_native(table).reset_index(level=named))
         self.columns = column_names(self._frame)
 
     def class_order(self, column: str) -> list[Any] | None:
@@ -205,8 +200,11 @@ def read_names(
     for role, of_role in encoders.items():
         parts = [encoder.finish(special=special if role == "label" else ()) for encoder in of_role]
         if table.from_text:
-            names = _known_parts((known or {}).get(role), len(parts))
-            parts = [named_as(part, name) for part, name in zip(parts, names, strict=True)]
+            names, n = (known or {}).get(role), len(parts)
+            known_parts = [names if n == 1 else None] * n
+            if n > 1 and names is not None and all(isinstance(name, tuple) and len(name) == n for name in names):
+                known_parts = [vocabulary_from(dict.fromkeys(name[k] for name in names)) for k in range(n)]
+            parts = [named_as(part, of_part) for part, of_part in zip(parts, known_parts, strict=True)]
         named[role] = joined(parts)
     return named
 
@@ -249,13 +247,6 @@ def parts_of(name: str | Sequence[str], columns: list[str]) -> list[str]:
     if isinstance(name, str):
         return [name] if name in columns or "," not in name else [part.strip() for part in name.split(",")]
     return list(name) if isinstance(name, list | tuple) else [name]  # type: ignore[list-item]  # any name of a frame
-
-
-def _known_parts(known: Vocabulary | None, n: int) -> list[Vocabulary | None]:
-    """The names of each of `n` columns that together have these names."""
-    if n == 1 or known is None or not all(isinstance(name, tuple) and len(name) == n for name in known):
-        return [known if n == 1 else None] * n
-    return [vocabulary_from(list(dict.fromkeys(name[k] for name in known))) for k in range(n)]
 
 
 def named_as(encoded: Encoded, known: Vocabulary | None) -> Encoded:

@@ -1,4 +1,4 @@
-"""What is known of each item besides its votes: columns such as system, topic, text, time or weight."""
+"""Columns of items besides their votes, such as system, topic, text, time or weight."""
 
 from __future__ import annotations
 
@@ -21,6 +21,12 @@ _VOTE_COLUMNS = ("item", "labeler", "label")
 _TEXT_NAMES = {"text", "prompt", "output", "response", "completion", "document", "question", "content", "message"}
 _NUMBER = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)  # never 007, which is a name
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_KINDS = {
+    "bool": (bool, np.bool_),
+    "integer": (int, np.integer),
+    "number": (float, np.floating),
+    "time": (date, np.datetime64),  # a datetime is a date
+}
 _LONG_TEXT = 40  # mean characters from which a column is text to read and not a name to group by
 
 
@@ -47,14 +53,27 @@ class ItemTable:
     @property
     def text_columns(self) -> tuple[str, ...]:
         """The columns of text to read, which reports and exports leave out unless asked: by name, or as long."""
-        return tuple(name for name, values in self.columns.items() if _is_text(name, values))
+        lengths = {
+            name: [len(value) for value in values if isinstance(value, str)]
+            for name, values in self.columns.items()
+            if values.dtype == object
+        }
+        return tuple(
+            name
+            for name, of_text in lengths.items()
+            if of_text and (name.lower() in _TEXT_NAMES or float(np.mean(of_text)) > _LONG_TEXT)
+        )
 
     @property
     def n_items_without_values(self) -> int:
         """Items that have no value in any column."""
-        if not self.columns:
-            return 0
-        return int(np.all([_nulls(values) for values in self.columns.values()], axis=0).sum())
+        empty = [
+            np.fromiter(map(is_null, values), dtype=bool, count=len(values))
+            if values.dtype == object
+            else values != values  # NaN and NaT alone differ from themselves
+            for values in self.columns.values()
+        ]
+        return int(np.all(empty, axis=0).sum()) if empty else 0
 
     def take(self, items: Positions) -> ItemTable:
         """The rows of some items, in this order."""
@@ -147,16 +166,16 @@ def with_columns(
 def _spread(places: list[int], values: list[Any], items: Sequence[Hashable], name: str) -> npt.NDArray[Any]:
     """One value for each item from rows that may repeat an item; a null is no value, two that differ are an error."""
     column: list[Any] = [None] * len(items)
-    for at, value in zip(places, values, strict=True):
+    for place, value in zip(places, values, strict=True):
+        before = column[place]
         if is_null(value):
             continue
-        if column[at] is None:
-            column[at] = value
-        elif column[at] is not value and column[at] != value:
+        if before is not None and before is not value and before != value:
             raise InvalidLabels(
-                f"an item has one value in each column, got {column[at]!r:.40} and {value!r:.40} of {name!r} for item "
-                f"{items[at]!r}; correct the rows, or leave the column out"
+                f"an item has one value in each column, got {before!r:.40} and {value!r:.40} of {name!r} for item "
+                f"{items[place]!r}; correct the rows, or leave the column out"
             )
+        column[place] = value if before is None else before
     return _as_column(column)
 
 
@@ -164,7 +183,9 @@ def _as_column(values: list[Any]) -> npt.NDArray[Any]:
     """An array of the kind the values have if it holds them exactly; None becomes NaN or NaT where the kind has it."""
     present = [value for value in values if value is not None]
     whole = len(present) == len(values)
-    kinds = {_kind(kind) for kind in set(map(type, present))}
+    kinds = {
+        next((k for k, types in _KINDS.items() if issubclass(kind, types)), "other") for kind in set(map(type, present))
+    }
     if kinds == {"bool"} and whole:
         column: npt.NDArray[Any] = np.array(values, dtype=bool)
     elif kinds == {"integer"} and whole and min(present) >= -(2**63) and max(present) < 2**63:
@@ -172,7 +193,11 @@ def _as_column(values: list[Any]) -> npt.NDArray[Any]:
     elif "number" in kinds and kinds <= {"integer", "number"} and all(map(_is_exact_float, present)):
         column = np.array([np.nan if value is None else float(value) for value in values])
     elif kinds == {"time"}:
-        column = np.array([None if value is None else _plain_time(value) for value in values], dtype="datetime64[us]")
+        is_aware = [isinstance(value, datetime) and value.tzinfo is not None for value in values]
+        in_utc = [
+            v.astimezone(UTC).replace(tzinfo=None) if aware else v for v, aware in zip(values, is_aware, strict=True)
+        ]
+        column = np.array(in_utc, dtype="datetime64[us]")
     else:
         column = np.fromiter(values, dtype=object, count=len(values))
     column.flags.writeable = False
@@ -182,18 +207,21 @@ def _as_column(values: list[Any]) -> npt.NDArray[Any]:
 def text_as_values(cells: list[Any]) -> list[Any]:
     """The cells of a text file as what they are if all are: whole numbers, numbers, dates or times; blanks are None."""
     present = [cell for cell in cells if cell]
+    convert: Callable[[str], Any] = str
     if present and all(map(is_plain_integer, present)):
-        convert: Callable[[str], Any] = _whole_number
+        convert = _whole_number
     elif present and all(_NUMBER.fullmatch(cell) for cell in present):
         convert = float
     elif present and all(_DATE.match(cell) for cell in present):
         convert = datetime.fromisoformat
-    else:
-        convert = str
     try:
         return [convert(cell) if cell else None for cell in cells]
     except ValueError:  # written like dates, but not dates
         return [cell or None for cell in cells]
+
+
+def _whole_number(text: str) -> int:
+    return int(text.partition(".")[0])
 
 
 def _is_exact_float(value: Any) -> bool:
@@ -201,32 +229,3 @@ def _is_exact_float(value: Any) -> bool:
         return bool(float(value) == value)
     except OverflowError:
         return False
-
-
-def _whole_number(text: str) -> int:
-    return int(text.partition(".")[0])
-
-
-def _kind(kind: type) -> str:
-    families = {"bool": (bool, np.bool_), "integer": (int, np.integer), "number": (float, np.floating)}
-    families["time"] = (date, np.datetime64)  # a datetime is a date
-    return next((name for name, types in families.items() if issubclass(kind, types)), "other")
-
-
-def _plain_time(value: Any) -> Any:
-    """A time without its zone, in UTC."""
-    aware = isinstance(value, datetime) and value.tzinfo is not None
-    return value.astimezone(UTC).replace(tzinfo=None) if aware else value
-
-
-def _nulls(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    if values.dtype == object:
-        return np.fromiter(map(is_null, values), dtype=bool, count=len(values))
-    if values.dtype.kind == "f":
-        return np.asarray(np.isnan(values))
-    return np.isnat(values) if values.dtype.kind == "M" else np.zeros(len(values), dtype=bool)
-
-
-def _is_text(name: str, values: npt.NDArray[Any]) -> bool:
-    lengths = [len(value) for value in values if isinstance(value, str)] if values.dtype == object else []
-    return bool(lengths) and (name.lower() in _TEXT_NAMES or float(np.mean(lengths)) > _LONG_TEXT)

@@ -117,14 +117,19 @@ class Pairs:
         ]
         if not codes:
             raise InvalidLabels("pairs must hold at least one verdict, got none; name a file with verdicts")
-        contests = list(places)
-        systems = _sorted_names(name for _, *two in contests for name in two)
-        judges = _sorted_names(judge for _, judge, _, _ in codes)
+        systems = vocabulary_from(sorted({name for _, *two in places for name in two}, key=str))
+        judges = vocabulary_from(sorted({judge for _, judge, _, _ in codes}, key=str))
         position = {name: k for k, name in enumerate(judges.tolist())}
-        contest, judge, shown, verdict = (np.array(column) for column in zip(*codes, strict=True))
-        judge = np.array([position[name] for name in judge.tolist()], dtype=np.int32)
-        parts = (contest.astype(np.int32), judge, shown.astype(np.int8), verdict.astype(np.int8))
-        return cls(systems, judges, contests, *parts)
+        contest, judge, shown, verdict = zip(*codes, strict=True)
+        return cls(
+            systems,
+            judges,
+            list(places),
+            np.array(contest, dtype=np.int32),
+            np.array([position[name] for name in judge], dtype=np.int32),
+            np.array(shown, dtype=np.int8),
+            np.array(verdict, dtype=np.int8),
+        )
 
     def with_gold(self, gold: Pairs | Mapping[Contest, str], *, drawn: Drawn | None = None) -> Pairs:
         """These verdicts with some that are taken to be right, as those of people.
@@ -138,13 +143,18 @@ class Pairs:
             How the contests came to be vetted; see `Labels.with_gold`. By default "chosen". Calls add up: each contest
             keeps how it was drawn.
         """
+        written = {str(name): name for name in (*self.items, *self.systems.tolist())}
+
+        def canonical(contest: Any, verdict: Any) -> tuple[Contest, str]:
+            """With the names of these pairs, where a list for a spreadsheet made some of them inert."""
+            if isinstance(contest, tuple):
+                contest = tuple(plain_cell(name, written) for name in contest)
+            return _canonical(contest, plain_cell(verdict, written))
+
         verdicts = gold.settled() if isinstance(gold, Pairs) else gold
-        given = dict(
-            _canonical(self._as_known(contest), plain_cell(verdict, self._written_names))
-            for contest, verdict in verdicts.items()
-        )
+        truths = dict(canonical(contest, verdict) for contest, verdict in verdicts.items())
         known = set(self.contests)
-        strangers = [contest for contest in given if contest not in known]
+        strangers = [contest for contest in truths if contest not in known]
         if strangers:
             raise InvalidLabels(
                 f"gold must be of contests that judges have seen, got {len(strangers)} others: {preview(strangers)}"
@@ -154,36 +164,25 @@ class Pairs:
                 f"every drawn contest must be judged, got {some(gold.n_open, 'row')} without a winner; fill them in",
                 parameter="drawn",
             )
-        check_contradictions(self.gold, given, remedy="keep one of them")
+        check_contradictions(self.gold, truths, remedy="keep one of them")
         if isinstance(drawn, Mapping):
-            design = {_canonical(self._as_known(contest), TIE)[0]: how for contest, how in drawn.items()}
+            design = {canonical(contest, TIE)[0]: how for contest, how in drawn.items()}
         else:
-            design = dict.fromkeys(given, check_choice(drawn or "chosen", DRAWS, name="drawn"))
-        given_inclusion_probabilities(design, list(given))  # an error where it has too few, or what is no chance
-        # What was drawn and is told again as chosen stays drawn.
+            design = dict.fromkeys(truths, check_choice(drawn or "chosen", DRAWS, name="drawn"))
+        given_inclusion_probabilities(design, list(truths))  # an error where it has too few, or what is no chance
+        # What was drawn and is given again as chosen stays drawn.
         new = {contest: how for contest, how in design.items() if how != "chosen" or contest not in self.drawn}
-        return replace(self, gold={**self.gold, **given}, drawn={**self.drawn, **new})
-
-    def _as_known(self, contest: Any) -> Any:
-        """A contest with the names that these pairs have, where a list for a spreadsheet made some of them inert."""
-        if not isinstance(contest, tuple):
-            return contest
-        return tuple(plain_cell(name, self._written_names) for name in contest)
-
-    @cached_property
-    def _written_names(self) -> dict[str, Hashable]:
-        """Items and systems by how they are written."""
-        return {str(name): name for name in (*self.items, *self.systems.tolist())}
+        return replace(self, gold={**self.gold, **truths}, drawn={**self.drawn, **new})
 
     def settled(self) -> dict[Contest, Any]:
         """Who won each contest, or a tie, where all say the same; an error where some differ."""
-        given: dict[Contest, Any] = {}
+        winners: dict[Contest, Any] = {}
         for contest, verdict in zip(self.contest.tolist(), self.verdict.tolist(), strict=True):
             name = self.contests[contest]
             winner = (*name[1:], TIE)[verdict]
-            if given.setdefault(name, winner) != winner:
-                raise contradiction(name, (given[name], winner), 1, remedy="settle them, or read them as verdicts")
-        return given
+            if winners.setdefault(name, winner) != winner:
+                raise contradiction(name, (winners[name], winner), 1, remedy="settle them, or read them as verdicts")
+        return winners
 
     @property
     def n_contests(self) -> int:
@@ -218,21 +217,14 @@ class Pairs:
         A judge who saw both orders is heard once: for whoever wins more of the verdicts, and for a tie where these
         cancel each other out. Such a verdict has no position in it.
         """
-        score = np.array([1.0, -1.0, 0.0])[self.verdict]
         key = self.contest.astype(np.int64) * len(self.judges) + self.judge
-        _, position = np.unique(key, return_inverse=True)
-        n = int(position.max()) + 1
-        by_order = np.zeros((n, 3))
-        times = np.zeros((n, 3))
-        np.add.at(by_order, (position, self.shown), score)
+        _, first, position = np.unique(key, return_index=True, return_inverse=True)
+        by_order, times = np.zeros((len(first), 3)), np.zeros((len(first), 3))
+        np.add.at(by_order, (position, self.shown), np.array([1.0, -1.0, 0.0])[self.verdict])
         np.add.at(times, (position, self.shown), 1.0)
-        means = by_order / np.maximum(times, 1.0)
-        orders = (times > 0).sum(axis=1)
-        total = means.sum(axis=1)
+        total = (by_order / np.maximum(times, 1.0)).sum(axis=1)
         outcome = np.where(np.abs(total) < 1e-9, 2, np.where(total > 0, 0, 1)).astype(np.int8)
-        first = np.zeros(n, dtype=np.int64)
-        first[position[::-1]] = np.arange(len(position))[::-1]
-        how = np.where(orders > 1, BOTH, self.shown[first]).astype(np.int8)
+        how = np.where((times > 0).sum(axis=1) > 1, BOTH, self.shown[first]).astype(np.int8)
         return self.contest[first], self.judge[first], how, outcome
 
     @cached_property
@@ -248,14 +240,12 @@ class Pairs:
             "label": [VERDICTS[v] for v in outcome[kept]],
         }
         labels = Labels.from_frame(frame, classes=classes)
+        heard = set(labels.items.tolist())
+        vetted = {k: name for k, name in enumerate(self.contests) if name in self.gold and k in heard}
         if not self.gold:
             return labels
-        position, heard = {name: k for k, name in enumerate(self.contests)}, set(labels.items.tolist())
-        given = [name for name in self.gold if position[name] in heard]
-        return labels.with_gold(
-            {position[name]: self.gold[name] for name in given},
-            drawn={position[name]: self.drawn[name] for name in given},
-        )
+        gold = {k: self.gold[name] for k, name in vetted.items()}
+        return labels.with_gold(gold, drawn={k: self.drawn[name] for k, name in vetted.items()})
 
     @property
     def presentation(self) -> tuple[Codes, Codes]:
@@ -270,12 +260,12 @@ class Pairs:
         """Of each judge who saw contests in both orders: how often the same system won in both."""
         shares: dict[Any, float] = {}
         for j, name in enumerate(self.judges.tolist()):
-            told: dict[int, tuple[set[int], set[int]]] = {}
+            by_contest: dict[int, tuple[set[int], set[int]]] = {}
             for k in np.flatnonzero((self.judge == j) & (self.shown != UNKNOWN)).tolist():
-                orders, said = told.setdefault(int(self.contest[k]), (set(), set()))
+                orders, verdicts = by_contest.setdefault(int(self.contest[k]), (set(), set()))
                 orders.add(int(self.shown[k]))
-                said.add(int(self.verdict[k]))
-            twice = [len(said) == 1 for orders, said in told.values() if len(orders) == 2]
+                verdicts.add(int(self.verdict[k]))
+            twice = [len(verdicts) == 1 for orders, verdicts in by_contest.values() if len(orders) == 2]
             if twice:
                 shares[name] = float(np.mean(twice))
         return shares
@@ -285,9 +275,8 @@ class Pairs:
             f"{some(self.n_contests, 'contest')} of {some(len(self.systems), 'system')}",
             some(len(self.judges), "judge"),
             some(self.n_verdicts, "verdict"),
+            *([f"{len(self.gold):,} checked"] if self.gold else []),
         ]
-        if self.gold:
-            parts.append(f"{len(self.gold):,} checked")
         return f"Pairs({', '.join(parts)})"
 
 
@@ -310,14 +299,14 @@ def pairs_from(table: Table, columns: Mapping[str, Any], *, judge_may_lack: bool
     keys = {role: key_columns(column, table.columns, role=role) for role, column in named.items()}
     parts = {role: [Cells() for _ in key] for role, key in keys.items()}
     table.read([pair for role, key in keys.items() for pair in zip(key, parts[role], strict=True)])
-    rows = {role: list(zip(*(part.values for part in some), strict=True)) for role, some in parts.items()}
-    cells = {role: [row[0] for row in some] if len(keys[role]) == 1 else some for role, some in rows.items()}
+    rows = {role: list(zip(*(part.values for part in cells), strict=True)) for role, cells in parts.items()}
+    cells = {role: [row[0] for row in cells] if len(keys[role]) == 1 else cells for role, cells in rows.items()}
     if len(keys["winner"]) > 1:
         cells["winner"] = [marked_winner(row) for row in rows["winner"]]
-    judges = cells.get("judge", ["judge"] * len(cells["item"]))
-    lists = (cells["item"], judges, cells["first"], cells["second"], cells["winner"])
+    cells.setdefault("judge", ["judge"] * len(cells["item"]))
     words = {**_WORDS, named["first"].lower(): 0, named["second"].lower(): 1}
-    verdicts = [_row(number, *cell, words=words) for number, cell in enumerate(zip(*lists, strict=True), start=1)]
+    in_rows = zip(*(cells[role] for role in ROLES), strict=True)
+    verdicts = [_row(number, *row, words=words) for number, row in enumerate(in_rows, start=1)]
     pairs = Pairs.from_rows(row for row in verdicts if row is not None)
     return replace(pairs, n_open=verdicts.count(None))
 
@@ -380,7 +369,3 @@ def _canonical(contest: Any, verdict: Any) -> tuple[Contest, str]:
     row = _row(1, item, "gold", first, second, verdict)
     assert row is not None
     return (row[0], row[2], row[3]), VERDICTS[row[5]]
-
-
-def _sorted_names(names: Iterable[Any]) -> Vocabulary:
-    return vocabulary_from(sorted(set(names), key=str))

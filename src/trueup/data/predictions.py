@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from trueup._base.types import Booleans
 from trueup._base.validation import preview
+from trueup._base.wording import some
 from trueup.data.aligned import (
     AlignedPredictions,
     Policy,
@@ -94,10 +95,8 @@ class Predictions:
             raise InvalidPredictions(
                 f"probabilities must be items × classes, got shape {table.shape} for {len(columns)} classes; fix it"
             )
-        part = System(
-            system, len(table), _items_of(items, len(table)), probabilities=check_rows(table), columns=columns
-        )
-        return cls((part,))
+        named = _items_of(items, len(table))
+        return cls((System(system, len(table), named, probabilities=check_rows(table), columns=columns),))
 
     @classmethod
     def from_scores(
@@ -125,9 +124,8 @@ class Predictions:
             raise InvalidPredictions(
                 f"scores must be one for each item, got shape {values.shape}; see from_probabilities and stack"
             )
-        return cls(
-            (with_scores(System(system, len(values), _items_of(items, len(values))), values, positive, threshold),)
-        )
+        bare = System(system, len(values), _items_of(items, len(values)))
+        return cls((with_scores(bare, values, positive, threshold),))
 
     @classmethod
     def from_frame(
@@ -176,12 +174,12 @@ class Predictions:
         """
         if not systems:
             raise InvalidPredictions("there are no systems to stack, got none; pass {name: Predictions, …}")
-        for name, one in systems.items():
-            if not isinstance(one, Predictions) or one.n_systems != 1:
-                got = f"{one.n_systems} systems" if isinstance(one, Predictions) else type(one).__name__
+        for name, system in systems.items():
+            if not isinstance(system, Predictions) or system.n_systems != 1:
+                got = f"{system.n_systems} systems" if isinstance(system, Predictions) else type(system).__name__
                 raise InvalidPredictions(f"stack needs Predictions of one system for {name!r}, got {got}; stack each")
-        parts = tuple(replace(one.parts[0], name=name) for name, one in systems.items())
-        return cls(parts, are_labelers=all(one.are_labelers for one in systems.values()))
+        parts = tuple(replace(system.parts[0], name=name) for name, system in systems.items())
+        return cls(parts, are_labelers=all(system.are_labelers for system in systems.values()))
 
     @classmethod
     def from_labelers(cls, labels: Votes, *, min_votes: int = 1) -> Predictions:
@@ -194,10 +192,8 @@ class Predictions:
         item, labeler, answer, times = labels.vote_table()
         order = np.lexsort((answer, -times, item, labeler))  # of several votes on an item the most frequent counts
         order = order[answer[order] < labels.n_classes]
+        order = order[np.diff(labeler[order].astype(np.int64) * labels.n_items + item[order], prepend=-1) > 0]
         item, labeler, answer = item[order], labeler[order], answer[order]
-        first = np.ones(len(item), dtype=bool)
-        first[1:] = (item[1:] != item[:-1]) | (labeler[1:] != labeler[:-1])
-        item, labeler, answer = item[first], labeler[first], answer[first]
         edges = np.searchsorted(labeler, np.arange(labels.n_labelers + 1))
         parts = [
             System(name, b - a, labels.items[item[a:b]], codes=answer[a:b].astype(np.int32), classes=labels.classes)
@@ -225,15 +221,11 @@ class Predictions:
         raise InvalidPredictions(f"there is no system {system!r}, got {preview(self.systems, most=10)}; name one")
 
     def __repr__(self) -> str:
-        has = [
-            what
-            for what, name in (("classes", "codes"), ("probabilities", "probabilities"), ("scores", "scores"))
-            if all(getattr(part, name) is not None for part in self.parts)
-        ]
-        sizes = {part.n for part in self.parts}
-        items = f"{min(sizes):,}" if len(sizes) == 1 else f"{min(sizes):,}–{max(sizes):,}"
-        some = f"{self.n_systems} system{'' if self.n_systems == 1 else 's'}"
-        return f"Predictions({some}, {items} items, {' and '.join(has) or 'mixed kinds'})"
+        kinds = {"classes": "codes", "probabilities": "probabilities", "scores": "scores"}
+        has = [kind for kind, name in kinds.items() if all(getattr(part, name) is not None for part in self.parts)]
+        sizes = sorted({part.n for part in self.parts})
+        items = "–".join(f"{size:,}" for size in (sizes if len(sizes) == 1 else (sizes[0], sizes[-1])))
+        return f"Predictions({some(self.n_systems, 'system')}, {items} items, {' and '.join(has) or 'mixed kinds'})"
 
     def align(
         self, labels: Votes, *, unknown: Policy = "error", missing: Policy = "error", unknown_class: Policy = "error"
@@ -277,10 +269,19 @@ _SCALARS = (str, int, float, np.generic, type(None))  # of a class or a score, n
 
 def _converted(outputs: Any, labels: Votes, of_scores: bool, positive: Hashable | None) -> Predictions:
     """Of a table, of many systems by name, or of one system."""
-    if is_frame(outputs) or _is_table(outputs):
-        return _from_table(outputs, of_scores, positive)
-    if not isinstance(outputs, Mapping):
+    if not isinstance(outputs, Mapping) and not is_frame(outputs):
         return _of_one_system(_listed(outputs), labels, of_scores, positive)
+    # A mapping with these names holds columns, unless they are names of items with a class or score each.
+    is_table = is_frame(outputs) or ("item" in outputs and outputs.keys() & {"prediction", "score", "system"})
+    if is_table and (is_frame(outputs) or _is_many(_listed(outputs["item"]))):
+        columns = column_names(outputs)
+        if not {"prediction", "score", "system"} & set(columns):
+            raise InvalidPredictions(
+                f"a frame of predictions has columns item, prediction or score, and system, got "
+                f"{preview(columns, most=10)}; name the columns with Predictions.from_frame, or pass "
+                f"{{name: frame[name], …}}"
+            )
+        return Predictions.from_frame(outputs, positive=positive, threshold=None if of_scores else 0.5)
     if not outputs:
         raise InvalidPredictions("there are no predictions, got an empty mapping; pass {item: class, …}")
     is_of_items = any(isinstance(output, _SCALARS) for output in outputs.values())  # decided at the first, as a rule
@@ -290,24 +291,13 @@ def _converted(outputs: Any, labels: Votes, of_scores: bool, positive: Hashable 
     systems = {}
     for name, output in by_name.items():
         try:
-            one = output if isinstance(output, Predictions) else _converted(output, labels, of_scores, positive)
-            if one.n_systems != 1:
-                raise InvalidPredictions(f"one system is needed, got {one.n_systems}; pass each under its own name")
+            part = output if isinstance(output, Predictions) else _converted(output, labels, of_scores, positive)
+            if part.n_systems != 1:
+                raise InvalidPredictions(f"one system is needed, got {part.n_systems}; pass each under its own name")
         except InvalidPredictions as error:
             raise InvalidPredictions(f"system {name!r}: {error.sentence}") from error
-        systems[name] = one
+        systems[name] = part
     return Predictions.stack(systems)
-
-
-def _from_table(table: Any, of_scores: bool, positive: Hashable | None) -> Predictions:
-    columns = column_names(table)
-    if not {"prediction", "score", "system"} & set(columns):
-        raise InvalidPredictions(
-            f"a frame of predictions has columns item, prediction or score, and system, got "
-            f"{preview(columns, most=10)}; name the columns with Predictions.from_frame, or pass "
-            f"{{name: frame[name], …}}"
-        )
-    return Predictions.from_frame(table, positive=positive, threshold=None if of_scores else 0.5)
 
 
 def _of_one_system(output: Any, labels: Votes, of_scores: bool, positive: Hashable | None) -> Predictions:
@@ -350,13 +340,6 @@ def _listed(output: Any) -> Any:
     if known or series_parts(output) is not None or not hasattr(output, "__array__"):
         return output
     return np.asarray(output)
-
-
-def _is_table(outputs: Any) -> bool:
-    """Whether a mapping holds columns, and not the class or score of items that are called so."""
-    if not (isinstance(outputs, Mapping) and "item" in outputs and outputs.keys() & {"prediction", "score", "system"}):
-        return False
-    return _is_many(_listed(outputs["item"]))
 
 
 def _is_many(value: Any) -> bool:
