@@ -1,11 +1,11 @@
-"""The one policy for what tools say: what is a vote, an abstention, gold, a run, a person; what becomes of the rest.
+"""The rules of what counts as a vote, an abstention, gold, a run and a person in exports.
 
-Readers tell a `Collector` what they come upon, in the words of their tool. It decides:
+Readers pass a `Collector` what they find, in the words of their tool. It decides:
 
 - skipped, ignored, refused and unparseable answers are abstentions; what was not asked is missing, no row at all; what
   the requester rejected, drafts and what cannot be understood are dropped. All are counted.
 - gold is no vote. Where truths of an item differ, more than half of them settle it, else it has none.
-- several answers of a labeler on an item are runs, in the order of time where the tool tells it.
+- several answers of a labeler on an item are runs, in the order of their times where the tool has them.
 - mails, names and addresses of people are not kept: such labelers are annotator-1, annotator-2 … in order of
   appearance, unless their names are wanted.
 - answers that began with what a model had filled in are counted, and left out if wanted.
@@ -145,7 +145,7 @@ class _Question:
 
 
 class Collector:
-    """Takes what a reader comes upon, and makes an `Export` of it.
+    """Takes what a reader finds, and makes an `Export` of it.
 
     Parameters
     ----------
@@ -523,12 +523,10 @@ class Adapter:
     Attributes
     ----------
     title : str. The tool and its files, for people.
-    sniff : callable
-        From a `Head` to the marks of this layout that it shows. Two are needed for a file to be taken for one.
-    read : callable. Takes a `Content` and tells a `Collector` what is in it.
+    sniff : callable. From a `Head` to the marks of this layout that it shows; two are needed to recognise a file.
+    read : callable. Takes a `Content` and passes a `Collector` what is in it.
     becomes : str. What becomes votes, gold and predictions, for people.
-    basis : str
-        What the reader was written from: real files, files that the tool's own code wrote, or the documented layout.
+    basis : str. What the reader was written from.
     write : callable, optional. From answers and a `Target` to the text of a file that the tool takes.
     writes : str. What that is, for people.
     """

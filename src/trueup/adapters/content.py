@@ -43,10 +43,9 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*("|$)|[][{},]', re.DOTALL)
 class JsonStream:
     """A cursor in JSON text that arrives in blocks, over the decoder of the standard library.
 
-    Not `ijson`, which refuses the NaN and Infinity that tools in Python write (its issue 33).
-
-    ``for key in stream.members()`` walks through an object and ``for element in stream.elements()`` through a list; in
-    the body of the first, the member is taken by `value`, `elements` or `members`, once.
+    Not `ijson`, which refuses the NaN and Infinity that tools in Python write (its issue 33). `members` walks through
+    an object and `elements` through a list; in the body of the first, the member is taken by `value`, `elements` or
+    `members`, once.
 
     Examples
     --------
@@ -386,12 +385,10 @@ class Head:
     Attributes
     ----------
     shape : {"object", "rows", "table", "archive", "other"}
-        One JSON object; a list or lines of JSON; a csv, tsv, parquet or xlsx table; a folder, zip or tar; or none of
-        these.
+        One JSON object; a list or lines of JSON; a csv, tsv, parquet or xlsx table; a folder, zip or tar; or other.
     rows : list of dict. The first records of rows and tables; the object itself where there is one only.
     members : list of str. The names in an archive.
-    member_rows : list of dict
-        The first records of the first member, of an archive that has files of JSON and no folders.
+    member_rows : list of dict. The first records of the first member, of an archive of JSON files without folders.
     """
 
     shape: Shape
@@ -433,9 +430,7 @@ class Head:
 class Content:
     """A file, folder or stream that is looked into, and then read by an adapter.
 
-    Parameters
-    ----------
-    file_format : {"csv", "tsv"}, optional. The kind of table, of what has no suffix.
+    Its `file_format`, "csv" or "tsv", is the kind of table where there is no suffix.
     """
 
     def __init__(self, source: Source, *, file_format: Any = None) -> None:

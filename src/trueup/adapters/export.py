@@ -30,8 +30,7 @@ class Answers:
     votes : mapping from column to list
         ``item``, ``labeler``, ``label`` (None for an abstention) and ``run``, a row for each vote. Where the file has
         the order in which pairs were shown also ``shown``; see `Pairs`.
-    predictions : mapping from column to list
-        ``item``, ``system``, ``prediction`` and ``confidence`` in it (None where nothing is said), a row for each.
+    predictions : mapping from column to list. ``item``, ``system``, ``prediction`` and ``confidence`` in it, or None.
     classes : tuple, optional. What could be chosen, where the tool fixes it.
     details : mapping. What the tool needs to take answers back, e.g. the names of its controls.
     """
@@ -53,9 +52,8 @@ class Export:
     ----------
     tool : str. The name of the format.
     source : str. How errors call the file.
-    items : dict from column to list
-        What is known of the items, as `Labels.with_items` takes it: ``item`` and other columns.
-    notes : tuple of str. Sentences on everything that was dropped, mapped or guessed, with how often.
+    items : dict from column to list. The columns of the items with ``item``, as `Labels.with_items` takes them.
+    notes : tuple of str. Notes about everything that was dropped, mapped or guessed, with how often.
     question : str, optional. The question that the other attributes are of; with one question in the file that one.
     """
 
@@ -203,11 +201,7 @@ class Export:
         return pairs.with_gold({contest: verdict for contest, verdict in gold.items() if contest in judged})
 
     def predictions(self) -> Predictions:
-        """What the systems of the file say, as hard classes.
-
-        The confidence that a tool keeps is that of the class which was chosen and no score of one class, so it is not
-        taken along; `answers.predictions` has it.
-        """
+        """What the systems of the file say, as hard classes; the confidences are in `answers.predictions`."""
         rows = self.answers.predictions
         if not rows or not rows["item"]:
             raise InvalidPredictions(

@@ -1,6 +1,6 @@
-"""The ways in: labels, gold, predictions or all of it, from plain tables and from the exports of other tools.
+"""Functions that read labels, gold, predictions and pairs, from plain tables and from the exports of other tools.
 
-A plain table is read as it says. It is taken for an export only where it lacks the column of items and has the marks of
+A plain table is read as it is. It is taken for an export only where it lacks the column of items and has the marks of
 one tool.
 """
 
@@ -129,8 +129,8 @@ def read_labels(
     gold_column : str, optional. The column of the truths there; by default as `label`.
     gold_drawn : {"chosen", "random"}, optional. How their items were drawn, in place of what the file says.
     items : path, file-like, frame or dict of columns, optional
-        What is known of the items, with the same column of items; its columns are added as by `Labels.with_items`, and
-        rows for items without votes are left out. The file of the votes itself: its columns that describe items.
+        Columns of the items, with the same column that names them, as for `Labels.with_items`; rows for items without
+        votes are left out. The file of the votes itself: its columns that describe items.
     file_format : str
         "auto": a table by its suffix (csv for standard input and file-likes), else the export of a tool by its
         structure. Or "csv", "tsv", "jsonl", "parquet", or one of `trueup.adapters.list_formats`. Files of gold and of
@@ -199,9 +199,7 @@ def read_predictions(
     path : path, "-", file-like, frame or dict of columns. The file; "-" is standard input.
     item, prediction, score, probabilities, system, positive, threshold
         As in `Predictions.from_frame`, of tables.
-    labels : Labels, optional
-        The labels they belong to. Text from a csv file is then read as the names these labels have; without it a
-        column becomes integers if every name in it is one.
+    labels : Labels, optional. Text from a csv file is read as the names that these labels have.
     file_format : str. As in `read_labels`.
     question : str, optional. Of exports, which of several questions.
     """
@@ -230,10 +228,9 @@ def read_gold(
 ) -> Gold:
     """Vetted truths from a file, or from the export of a tool, as the mapping that `Labels.with_gold` takes.
 
-    Its attribute `drawn` tells how the items came to be vetted, which `Labels.with_gold` keeps: a column ``chance`` (or
-    ``inclusion_probability``) has the probability with which each was drawn, or a column ``drawn`` says "random" or
-    "chosen". An item that was drawn and is not vetted yet is an error: without it the rest stands for others than it
-    was drawn for.
+    Its attribute `drawn` says how the items came to be vetted: a column ``chance`` (or ``inclusion_probability``) has
+    the probability with which each was drawn, or a column ``drawn`` says "random" or "chosen". An item that was drawn
+    and is not vetted yet is an error: without it the rest is no sample.
 
     Parameters
     ----------
@@ -241,8 +238,7 @@ def read_gold(
     item, label : str. The names of the columns of a table.
     drawn : {"chosen", "random"}, optional. How all items were drawn, in place of what the file says.
     missing : value or list of values. Values of the label column that mean "not vetted"; None declares blank cells.
-    labels : Labels, optional
-        The labels they belong to. Text from a csv file is then read as the names these labels have.
+    labels : Labels, optional. Text from a csv file is read as the names that these labels have.
     file_format : str. As in `read_labels`.
     question : str, optional. Of exports, which of several questions.
     """
@@ -274,10 +270,8 @@ def read_pairs(
     ----------
     path : path, "-", file-like, frame or dict of columns. The file; "-" is standard input.
     item, judge, first, second, winner : str
-        The names of the columns of a table, as in `Pairs.from_frame`. `first` and `second` are the systems in the order
-        they were shown; the winner is the name of one of them, "first", "second" or "tie", or blank for no verdict.
-        Without a column of judges, all verdicts are of one. Exports of arenas and MT-Bench have the order, too; where
-        one has none, a note in ``pairs.notes`` says so.
+        The names of the columns of a table, as in `Pairs.from_frame`; without a column of judges, all verdicts are of
+        one. Exports of arenas and MT-Bench have the order, too; where one has none, a note in ``pairs.notes`` says so.
     gold : path, file-like, frame or dict of columns, optional
         Verdicts that are taken to be right, as those of people, with the same columns; see `Pairs.with_gold`.
     gold_drawn : {"chosen", "random"}, optional. How their contests were drawn.

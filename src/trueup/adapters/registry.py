@@ -22,8 +22,6 @@ from trueup.data.encoding import is_null
 from trueup.data.labels import Labels
 from trueup.exceptions import InvalidFile, InvalidParameter
 
-_MARKS_NEEDED = 2
-
 ADAPTERS: Registry[Adapter] = Registry(
     "file_format",
     annotation_tools.TOOLS | judge_logs.TOOLS | pairwise.TOOLS | presets.TOOLS,
@@ -41,7 +39,7 @@ def list_formats() -> list[str]:
 def matches(content: Content) -> dict[str, list[str]]:
     """The formats that a file may be, each with the marks that were seen; two marks are needed."""
     seen = {name: ADAPTERS[name].sniff(content.head) for name in ADAPTERS}
-    return {name: marks for name, marks in seen.items() if len(marks) >= _MARKS_NEEDED}
+    return {name: marks for name, marks in seen.items() if len(marks) >= 2}
 
 
 def detect(content: Content) -> str:
@@ -66,7 +64,6 @@ def detect(content: Content) -> str:
 # ------------------ Ways back: items to vet, and what the votes say of items, as files that other tools take.
 
 _TABLES = ("csv", "jsonl")
-_DEFAULT_QUESTION = "label"
 
 
 def writable_formats() -> list[str]:
@@ -99,30 +96,12 @@ def write_tasks(
     question : str, optional. The question, control or score in the tool; by default that of `like`, else "label".
     agent : str. Who suggests.
     with_text : bool. Whether to write the columns of long text too.
-    like : Export, optional. An export of the tool, which tells how its controls are named.
+    like : Export, optional. An export of the tool, with the names of its controls.
     """
-    known = writable_formats()
     name = file_format if file_format in _TABLES else ADAPTERS.resolve(file_format)
-    check_choice(name, known, name="file_format")
-    if like is not None:
-        question = question or like.question or like.questions[0]
-    details = {}
-    if like is not None and question is not None and question in like.by_question:
-        details = dict(like.by_question[question].details)
-    target = Target(question or _DEFAULT_QUESTION, agent, details)
-    answers = _answers(labels, items, posterior, with_text=with_text)
-    write = ADAPTERS[name].write if name not in _TABLES else None
-    text = write(answers, target) if write is not None else _table(answers, name)
-    write_text_safely(path, text)
-
-
-def _answers(
-    labels: Labels, items: Iterable[Hashable] | None, posterior: npt.ArrayLike | None, *, with_text: bool
-) -> list[Answer]:
-    places = np.arange(labels.n_items) if items is None else labels.item_codes(items)
-    names = labels.items.tolist()
-    hidden = () if with_text else labels.text_columns
-    columns = {name: labels.item_column(name).tolist() for name in labels.item_table.given if name not in hidden}
+    check_choice(name, writable_formats(), name="file_format")
+    question = question or (None if like is None else like.question or like.questions[0]) or "label"
+    asked = None if like is None else like.by_question.get(question)
     best: list[tuple[Any, float | None]] = [(None, None)] * labels.n_items
     if posterior is not None:
         table = np.asarray(posterior, dtype=np.float64)
@@ -133,22 +112,30 @@ def _answers(
             )
         classes = labels.classes.tolist()
         best = [(classes[k], float(p)) for k, p in zip(table.argmax(axis=1), table.max(axis=1), strict=True)]
-    told = []
-    for at in places.tolist():
-        known = {name: values[at] for name, values in columns.items() if not is_null(values[at])}
-        told.append(Answer(names[at], best[at][0], best[at][1], known))
-    return told
-
-
-def _table(answers: list[Answer], kind: str) -> str:
-    names = list(dict.fromkeys(name for answer in answers for name in answer.columns or {}))
-    header = ["item", "label", "confidence", *names]
-    rows = [
-        [answer.item, answer.label, answer.confidence, *((answer.columns or {}).get(name) for name in names)]
-        for answer in answers
+    hidden = () if with_text else labels.text_columns
+    columns = {name: labels.item_column(name).tolist() for name in labels.item_table.given if name not in hidden}
+    names, positions = (
+        labels.items.tolist(),
+        range(labels.n_items) if items is None else labels.item_codes(items).tolist(),
+    )
+    answers = [
+        Answer(names[k], *best[k], {name: values[k] for name, values in columns.items() if not is_null(values[k])})
+        for k in positions
     ]
-    if kind == "csv":
-        # What strangers wrote of an item must not run in a spreadsheet; names stay as they are, to be joined by.
-        return csv_text(header, [[*row[:3], *map(safe_cell, row[3:])] for row in rows])
-    named_rows = (dict(zip(header, row, strict=True)) for row in rows)
-    return "".join(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in named_rows)
+    write = None if name in _TABLES else ADAPTERS[name].write
+    if write is not None:
+        text = write(answers, Target(question, agent, {} if asked is None else dict(asked.details)))
+    else:
+        given = list(dict.fromkeys(name for answer in answers for name in answer.columns or {}))
+        header = ["item", "label", "confidence", *given]
+        rows = [
+            [answer.item, answer.label, answer.confidence, *map((answer.columns or {}).get, given)]
+            for answer in answers
+        ]
+        if name == "csv":
+            # What strangers wrote of an item must not run in a spreadsheet; names stay as they are, to be joined by.
+            text = csv_text(header, [[*row[:3], *map(safe_cell, row[3:])] for row in rows])
+        else:
+            objects = (dict(zip(header, row, strict=True)) for row in rows)
+            text = "".join(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in objects)
+    write_text_safely(path, text)

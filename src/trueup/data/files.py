@@ -37,6 +37,7 @@ FORMATS: tuple[Format, ...] = ("csv", "tsv", "jsonl", "parquet")
 _ROWS = 5_000
 _HEAD = 1_000  # objects of JSON Lines that show which columns there are
 _FIELD_LIMIT = 2**24
+_NOTHING = "{} is empty, got no line at all; write the names of the columns first, then the rows"
 
 
 def named(source: Source) -> str:
@@ -55,18 +56,16 @@ def format_of(source: Source, file_format: Format | None) -> Format:
         return "csv"
     kind = table_suffix(source)
     if kind is None:
-        suffix = Path(source).suffix.lower() or "no suffix"
+        got = Path(source).suffix.lower() or "no suffix"
         raise InvalidFile(
-            f"the format of {named(source)} is unknown, got {suffix}; pass `file_format=…`: {', '.join(FORMATS)}"
+            f"the format of {named(source)} is unknown, got {got}; pass `file_format=…`: {', '.join(FORMATS)}"
         )
     return kind
 
 
 def table_suffix(path: str | PathLike[str]) -> Format | None:
     """The format of the table that a suffix stands for, or None if it stands for none."""
-    suffixes = [s.lower() for s in Path(path).suffixes]
-    if suffixes and suffixes[-1] == ".gz":
-        suffixes.pop()
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes if suffix.lower() != ".gz"]
     return _SUFFIXES.get(suffixes[-1]) if suffixes else None
 
 
@@ -128,10 +127,6 @@ def _text(source: Source) -> Iterator[IO[str]]:
         wrapper.detach()
 
 
-def _nothing(who: str) -> InvalidFile:
-    return InvalidFile(f"{who} is empty, got no line at all; write the names of the columns first, then the rows")
-
-
 class _CsvTable:
     from_text = True
 
@@ -144,34 +139,30 @@ class _CsvTable:
             if header.strip():
                 break
         if not header.strip():
-            raise _nothing(who)
-        self._delimiter = "\t" if tab else max(",;\t", key=lambda d: len(self._split(header, d)))
-        self.columns = self._split(header, self._delimiter)
-
-    def _split(self, header: str, delimiter: str) -> list[str]:
+            raise InvalidFile(_NOTHING.format(who))
         try:
-            return [name.strip() for name in next(csv.reader([header], delimiter=delimiter))]
+            splits = {mark: next(csv.reader([header], delimiter=mark)) for mark in ("\t" if tab else ",;\t")}
         except csv.Error as error:
-            raise InvalidFile(
-                f"{self._who} must begin with its columns' names, got {header!r:.40} ({error})"
-            ) from error
+            raise InvalidFile(f"{who} must begin with its columns' names, got {header!r:.40} ({error})") from error
+        self._delimiter = max(splits, key=lambda mark: len(splits[mark]))
+        self.columns = [name.strip() for name in splits[self._delimiter]]
 
     def read(self, sinks: Sequence[tuple[str, Sink]]) -> None:
         for name, _ in sinks:
             if self.columns.count(name) > 1:
                 raise InvalidFile(f"{self._who} must name each column once, got {name!r} again; rename one")
         sink_at = [(self.columns.index(name), sink) for name, sink in sinks]
-        width = len(self.columns)
         reader = csv.reader(self._stream, delimiter=self._delimiter, strict=True)
         old_limit = csv.field_size_limit(_FIELD_LIMIT)
         try:
             while True:
-                before = reader.line_num
+                line = self._skipped + reader.line_num
                 rows = list(islice(reader, _ROWS))
                 if not rows:
                     return
-                if set(map(len, rows)) != {width}:
-                    rows = self._without_blanks(rows, before, width)
+                if set(map(len, rows)) != {len(self.columns)}:
+                    self._check_widths(rows, line)
+                    rows = [row for row in rows if row]  # without blank lines
                 for column, sink in sink_at:
                     sink.add([row[column] for row in rows])
         except csv.Error as error:
@@ -182,21 +173,16 @@ class _CsvTable:
         finally:
             csv.field_size_limit(old_limit)
 
-    def _without_blanks(self, rows: list[list[str]], before: int, width: int) -> list[list[str]]:
-        """Rows without blank lines; any other row of the wrong width is an error."""
-        line = self._skipped + before
-        full_rows = []
+    def _check_widths(self, rows: list[list[str]], line: int) -> None:
+        """Stop at a row of the wrong width; the first is in the line after `line`."""
         for row in rows:
             line += 1
-            if row and len(row) != width:
+            if row and len(row) != len(self.columns):
                 raise InvalidFile(
-                    f"every line of {self._who} must have {width} fields, got {len(row)} in line {line}; check the "
-                    f"delimiter ({self._delimiter!r} was found) and quote fields that hold it"
+                    f"every line of {self._who} must have {len(self.columns)} fields, got {len(row)} in line {line}; "
+                    f"check the delimiter ({self._delimiter!r} was found) and quote fields that hold it"
                 )
             line += sum(field.count("\n") for field in row)
-            if row:
-                full_rows.append(row)
-        return full_rows
 
 
 class _JsonTable:
@@ -207,7 +193,7 @@ class _JsonTable:
         self._rows = self._objects(stream)
         self._head = list(islice(self._rows, _HEAD))
         if not self._head:
-            raise _nothing(who)
+            raise InvalidFile(_NOTHING.format(who))
         # writers leave out what is null, so the first line alone may not have every column
         self.columns = list(dict.fromkeys(key for row in self._head for key in row))
 
@@ -255,12 +241,12 @@ class _ParquetTable:
 
     def __init__(self, path: str | PathLike[str]) -> None:
         self._path, self._who = fspath(path), named(path)
-        self._polars = _parquet_library(f"reading {self._who}") == "polars"
-        self._backend = require("polars" if self._polars else "pyarrow.parquet", purpose="reading parquet")
+        is_polars = _parquet_library(f"reading {self._who}") == "polars"
+        library = require("polars" if is_polars else "pyarrow.parquet", purpose="reading parquet")
+        self._read = library.read_parquet if is_polars else library.read_table
         with self._failing():
-            read_schema = self._backend.read_parquet_schema if self._polars else self._backend.read_schema
-            schema = read_schema(self._path)
-            self.columns = list(schema) if self._polars else list(schema.names)
+            schema = (library.read_parquet_schema if is_polars else library.read_schema)(self._path)
+            self.columns = list(schema if is_polars else schema.names)
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
@@ -274,8 +260,7 @@ class _ParquetTable:
     def read(self, sinks: Sequence[tuple[str, Sink]]) -> None:
         for name, sink in sinks:  # one column at a time: it is released before the next is read
             with self._failing():
-                read = self._backend.read_parquet if self._polars else self._backend.read_table
-                frame = read(self._path, columns=[name])
+                frame = self._read(self._path, columns=[name])
             FrameTable(frame).read([(name, sink)])
             del frame
 

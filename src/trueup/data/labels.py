@@ -1,7 +1,4 @@
-"""Votes: who said what about which item.
-
-The one data structure of trueup: a sparse matrix, items × (labeler·answer), built once when the data come in.
-"""
+"""Votes: who said what about which item."""
 
 from __future__ import annotations
 
@@ -143,31 +140,25 @@ class Labels(Votes):
 
     Attributes
     ----------
-    items, labelers, classes : array
-        The names. Sorted, unless an order was given. Arrays of predictions follow the order of `items`.
-    answers : array
-        What a labeler can say: the classes and, if abstentions count as an answer, each abstention after them.
+    items, labelers, classes : array. The names, sorted unless an order was given. Predictions follow `items`.
+    answers : array. The classes and, if abstentions count as an answer, each abstention after them.
     votes : scipy.sparse.csr_array of shape (n_items, n_labelers * n_answers)
         How often a labeler gave an answer to an item; column ``labeler * n_answers + answer``.
     gold_codes, held_codes : int array of shape (n_items,)
         Vetted truths, used by fits or kept aside to check them, as positions in `classes`; -1 for none.
     gold_chance : float array of shape (n_items,)
-        The chance with which a vetted item was drawn (its inclusion probability); NaN where it was chosen or not
-        vetted.
+        The inclusion probability of a vetted item; NaN where it was chosen or not vetted.
     n_missing : int. Rows declared missing and left out.
-    abstentions : array of shape (n_labelers,)
-        Declared abstentions of each labeler, whether ignored or kept as an answer.
+    abstentions : array of shape (n_labelers,). Declared abstentions of each labeler, ignored or kept as an answer.
     abstain_policy : {"ignore", "answer"}. What was done with abstentions.
     unanswered : scipy.sparse.csr_array of shape (n_items, n_labelers * 2), optional
         Where the rows declared missing (even columns) and the abstentions (odd columns) were; None if there are none.
-    fixed_classes : bool. Whether the classes were named by the user, so that no others can come in with gold.
-    item_table : ItemTable. What is known of the items besides their votes; see `with_items`.
-    labeler_table : ItemTable. What is known of the labelers; see `with_labelers`.
+    fixed_classes : bool. Whether the user named the classes, so that no others can come in with gold.
+    item_table, labeler_table : ItemTable. The columns of items and labelers; see `with_items` and `with_labelers`.
     crowds : frozenset
         The labelers that each stand for many anonymous ones (`from_counts`): their votes on an item are of different
         people, where those of any other labeler are one person's, who wavers.
-    reading_notes : tuple of str
-        What was said when they were read: what was left out, mapped or guessed, with how often. `notes` begins with it.
+    reading_notes : tuple of str. Notes about the file: what was left out, mapped or guessed; `notes` begins with them.
     """
 
     def __init__(self, table: Any = None, /, **fields: Any) -> None:
@@ -202,25 +193,23 @@ class Labels(Votes):
         item, labeler, label : str
             The names of the columns. Several columns may name an item together: ``["prompt", "system"]``, or
             ``"prompt,system"``; its name is then a tuple, and they become item columns.
+        run : str, optional
+            The column of the run (epoch, temperature) where a labeler gives several verdicts on an item. They are one
+            witness who wavers; they come without a warning, and `duplicates` is about rows of one run.
         wide : bool, optional
             Whether each labeler has a column, named by it, where an empty cell is no vote. Columns of other values than
             the others, or than `classes`, become item columns. By default a table that has items and no columns of
             labelers and labels is wide if two columns and more hold the same values; `reading_notes` says so.
-        run : str, optional
-            The column that tells several verdicts of one labeler on one item apart (epochs, temperatures). They are one
-            witness who wavers, named or not; with a run they come without a warning, and `duplicates` is about rows of
-            one run.
         classes : sequence, optional
             The classes in the order wanted; a vote for another class is then an error. Default: the categories of an
             ordered categorical or an enumeration in their order, or all that occur, sorted.
         missing : value or list of values
-            Values of the label column that mean "no vote". They are left out and counted in `n_missing`. An empty
-            value (None, NaN) that is not declared so is an error: pass ``missing=None``.
+            Values of the label column that mean "no vote"; they are left out and counted in `n_missing`. An empty value
+            (None, NaN) that is not declared so is an error: pass ``missing=None``.
         abstain : value or list of values
             Values that mean "the labeler looked and did not decide" (an unparseable verdict, "not sure").
         abstain_policy : {"ignore", "answer"}
             Leave abstentions out, or keep each as an answer that is no class and may tell something of the truth.
-            Either way `abstentions` counts them.
         duplicates : {"keep", "error", "first", "last"}
             Several votes of one labeler on one item: repeated votes (with a warning that says how many), an error,
             or only the first or last in the order of rows.
@@ -343,8 +332,7 @@ class Labels(Votes):
     ) -> Labels:
         """Votes of an anonymous crowd: an array or frame, items × classes, of how many said what.
 
-        The columns of a frame name the classes, and its index the items. The crowd is one pooled labeler whose votes
-        share one confusion matrix; each vote is of somebody else.
+        The columns of a frame name the classes, and its index the items. The crowd is one pooled labeler.
 
         Examples
         --------
@@ -392,23 +380,21 @@ class Labels(Votes):
         ----------
         truths : mapping from item to class, or a frame or dict of columns as `trueup.read_gold` takes
             A row of a frame without a label is not vetted. A class that nobody voted for becomes one of the classes,
-            unless these were named with ``classes=``; every vote on such an item is then an error of whoever gave it,
-            and `notes` says so. A name that is a class but for case, blanks or one typing error is refused.
+            unless these were named with ``classes=``; every vote on such an item is then an error of whoever gave it.
+            A name that is a class but for case, blanks or one typing error is refused.
         item, label : str. The columns of a frame.
         drawn : {"chosen", "random"} or mapping from item to probability, optional
-            How the items came to be vetted; kept for each item in `gold_chance`. "chosen": by someone, or for a reason;
-            their truth says nothing sure of other items. "random": by a simple random sample of all items of these
-            labels. A mapping has the chance of each item to be drawn, above 0 and at most 1, for samples that are not
-            simple (one of its values may also be one of the words). By default what the file of `trueup.read_gold`
-            says, else "chosen".
+            How the items came to be vetted. "chosen": by someone, or for a reason; their truth says nothing sure of
+            other items. "random": by a simple random sample of all items of these labels. A mapping has the chance of
+            each item to be drawn, above 0 and at most 1 (or one of the words). By default what the file of
+            `trueup.read_gold` says, else "chosen".
 
             Calls add up. Items drawn at random by several calls are one simple random sample, and the chance of each
-            is their number over that of all items. A chance told later replaces an earlier one; an item that was drawn
-            and is told again as chosen stays drawn.
+            is their number over that of all items. A later chance replaces an earlier one; an item that was drawn stays
+            drawn when it is given again as chosen.
         role : {"fit", "check"}
-            Use them when fitting (their truth is then fixed), or keep them aside to check a fit. An item has one role,
-            the last it was given.
-        correct : bool. Allow truths that differ from those told before.
+            Fix their truth in fits, or keep them aside to check a fit. An item has the last role it was given.
+        correct : bool. Allow truths that differ from those given before.
 
         Examples
         --------
@@ -453,8 +439,8 @@ class Labels(Votes):
     ) -> Labels:
         """These labels with columns that describe the items: system, prompt, topic, text, time, weight.
 
-        They travel with the labels through `select`, `merge` and `with_gold`; `item_column` gives one. Further calls
-        add columns, and values for items that had none.
+        They stay with the labels through `select`, `merge` and `with_gold`; `item_column` gives one. Further calls add
+        columns, and values for items that had none.
 
         Parameters
         ----------
@@ -482,16 +468,9 @@ class Labels(Votes):
         columns: str | Iterable[str] | None = None,
         unknown: Literal["error", "ignore"] = "error",
     ) -> Labels:
-        """These labels with columns that describe the labelers: kind, family, model, site.
+        """These labels with columns that describe the labelers, such as kind and model; `labeler_column` gives one.
 
-        They travel with the labels as those of the items do; `labeler_column` gives one.
-
-        Parameters
-        ----------
-        frame : pandas, polars or pyarrow frame, or a dict of columns. A row for each labeler.
-        labeler : str. The column that names the labeler.
-        columns : str or sequence of str, optional. The columns to take; by default all but that of the labeler.
-        unknown : {"error", "ignore"}. A row for a labeler without votes: an error, or left out.
+        The parameters are those of `with_items`.
 
         Examples
         --------
@@ -537,10 +516,7 @@ class Labels(Votes):
         return replace(self, **nothing_vetted(self.n_items))
 
     def select(self, *, items: Iterable[Hashable] | None = None, labelers: Iterable[Hashable] | None = None) -> Labels:
-        """The votes on some items, of some labelers; the order and the classes stay as they are.
-
-        An item whose votes all go stays as an item without votes.
-        """
+        """The votes on some items, of some labelers, in the same order; items stay when all of their votes go."""
         kept_items, kept_labelers = np.arange(self.n_items), np.arange(self.n_labelers)
         if items is not None:
             kept_items = np.unique(self.item_codes(items))
@@ -619,9 +595,9 @@ class Labels(Votes):
     def merge(self, other: Labels, *, duplicates: Duplicates = "keep") -> Labels:
         """All votes of both; items, labelers and classes of the same name are the same.
 
-        Where a labeler voted on an item in both, the votes are repeated votes (with a warning that says on how many)
-        or, by `duplicates`, an error, or only those of the "first" (these) or the "last" (`other`). Where both have
-        gold for an item it must agree, and has the role it has in `other`; what was drawn keeps the chance it had.
+        Where a labeler voted on an item in both, the votes are repeated votes (with a warning) or, by `duplicates`, an
+        error, or only those of the "first" (these) or the "last" (`other`). Where both have gold for an item it must
+        agree, and has the role it has in `other`; what was drawn keeps the chance it had.
         """
         _gold.check_contradictions(
             self.gold | self.held_gold,
@@ -645,8 +621,6 @@ class Labels(Votes):
 
     def to_frame(self, *, backend: str | None = None, with_items: bool = True, with_text: bool = False) -> Any:
         """The votes as a long table (item, labeler, label), one row a vote, with the columns of the items if any.
-
-        Items without votes, gold and what was left out are not in it.
 
         Parameters
         ----------

@@ -36,7 +36,7 @@ def read_items(
     labels: Labels | None = None,
     file_format: Format | None = None,
 ) -> dict[str, list[Any]]:
-    """What is known of the items, from a file with a row for each, as the columns that `Labels.with_items` takes.
+    """The columns that describe items, from a file with a row for each, as `Labels.with_items` takes them.
 
     In csv and tsv a blank cell is a null; a column becomes numbers if all of its cells are, and times if all are dates
     or times in ISO 8601.
@@ -46,9 +46,8 @@ def read_items(
     path : path, "-", file-like, frame or dict of columns. The file; "-" is standard input.
     item : str. The column that names the item.
     columns : sequence of str, optional. The columns to read; by default all.
-    labels : Labels, optional
-        The labels they belong to. Text from a csv file is then read as the names these labels have.
-    file_format : {"csv", "tsv", "jsonl", "parquet"}, optional. The format, where the suffix does not tell.
+    labels : Labels, optional. Text from a csv file is read as the names that these labels have.
+    file_format : {"csv", "tsv", "jsonl", "parquet"}, optional. The format, by default that of the suffix.
     """
     names, values = read_named_rows(path, item, role="item", columns=columns, labels=labels, file_format=file_format)
     return {"item": names, **values}
@@ -84,15 +83,24 @@ def write_labels(
     Parameters
     ----------
     path : path. The file of the votes.
-    items : path, optional
-        The file of what is known of the items, a row for each, which `read_labels` takes as `items`; without it their
-        columns are not written.
-    file_format : {"csv", "tsv", "jsonl", "parquet"}, optional. The format of both, where the suffix does not tell.
+    items : path, optional. The file of the columns of the items, a row for each, which `read_labels` takes as `items`.
+    file_format : {"csv", "tsv", "jsonl", "parquet"}, optional. The format of both, by default those of the suffixes.
     """
     if items is not None and not labels.item_columns:
         raise InvalidLabels("there are no item columns to write, got none; add them with labels.with_items")
+    kind = format_of(path, file_format)
     for role, names in (("item", labels.items), ("labeler", labels.labelers), ("label", labels.answers)):
-        _check_writable_names(names, role, path, format_of(path, file_format))
+        odd = [
+            name
+            for name in names.tolist()
+            if not (isinstance(name, str | int | float) or (role == "label" and name is None))
+            or (name == "" and kind != "jsonl")
+        ]
+        if odd and kind != "parquet":
+            raise InvalidLabels(
+                f"a name of the {role}s cannot be written to {named(path)}, got {preview(odd)}; use text or numbers as "
+                "names, or pickle the labels"
+            )
     votes = vote_columns(labels)[1]
     if labels.crowds:
         votes[CROWD_MARK] = np.repeat(labels.is_crowd[labels.vote_table()[1]], labels.vote_table()[3]).astype(np.int64)
@@ -104,33 +112,18 @@ def write_labels(
         _write(items, columns, file_format)
 
 
-def _check_writable_names(names: Vocabulary, role: str, path: str | PathLike[str], kind: Format) -> None:
-    odd = [
-        name
-        for name in names.tolist()
-        if not (isinstance(name, str | int | float) or (role == "label" and name is None))
-        or (name == "" and kind != "jsonl")
-    ]
-    if odd and kind != "parquet":
-        raise InvalidLabels(
-            f"a name of the {role}s cannot be written to {named(path)}, got {preview(odd)}; use text or numbers as "
-            "names, or pickle the labels"
-        )
-
-
 def _write(path: str | PathLike[str], columns: Mapping[str, Any], file_format: Format | None) -> None:
     """Write columns, arrays or lists, as a table."""
     if format_of(path, file_format) == "parquet":
         write_frame(path, partial(make_frame, columns))
         return
-    blocks = range(0, len(columns["item"]), _ROWS)
-    parts = ([values[start : start + _ROWS] for values in columns.values()] for start in blocks)
-    lists = ([part.tolist() if isinstance(part, np.ndarray) else part for part in some] for some in parts)
-    rows = (row for some in lists for row in zip(*some, strict=True))
+    blocks = ([values[k : k + _ROWS] for values in columns.values()] for k in range(0, len(columns["item"]), _ROWS))
+    lists = ([part.tolist() if isinstance(part, np.ndarray) else part for part in block] for block in blocks)
+    rows = (row for block in lists for row in zip(*block, strict=True))
     write_rows(path, list(columns), rows, file_format=file_format)
 
 
 def _cells(values: Vocabulary) -> list[Any]:
     """Values as a text file holds them: times in ISO 8601, no value as an empty cell."""
-    listed = [None if is_null(value) else value for value in values.tolist()]
-    return [value.isoformat() if isinstance(value, date) else value for value in listed]
+    present = (None if is_null(value) else value for value in values.tolist())
+    return [value.isoformat() if isinstance(value, date) else value for value in present]

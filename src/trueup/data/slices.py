@@ -47,8 +47,7 @@ class Slicing:
 
     def notes(self) -> list[str]:
         """What to say of items that are in no slice, and of a slice that is alone."""
-        without = int((self.codes == NO_SLICE).sum())
-        notes = []
+        notes, without = [], int((self.codes == NO_SLICE).sum())
         if without:
             notes.append(f"{without:,} items have no {self.column!r}: they count in the whole only.")
         if self.n_slices == 1:
@@ -84,7 +83,7 @@ def clusters_of(labels: Labels, cluster: str | Mapping[Hashable, Hashable]) -> C
     """The number of the cluster of each item; an item without one is one by itself."""
     values, _ = values_of(labels, cluster, "cluster")
     places: dict[Any, int] = {}
-    keys = [(k,) if is_null(value) else value for k, value in enumerate(values)]
+    keys = ((k,) if is_null(value) else value for k, value in enumerate(values))
     return np.array([places.setdefault(key, len(places)) for key in keys], dtype=np.int32)
 
 
