@@ -7,8 +7,18 @@ files too.
 from trueup.adapters.collecting import Adapter, Answer, Collector, Target
 from trueup.adapters.content import Content, Head
 from trueup.adapters.export import Answers, Export
-from trueup.adapters.readers import export_format, read_export, read_gold, read_labels, read_pairs, read_predictions
-from trueup.adapters.registry import ADAPTERS, list_formats, writable_formats, write_tasks
+from trueup.adapters.readers import (
+    ADAPTERS,
+    export_format,
+    list_formats,
+    read_export,
+    read_gold,
+    read_labels,
+    read_pairs,
+    read_predictions,
+    writable_formats,
+    write_tasks,
+)
 
 __all__ = [
     "ADAPTERS",

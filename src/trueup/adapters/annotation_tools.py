@@ -58,21 +58,17 @@ def _read_prodigy(content: Content, collector: Collector) -> None:
         answer, time, taken, label = task.get("answer"), task.get("_timestamp"), task.get("accept"), task.get("label")
         when = f"{time:020.3f}" if isinstance(time, int | float) and not isinstance(time, bool) else None
         if isinstance(task.get("options"), list) or isinstance(taken, list):
-            if answer == "accept" and isinstance(taken, list):
-                collector.vote("choice", item, labeler, taken, when=when)
-            else:
-                why = "refused choices" if answer == "reject" else "ignored tasks"
-                collector.abstain("choice", item, labeler, why, when=when)
+            chosen = taken if answer == "accept" and isinstance(taken, list) else None
+            why = "refused choices" if answer == "reject" else "ignored tasks"
+            collector.vote("choice", item, labeler, chosen, when=when, abstention=why)
             continue
         if isinstance(task.get("spans"), list) and plain(label) is None:
             collector.drop("tasks that mark parts of a text")
             continue
         question = "accept" if plain(label) is None else str(plain(label))
         collector.ask(question, classes=("accept", "reject"))
-        if answer in ("accept", "reject"):
-            collector.vote(question, item, labeler, answer, when=when)
-        else:
-            collector.abstain(question, item, labeler, "ignored tasks", when=when)
+        verdict = answer if answer in ("accept", "reject") else None
+        collector.vote(question, item, labeler, verdict, when=when, abstention="ignored tasks")
     if n_nameless:
         collector.note(f"{n_nameless:,} answers name nobody; they are taken for those of one person, after the file.")
     if stamps and not names:
@@ -252,11 +248,9 @@ def _read_rows(content: Content, collector: Collector) -> None:
             cell = cell if in_cell is None else in_cell
         if isinstance(cell, dict):
             cell = _chosen(cell)
-        values = cell if isinstance(cell, list) else [] if cell is None else [cell]
-        if values:
-            collector.vote(question, item, labeler, values, when=row.get("updated_at"))
-        else:
-            collector.abstain(question, item, labeler, "empty answers")
+        chosen = None if cell == [] else cell
+        when = None if chosen is None else row.get("updated_at")
+        collector.vote(question, item, labeler, chosen, when=when, abstention="empty answers")
     collector.note(
         "JSON-MIN and CSV of Label Studio have no skipped answers and no predictions, and ground truth looks like one "
         "more annotator; the JSON export has them."

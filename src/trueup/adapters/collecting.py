@@ -210,8 +210,15 @@ class Collector:
         when: Any = None,
         prelabeled: bool = False,
         shown: int = UNKNOWN,
+        abstention: str | None = None,
     ) -> None:
-        """An answer: one class, or a list of them where several can be chosen; of a pair also how it was shown."""
+        """An answer: one class, or a list of them where several can be chosen; of a pair also how it was shown.
+
+        No label is an abstention for the reason that is given.
+        """
+        if label is None and abstention is not None:
+            self.abstain(question, item, labeler, abstention, run=run, when=when)
+            return
         name, chosen = plain(item), _classes_of(label)
         if name is None or chosen is None:
             self.drop("answers without a readable item or class")

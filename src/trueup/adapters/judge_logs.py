@@ -47,11 +47,9 @@ def _read_lm_eval(content: Content, collector: Collector) -> None:
             used = plain(row.get("filter"))
             labeler = str(metric) if used in (None, "none") else f"{metric} ({used})"
             verdict = plain(row.get(str(metric)))
-            if verdict is None:
-                collector.abstain(str(metric), item, labeler, "metrics without a value")
-            else:
+            if verdict is not None:
                 values.setdefault(str(metric), set()).add(verdict)
-                collector.vote(str(metric), item, labeler, verdict)
+            collector.vote(str(metric), item, labeler, verdict, abstention="metrics without a value")
     for metric, seen in values.items():
         if seen <= set(_RIGHT_OR_WRONG):
             collector.ask(metric, classes=_RIGHT_OR_WRONG)
@@ -80,10 +78,9 @@ def _read_deepeval(content: Content, collector: Collector) -> None:
                 question = str(plain(metric.get("name")) or "metric")
                 labeler = str(plain(metric.get("evaluationModel")) or question)
                 collector.ask(question, classes=("fail", "pass"))
-                if metric.get("error") or not isinstance(metric.get("success"), bool):
-                    collector.abstain(question, item, labeler, "metrics that ended in errors")
-                else:
-                    collector.vote(question, item, labeler, "pass" if metric["success"] else "fail")
+                has_ended = not metric.get("error") and isinstance(metric.get("success"), bool)
+                verdict = ("pass" if metric["success"] else "fail") if has_ended else None
+                collector.vote(question, item, labeler, verdict, abstention="metrics that ended in errors")
 
 
 def _elements_of(stream: JsonStream, name: str, inside: str) -> Iterator[Any]:
@@ -118,10 +115,9 @@ def _read_ragas(content: Content, collector: Collector) -> None:
                 item = hashed(*(f"{name}={value}" for name, value in sorted(inputs.items())))
                 collector.describe(item, with_values(inputs))
                 verdict, accepted = plain(row.get("metric_output")), row.get("is_accepted")
+                collector.vote(metric, item, "ragas", verdict, abstention="metrics without a value")
                 if verdict is None:
-                    collector.abstain(metric, item, "ragas", "metrics without a value")
                     continue
-                collector.vote(metric, item, "ragas", verdict)
                 if accepted is True:
                     collector.truth(metric, item, verdict)
                 elif accepted is False and is_binary:
@@ -190,12 +186,10 @@ def _read_promptfoo(content: Content, collector: Collector) -> None:
                 if assertions[item, question, labeler] > 1:  # another assertion of the same kind
                     labeler = f"{labeler} {assertions[item, question, labeler]}"
                 collector.ask(question, classes=_VERDICTS)
-                if metadata.get("graderError") is True:
-                    collector.abstain(question, item, labeler, "graders that failed", run=run)
-                elif isinstance(passed, bool):
-                    collector.vote(question, item, labeler, _VERDICTS[passed], run=run)
-                else:
-                    collector.abstain(question, item, labeler, "verdicts that neither pass nor fail", run=run)
+                has_failed = metadata.get("graderError") is True
+                label = _VERDICTS[passed] if isinstance(passed, bool) and not has_failed else None
+                why = "graders that failed" if has_failed else "verdicts that neither pass nor fail"
+                collector.vote(question, item, labeler, label, run=run, abstention=why)
     question = collector.asked[0] if len(collector.asked) == 1 else "pass"
     for item, label in thumbs:
         collector.truth(question, item, label)
@@ -308,10 +302,7 @@ def _collect(
         if plain(correction) is not None:
             collector.map("corrections read as gold")
             collector.truth(name, item, correction)
-        if label is None:
-            collector.abstain(name, item, labeler, "verdicts without a value", when=when)
-        else:
-            collector.vote(name, item, labeler, label, when=when)
+        collector.vote(name, item, labeler, label, when=when, abstention="verdicts without a value")
 
 
 # ------------------ Inspect: logs as one JSON object, or packed in an archive.
@@ -425,11 +416,9 @@ def _read_inspect(content: Content, collector: Collector) -> None:
                 for criterion, verdict in _by_criterion(of_question, value):
                     if isinstance(verdict, list):
                         collector.drop("scores that are lists")
-                    elif plain(verdict) is None:
-                        why = "grades that could not be parsed"
-                        collector.abstain(criterion, item, labeler, why, run=sample.epoch)
-                    else:
-                        collector.vote(criterion, item, labeler, verdict, run=sample.epoch)
+                        continue
+                    why = "grades that could not be parsed"
+                    collector.vote(criterion, item, labeler, plain(verdict), run=sample.epoch, abstention=why)
             for criterion, verdict in _by_criterion(asked, score.value) if score.edited else ():
                 if plain(verdict) is not None:
                     collector.map("edited scores read as gold")

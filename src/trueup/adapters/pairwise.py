@@ -37,7 +37,7 @@ _NO_QUESTION = (
     "No column says what the two systems answered (question_id, prompt, question, instruction or id), so each row is a "
     "contest of its own; name the prompts if several judges saw the same contest."
 )
-_SWAPPED = {FIRST: SECOND, SECOND: FIRST, TIE: TIE}
+_SWAPPED: dict[str | None, str] = {FIRST: SECOND, SECOND: FIRST, TIE: TIE}
 
 
 _Verdicts = dict[Any, list[str]]  # of a judge on a pair, by item and labeler
@@ -55,13 +55,11 @@ def _vote(
     shown: int = UNKNOWN,
 ) -> None:
     """Collect what a judge said of a pair, turned into canonical order; no winner is an abstention."""
-    if winner is None:
-        collector.abstain(_QUESTION, item, labeler, "verdicts that could not be parsed", run=run)
-        return
-    label = _SWAPPED[winner] if swap else winner
-    if run is not None:
+    label = _SWAPPED.get(winner) if swap else winner
+    if run is not None and label is not None:
         verdicts[item, labeler].append(label)
-    collector.vote(_QUESTION, item, labeler, label, run=run, shown=shown)
+    why = "verdicts that could not be parsed"
+    collector.vote(_QUESTION, item, labeler, label, run=run, shown=shown, abstention=why)
 
 
 def _judge_name(judge: Any) -> str:
@@ -135,10 +133,8 @@ def _mt_bench_single(row: Mapping[str, Any], verdicts: _Verdicts, collector: Col
     item = f"{row.get('question_id')}/{system}" + (f"/turn {turn}" if str(turn) not in ("None", "1") else "")
     collector.describe(item, {"system": system, "question": plain(row.get("question_id")), "turn": turn})
     labeler, score = _judge_name(row.get("judge")), plain(row.get("score"))
-    if score is None or number_of(score) == -1:
-        collector.abstain("score", item, labeler, "grades that could not be parsed")
-    else:
-        collector.vote("score", item, labeler, score)
+    score = None if number_of(score) == -1 else score
+    collector.vote("score", item, labeler, score, abstention="grades that could not be parsed")
 
 
 _ARROWS = {"A>B": FIRST, "B>A": SECOND, "A=B": TIE}

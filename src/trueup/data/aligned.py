@@ -185,16 +185,17 @@ def _align(
     system: System, labels: Votes, *, unknown: Policy, missing: Policy, unknown_class: Policy
 ) -> AlignedPredictions:
     """What one system predicts; all of its names are looked up, and refused or left out, before any array is made."""
+    of_system = "" if system.name == "model" else f" of system {system.name!r}"
+    n_items, n_classes = labels.n_items, labels.n_classes
     where = np.arange(system.n) if system.items is None else labels.find_items(system.items)
-    if system.items is None and system.n != labels.n_items:
+    if system.items is None and system.n != n_items:
         raise InvalidPredictions(
-            f"predictions without `items` must follow labels.items, got {system.n} for {labels.n_items} "
-            f"items{_of(system)}; name the items"
+            f"predictions without `items` must follow labels.items, got {system.n} for {n_items} items{of_system}; "
+            "name the items"
         )
     n_strange = int((where < 0).sum())
     if system.items is not None and n_strange and (unknown == "error" or n_strange == system.n):
-        strangers = system.items[where < 0]
-        raise _refusal(strangers, labels, "items", f"{n_strange} of {system.n}{_of(system)}")
+        raise _refusal(system.items[where < 0], labels, "items", f"{n_strange} of {system.n}{of_system}")
     rows = np.flatnonzero(where >= 0)
     position = {name: k for k, name in enumerate(labels.classes.tolist())}
     classes, columns = (
@@ -205,39 +206,39 @@ def _align(
         predicted = system.codes[rows]
         strange = (classes[predicted] < 0) & (predicted >= 0)
         if strange.any() and (unknown_class == "error" or bool((classes[predicted] < 0).all())):
-            names = system.classes[np.unique(predicted[strange])]
-            raise _refusal(
-                names, labels, "classes", f"{int(strange.sum())} of {len(predicted)} predictions{_of(system)}"
-            )
+            got = f"{int(strange.sum())} of {len(predicted)} predictions{of_system}"
+            raise _refusal(system.classes[np.unique(predicted[strange])], labels, "classes", got)
     if system.probabilities is not None and system.columns is not None:
         strange = (columns[:-1] < 0) & (np.nanmax(system.probabilities, axis=0, initial=0.0) > 0)
         if strange.any():  # leaving mass out would leave rows that do not sum to one
-            raise _refusal(system.columns[strange], labels, "classes", f"probabilities{_of(system)}")
+            raise _refusal(system.columns[strange], labels, "classes", f"probabilities{of_system}")
     if system.positive is not None and system.positive not in position:
         raise _refusal(vocabulary_from([system.positive]), labels, "classes", f"positive={system.positive!r}")
-    second = 1 if labels.n_classes == 2 else None
+    second = 1 if n_classes == 2 else None
     positive = second if system.positive is None else position[system.positive]
-    target, columns = where[rows], columns[:-1]
+
+    def placed(values: npt.NDArray[Any], nothing: Any) -> npt.NDArray[Any]:
+        """The values of the rows at their items."""
+        table = np.full((n_items, *values.shape[1:]), nothing, dtype=values.dtype)
+        table[where[rows]] = values
+        return table
+
     codes: Codes | None = None
     scores, probabilities, n_unknown = None, None, 0
-    n_items, n_classes = labels.n_items, labels.n_classes
     lacks = np.zeros(n_items, dtype=bool)
     if system.codes is not None:
-        codes = np.full(n_items, NO_PREDICTION)
-        codes[target] = classes[system.codes[rows]]
+        codes = placed(classes[system.codes[rows]], NO_PREDICTION)
         n_unknown = int((system.codes[rows] >= 0).sum() - (codes >= 0).sum())
         lacks |= codes < 0
     if system.probabilities is not None:
-        probabilities = np.full((n_items, n_classes), np.nan)
-        known = np.flatnonzero(columns >= 0)
+        known = np.flatnonzero(columns[:-1] >= 0)
         table = np.zeros((len(rows), n_classes))  # a class the system does not know has none
         table[:, columns[known]] = system.probabilities[np.ix_(rows, known)]
         table[np.isnan(system.probabilities[rows]).any(axis=1)] = np.nan
-        probabilities[target] = table
+        probabilities = placed(table, np.nan)
         lacks |= np.isnan(probabilities[:, 0])
     if system.scores is not None:
-        scores = np.full(n_items, np.nan)
-        scores[target] = system.scores[rows]
+        scores = placed(system.scores[rows], np.nan)
         lacks |= np.isnan(scores)
     if scores is None and probabilities is not None and n_classes == 2:
         scores, positive = probabilities[:, 1].copy(), 1
@@ -248,7 +249,7 @@ def _align(
     elif codes is None and scores is not None and system.threshold is not None:
         if n_classes != 2 or positive is None:
             raise InvalidPredictions(
-                f"a threshold decides between two classes, got {n_classes}{_of(system)}; predict classes, or pass "
+                f"a threshold decides between two classes, got {n_classes}{of_system}; predict classes, or pass "
                 "`threshold=None`"
             )
         codes = np.where(scores >= system.threshold, positive, 1 - positive).astype(np.int32)
@@ -256,17 +257,13 @@ def _align(
     n_lacking = int(lacks.sum())
     if n_lacking == n_items or (n_lacking and missing == "error"):
         raise InvalidPredictions(
-            f"every item needs a prediction, got none for {n_lacking} of {n_items} items{_of(system)}: "
+            f"every item needs a prediction, got none for {n_lacking} of {n_items} items{of_system}: "
             f'{preview(labels.items[lacks])}; predict them, leave them out, or pass `missing="ignore"`'
         )
     tables: list[Any] = [None if table is None else table[None] for table in (codes, scores, probabilities)]
     counts: list[Any] = [np.array([n], dtype=np.int64) for n in (n_lacking, system.n - len(rows), n_unknown)]
     parts = [*tables, None if scores is None else positive, *counts, n_classes]
     return AlignedPredictions(vocabulary_from([system.name]), *parts)
-
-
-def _of(system: System) -> str:
-    return "" if system.name == "model" else f" of system {system.name!r}"
 
 
 def _refusal(names: Vocabulary, labels: Votes, kind: Literal["items", "classes"], who: str) -> InvalidPredictions:
@@ -313,9 +310,9 @@ def systems_of(
         (prediction,) = prediction
     if prediction in table.columns or prediction != "prediction" or not (is_scored or probabilities):
         roles["prediction"] = prediction
-    score_in = _Numbers(score) if is_scored else None
     probability_in = {name: _Numbers(column) for name, column in (probabilities or {}).items()}
-    sinks = [(numbers.column, numbers) for numbers in (score_in, *probability_in.values()) if numbers is not None]
+    score_in = [_Numbers(score)] if is_scored else []
+    sinks = [(numbers.column, numbers) for numbers in (*score_in, *probability_in.values())]
     try:
         for column, _ in sinks:
             check_column(column, table.columns, role="score" if column == score else "probabilities")
@@ -323,9 +320,8 @@ def systems_of(
     except InvalidLabels as error:
         raise InvalidPredictions(error.sentence) from error
     columns = {name: numbers.finish() for name, numbers in probability_in.items()}
-    scores = None if score_in is None else score_in.finish()
-    lengths = {len(codes) for codes, _ in names.values()} | {len(p) for p in columns.values()}
-    lengths |= set() if scores is None else {len(scores)}
+    scores = [numbers.finish() for numbers in score_in]
+    lengths = {len(codes) for codes, _ in names.values()} | {len(values) for values in (*columns.values(), *scores)}
     if len(lengths) != 1:
         raise InvalidPredictions(f"the columns must have one length, got {sorted(lengths)}; pass a row for each item")
     n = lengths.pop()
@@ -333,17 +329,15 @@ def systems_of(
         raise InvalidPredictions("there are no predictions, got 0 rows; pass a row for each item")
     for role in {"item", "system"} & names.keys():
         check_named(names[role][0], role, error=InvalidPredictions)
-    whole = System("model", n)
+    codes, classes = names.get("prediction", (None, None))
+    whole = System("model", n, codes=codes, classes=classes)
     if "item" in names:
-        codes, vocabulary = names["item"]
-        whole = replace(whole, items=vocabulary[codes])
-    if "prediction" in names:
-        whole = replace(whole, codes=names["prediction"][0], classes=names["prediction"][1])
+        whole = replace(whole, items=names["item"][1][names["item"][0]])
     if columns:
         checked = check_rows(np.stack(list(columns.values()), axis=1))
         whole = replace(whole, probabilities=checked, columns=vocabulary_from(columns))
-    if scores is not None:
-        whole = with_scores(whole, scores, positive, threshold)
+    for values in scores:
+        whole = with_scores(whole, values, positive, threshold)
     if "system" not in names:
         return (_distinct(whole),)
     codes, systems = names["system"]
