@@ -1,25 +1,8 @@
 import json
 
-from tool_files import write_json
+from tool_files import USERS, nested, write_json
 
 import trueup as tu
-
-USERS = [f"00000000-0000-0000-0000-00000000000{k}" for k in (1, 2, 3)]
-
-
-def nested(number, values, *, suggestion=None, **more):
-    responses = [{"value": value, "user_id": user} for value, user in zip(values, USERS, strict=False)]
-    return {
-        "id": f"r{number}",
-        "fields": {"prompt": f"prompt {number}"},
-        "metadata": {"model": "m1"},
-        "suggestions": {"label": suggestion} if suggestion else {},
-        "responses": {"label": responses} if values else {},
-        "vectors": {},
-        "status": "pending",
-        "_server_id": None,
-        **more,
-    }
 
 
 def flat(number, values, statuses, **more):

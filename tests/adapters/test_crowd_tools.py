@@ -6,21 +6,11 @@ import tarfile
 import zipfile
 
 import pytest
-from tool_files import write_lines
+from tool_files import manifest_line, prodigy, write_lines
 
 import trueup as tu
 
 # Ground Truth -------------------------------------------------------------------------------------------------------
-
-
-def manifest_line(number, label, **more):
-    about = {
-        "class-name": label,
-        "confidence": 0.9,
-        "type": "groundtruth/image-classification",
-        "human-annotated": "yes",
-    }
-    return {"source-ref": f"s3://b/{number}.jpg", "birds": number, "birds-metadata": {**about, **more}}
 
 
 def ground_truth_files():
@@ -69,17 +59,6 @@ def test_worker_responses_are_votes_and_the_manifest_predicts(tmp_path):
         assert max(export.votes["run"]) == 2
         assert export.answers.predictions["prediction"] == ["Duck", "Swan"]
         assert "a@b.org" not in repr(export.by_question)
-
-
-def prodigy(number, answer, *, who="ds-ann", **more):
-    return {
-        "text": f"t{number}",
-        "_input_hash": number,
-        "_task_hash": 9,
-        "answer": answer,
-        "_annotator_id": who,
-        **more,
-    }
 
 
 def test_prodigy_accepts_and_rejects_and_ignores(tmp_path):

@@ -1,15 +1,10 @@
-from tool_files import votes_of, write_json, write_lines
+from tool_files import langfuse, votes_of, write_json, write_lines
 
 import trueup as tu
 
 
 def read(tmp_path, rows, **how):
     return tu.read_export(write_json(tmp_path / "rows.json", rows), **how)
-
-
-def langfuse(trace, value, *, source="EVAL", kind="NUMERIC", text=None, name="helpful", **more):
-    about = {"id": "s", "traceId": trace, "name": name, "source": source, "dataType": kind, "value": value}
-    return {**about, "stringValue": text, "authorUserId": "Ann Doe", **more}
 
 
 def test_langfuse_categories_are_texts_and_people_are_gold(tmp_path):

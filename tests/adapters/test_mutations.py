@@ -8,7 +8,19 @@ import zlib
 import numpy as np
 import pytest
 import tool_files
-from tool_files import asserted, graded, inspect_log, promptfoo_file, promptfoo_row, sample
+from tool_files import (
+    asserted,
+    graded,
+    inspect_log,
+    langfuse,
+    manifest_line,
+    mt_bench,
+    nested,
+    prodigy,
+    promptfoo_file,
+    promptfoo_row,
+    sample,
+)
 
 import trueup as tu
 from benchmarks._mutations import MUTATIONS
@@ -17,34 +29,11 @@ from trueup.exceptions import TrueupError, TrueupWarning
 
 def samples(folder) -> dict[str, bytes]:
     """A small file in each layout, by a name with its suffix."""
-    user = "00000000-0000-0000-0000-000000000001"
-    record = {
-        "id": "r1",
-        "fields": {"prompt": "p"},
-        "metadata": {"m": 1},
-        "suggestions": {"label": {"value": "good", "score": 0.5, "agent": "judge"}},
-        "responses": {"label": [{"value": "good", "user_id": user}, {"value": "bad", "user_id": "u2"}]},
-        "_server_id": None,
-    }
-    pair = {"question_id": 1, "model_1": "a", "model_2": "b", "g1_winner": "model_1", "g2_winner": "tie", "turn": 1}
-    line = {
-        "source-ref": "s3://x",
-        "b": 1,
-        "b-metadata": {"class-name": "Duck", "type": "groundtruth/image-classification"},
-    }
-    task = {"text": "t", "_input_hash": 1, "_task_hash": 2, "answer": "accept", "label": "X", "_annotator_id": "ann"}
-    score = {"traceId": "t", "name": "n", "source": "EVAL", "dataType": "CATEGORICAL", "stringValue": "good"}
+    record = nested(1, ["good", "bad"], suggestion={"value": "good", "score": 0.5, "agent": "judge"})
+    score = langfuse("t", None, kind="CATEGORICAL", text="good")
     case = {"input": "x", "actualOutput": "y", "metricsData": [{"name": "c", "success": True}]}
     annotated = {"metric_input": {"response": "r"}, "metric_output": 1, "is_accepted": True}
-    rows = {
-        "doc_id": 0,
-        "resps": [],
-        "filtered_resps": ["x"],
-        "metrics": ["m"],
-        "m": 1.0,
-        "target": "a",
-        "filter": "none",
-    }
+    metric = {"doc_id": 0, "resps": [], "filtered_resps": ["x"], "metrics": ["m"], "m": 1.0, "target": "a"}
     log = inspect_log([sample(f"q{k}", {"qa": graded("C", "judge"), "b": graded("I")}) for k in (1, 2)])
     files = {
         "label-studio.json": tool_files.label_studio_tasks(3),
@@ -56,7 +45,8 @@ def samples(folder) -> dict[str, bytes]:
         "ragas.json": {"helpful": [annotated]},
     }
     contents = {name: json.dumps(value).encode() for name, value in files.items()}
-    lines = {"mt-bench": pair, "manifest": line, "prodigy": task, "langfuse": score, "lm-eval": rows}
+    lines = {"mt-bench": mt_bench(1, "model_1", "tie"), "manifest": manifest_line(1, "Duck"), "lm-eval": metric}
+    lines |= {"prodigy": prodigy(1, "accept", label="X"), "langfuse": score}
     contents |= {f"{name}.jsonl": (json.dumps(row) + "\n").encode() * 2 for name, row in lines.items()}
     contents["inspect.eval"] = tool_files.eval_file(folder / "log.eval", log).read_bytes()
     contents["mturk.csv"] = b"HITId,AssignmentId,WorkerId,Answer.mood\nh1,a1,W1,good\nh2,a2,W1,bad\n"

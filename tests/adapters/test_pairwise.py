@@ -1,15 +1,10 @@
-from tool_files import votes_of, write_json, write_lines
+from tool_files import mt_bench, votes_of, write_json, write_lines
 
 import trueup as tu
 
 
 def read(tmp_path, rows, name="rows.jsonl", **how):
     return tu.read_export(write_lines(tmp_path / name, rows), **how)
-
-
-def mt_bench(question, g1, g2, a="alpha", b="beta", **more):
-    about = {"question_id": question, "model_1": a, "model_2": b, "g1_winner": g1, "g2_winner": g2}
-    return {**about, "judge": ["gpt-4", "pair-v2"], "turn": 1, "tstamp": 1.0, **more}
 
 
 def test_mt_bench_has_both_orders_turned_back_already(tmp_path):

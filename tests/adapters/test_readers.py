@@ -47,11 +47,10 @@ def test_what_is_said_of_classes_holds_for_exports(tmp_path):
 
 def test_unknown_files_are_described(tmp_path):
     path = write_json(tmp_path / "x.json", {"foo": 1, "bar": 2})
-    with pytest.raises(InvalidFile):
-        tu.read_export(path)
     (tmp_path / "y.txt").write_text("hello", encoding="utf-8")
-    with pytest.raises(InvalidFile):
-        tu.read_labels(tmp_path / "y.txt")
+    for unknown in (path, tmp_path / "y.txt"):
+        with pytest.raises(InvalidFile):
+            tu.read_labels(unknown)
     (tmp_path / "z").mkdir()
     (tmp_path / "z" / "a.bin").write_bytes(b"x")
     with pytest.raises(InvalidFile, match=r"folder with 'a\.bin'"):

@@ -150,3 +150,52 @@ def gzipped(path: Path) -> Path:
 def votes_of(export, *more):
     """Item, labeler and label of each vote, and further columns."""
     return list(zip(*(export.votes[name] for name in ("item", "labeler", "label", *more)), strict=True))
+
+
+USERS = [f"00000000-0000-0000-0000-00000000000{k}" for k in (1, 2, 3)]
+
+
+def nested(number, values, *, suggestion=None, **more):
+    responses = [{"value": value, "user_id": user} for value, user in zip(values, USERS, strict=False)]
+    return {
+        "id": f"r{number}",
+        "fields": {"prompt": f"prompt {number}"},
+        "metadata": {"model": "m1"},
+        "suggestions": {"label": suggestion} if suggestion else {},
+        "responses": {"label": responses} if values else {},
+        "vectors": {},
+        "status": "pending",
+        "_server_id": None,
+        **more,
+    }
+
+
+def prodigy(number, answer, *, who="ds-ann", **more):
+    return {
+        "text": f"t{number}",
+        "_input_hash": number,
+        "_task_hash": 9,
+        "answer": answer,
+        "_annotator_id": who,
+        **more,
+    }
+
+
+def manifest_line(number, label, **more):
+    about = {
+        "class-name": label,
+        "confidence": 0.9,
+        "type": "groundtruth/image-classification",
+        "human-annotated": "yes",
+    }
+    return {"source-ref": f"s3://b/{number}.jpg", "birds": number, "birds-metadata": {**about, **more}}
+
+
+def langfuse(trace, value, *, source="EVAL", kind="NUMERIC", text=None, name="helpful", **more):
+    about = {"id": "s", "traceId": trace, "name": name, "source": source, "dataType": kind, "value": value}
+    return {**about, "stringValue": text, "authorUserId": "Ann Doe", **more}
+
+
+def mt_bench(question, g1, g2, a="alpha", b="beta", **more):
+    about = {"question_id": question, "model_1": a, "model_2": b, "g1_winner": g1, "g2_winner": g2}
+    return {**about, "judge": ["gpt-4", "pair-v2"], "turn": 1, "tstamp": 1.0, **more}

@@ -65,16 +65,17 @@ def test_labeling_functions_that_pass_abstain():
     assert kept.n_answers == 3
 
 
-def test_what_does_not_fit_is_a_sentence():
+@pytest.mark.parametrize(
+    ("dataset", "options"),
+    [
+        ([{"label": ["a", "b"], "labeler": ["x"]}], {}),
+        ([{"label": "a", "labeler": "x"}], {"label": "votes"}),
+        (7, {}),
+        (Rows({"label": [5], "labeler": ["x"]}, {"label": SENTIMENT}), {}),
+        ([{"a": {"b": 1}, "labeler": "x"}], {"label": "a.label"}),
+        ([{"label": "a", "labeler": "x"}], {"labelers": ["x"]}),
+    ],
+)
+def test_what_does_not_fit_is_a_sentence(dataset, options):
     with pytest.raises(InvalidLabels):
-        tu.Labels.from_dataset([{"label": ["a", "b"], "labeler": ["x"]}])
-    with pytest.raises(InvalidLabels, match="no column 'votes'"):
-        tu.Labels.from_dataset([{"label": "a", "labeler": "x"}], label="votes")
-    with pytest.raises(InvalidLabels):
-        tu.Labels.from_dataset(7)
-    with pytest.raises(InvalidLabels):
-        tu.Labels.from_dataset(Rows({"label": [5], "labeler": ["x"]}, {"label": SENTIMENT}))
-    with pytest.raises(InvalidLabels, match="objects with 'label'"):
-        tu.Labels.from_dataset([{"a": {"b": 1}, "labeler": "x"}], label="a.label")
-    with pytest.raises(InvalidLabels):
-        tu.Labels.from_dataset([{"label": "a", "labeler": "x"}], labelers=["x"])
+        tu.Labels.from_dataset(dataset, **options)

@@ -72,38 +72,19 @@ def test_gold_in_any_order():
     assert both.with_gold({("3", "a", "b"): "a"}).labels.drawn_gold == {2: pytest.approx(1 / 3)}
     with pytest.raises(InvalidLabels):
         both.with_gold({("1", "a", "b"): "b"})
-    with pytest.raises(InvalidLabels):
-        pairs.with_gold(people, drawn={})
-    with pytest.raises(InvalidLabels):
-        pairs.with_gold(people, drawn={("2", "b", "a"): 1.5})
     with pytest.raises(InvalidParameter, match="chosen"):
         pairs.with_gold(people, drawn="by lot")
-    with pytest.raises(InvalidLabels):
-        pairs.with_gold(read("9,someone,a,b,a"))
-    with pytest.raises(InvalidLabels):
-        pairs.with_gold(read("2,someone,a,b,a", "2,other,a,b,b"))
-    with pytest.raises(InvalidLabels, match="a contest must be"):
-        pairs.with_gold({"1": "first"})
+    differing = read("2,someone,a,b,a", "2,other,a,b,b")
+    wrong_gold = [(gold, None) for gold in (read("9,someone,a,b,a"), differing, {"1": "first"})]
+    for gold, drawn in (*wrong_gold, (people, {}), (people, {("2", "b", "a"): 1.5})):
+        with pytest.raises(InvalidLabels):
+            pairs.with_gold(gold, drawn=drawn)
 
 
 @pytest.mark.parametrize("rows", [["1,j,a,a,a"], ["1,j,a,b,a", "1,j,a,b,c"], ["1,j,a,b,A"], ["1,,a,b,a"], ["1,j,a,b,"]])
 def test_bad_rows_get_a_sentence(rows):
     with pytest.raises(InvalidLabels):
         read(*rows)
-
-
-def test_exports_of_pairs_are_read(tmp_path):
-    rows = [
-        '{"question_id": 1, "model_1": "vicuna", "model_2": "alpaca", "g1_winner": "model_1", "g2_winner": "tie", '
-        '"judge": ["gpt-4", "pair-v2"], "turn": 1}'
-    ]
-    path = tmp_path / "gpt-4_pair.jsonl"
-    path.write_text("\n".join(rows))
-    pairs = tu.read_pairs(path, file_format="mt-bench")
-    assert pairs.systems.tolist() == ["alpaca", "vicuna"]
-    assert pairs.verdict.tolist() == [1, 2]
-    assert pairs.contests == [(1, "alpaca", "vicuna")]
-    assert np.array_equal(pairs.shown, [1, 0])  # the first game shows vicuna first
 
 
 @pytest.fixture

@@ -276,14 +276,6 @@ class TestGold:
             tu.read_gold(path)
         assert str(path) in str(caught.value)
 
-    def test_a_draw_that_is_vetted_in_part_is_no_random_one(self, tmp_path):
-        """Whoever leaves cells open leaves the hard ones open."""
-        path = tmp_path / "gold.csv"
-        path.write_text("item,label\n1,cat\n2,\n3,dog\n", encoding="utf-8")
-        with pytest.raises(InvalidLabels):
-            tu.read_gold(path, drawn="random", missing=None)
-        assert len(tu.read_gold(path, drawn="chosen", missing=None)) == 2
-
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
 def test_an_anonymous_crowd_stays_one(tmp_path, suffix):
