@@ -363,14 +363,13 @@ class Collector:
         # Stable: without times it is the order of the file.
         rows = sorted(known.votes, key=lambda row: row.when if isinstance(row.when, str) else "")
         runs: Counter[tuple[Value, Value]] = Counter()
-        votes: dict[str, list[Any]] = {"item": [], "labeler": [], "label": [], "run": []}
+        cells = []
         for row in rows:
             item, labeler = rename_item(row.item), rename_labeler(row.labeler)
             runs[item, labeler] += 1
-            label = rename(row.values[0]) if row.values else None
             run = runs[item, labeler] if row.run is None else row.run
-            for column, value in zip(votes.values(), (item, labeler, label, run), strict=True):
-                column.append(value)
+            cells.append((item, labeler, rename(row.values[0]) if row.values else None, run))
+        votes = {name: [cell[k] for cell in cells] for k, name in enumerate(("item", "labeler", "label", "run"))}
         if any(row.shown != UNKNOWN for row in rows):
             votes["shown"] = [row.shown for row in rows]
         systems = _Renaming((system for system, _ in known.forecasts), from_text=False)
