@@ -1,11 +1,7 @@
 """Are six judges six? Who errs alike, how many independent labelers a panel is worth, and what each of them adds.
 
-The error of labeler t on an item is 1 if the vote is wrong, less how often t errs in the item's class. With variances
-v_t and covariances c_st of errors, taken over the items that both have voted on, the mean error of n labelers varies by
-Σ_st c_st / n². That of independent labelers would vary by Σ_t v_t / n². The effective number of labelers is the number
-of independent ones whose mean error varies as much:
-
-    n_eff = n · Σ_t v_t / Σ_st c_st,    which for one correlation ρ of all pairs is n / (1 + (n − 1) ρ).
+The error of labeler t on an item is 1 if the vote is wrong, less how often t errs in the item's class. Variances v_t
+and covariances c_st of errors are taken over the items that both have voted on.
 """
 
 from __future__ import annotations
@@ -76,6 +72,11 @@ def student_estimate(
     return DrawnEstimate(values if back is None else back(values), bounds=bounds, name=name)
 
 
+def artanh(correlation: Floats) -> Floats:
+    """The scale on which correlations vary alike."""
+    return np.arctanh(np.clip(correlation, -_MOST_ALIKE, _MOST_ALIKE))
+
+
 @dataclass(frozen=True, eq=False)
 class ErrorMoments:
     """Covariances of the errors of all pairs for one truth, and what each item adds to them."""
@@ -114,7 +115,7 @@ class ErrorMoments:
     def correlation_spread(self) -> Floats:
         """Standard errors of artanh r of each pair by the jackknife, at least those of independent errors."""
         found = np.zeros_like(self.covariance)
-        second, transformed = self.errors**2, np.arctanh(np.clip(self.correlation, -_MOST_ALIKE, _MOST_ALIKE))
+        second, transformed = self.errors**2, artanh(self.correlation)
         is_there = (self.voted > 0).astype(float)
         squares = second.T @ is_there
         products = np.divide(self.covariance, self.share, out=np.zeros_like(found), where=self.share > 0)
@@ -123,8 +124,13 @@ class ErrorMoments:
             own = squares[s] - second[:, s : s + 1] * is_there
             other = squares[:, s] - second * is_there[:, s : s + 1]
             scale = np.sqrt(np.maximum(own * other, 1e-24))
-            left = np.arctanh(np.clip(product / scale, -_MOST_ALIKE, _MOST_ALIKE))
-            shift = (left - transformed[s]) * is_there * is_there[:, s : s + 1] * (scale > 1e-9) * (self.share[s] > 0)
+            shift = (
+                (artanh(product / scale) - transformed[s])
+                * is_there
+                * is_there[:, s : s + 1]
+                * (scale > 1e-9)
+                * (self.share[s] > 0)
+            )
             n = np.maximum(self.n_shared[s], 4.0)
             variance = np.maximum((shift**2).sum(axis=0) - shift.sum(axis=0) ** 2 / n, 0.0) * (n - 1) / n
             found[s] = np.sqrt(np.maximum(variance * n / (n - 2), 1 / (n - 3)))
@@ -173,44 +179,35 @@ class SizeSums:
         variance = float((shift**2).sum()) / scale * items / max(items - 2, 1)
         degrees = 2 / max(float((shift**4).sum()) / max(float((shift**2).sum()) ** 2, 1e-300) - 1 / items, 1e-9)
         spread = float(np.sqrt(variance + extra**2))
+        back: Callable[[Floats], Floats]
         if of_ratio:
-            centre = self.total / self.variance
-            return student_estimate(
-                centre, spread, degrees, name="effective", bounds=(1.0, n), back=lambda x: n / np.clip(x, 1.0, n)
-            )
-        centre = n * self.variance / self.total
-        spread *= centre
-        return student_estimate(
-            centre, spread, degrees, name="effective", bounds=(1.0, n), back=lambda x: np.clip(x, 1.0, n)
-        )
+            centre, back = self.total / self.variance, lambda x: n / np.clip(x, 1.0, n)
+        else:
+            centre, back = n * self.variance / self.total, lambda x: np.clip(x, 1.0, n)
+            spread *= centre
+        return student_estimate(centre, spread, degrees, name="effective", bounds=(1.0, n), back=back)
 
 
 def size_sums(moments: ErrorMoments, nearest: Codes) -> tuple[SizeSums, list[SizeSums], list[SizeSums]]:
     """Of the panel, of the panel without each labeler, and with one more like each."""
     rows, own = moments.per_item()
     c = moments.covariance
-    n, variances, sums = len(c), np.diag(c), c.sum(axis=0)
-    whole = SizeSums(n, float(c.sum()), float(variances.sum()), rows.sum(axis=1), own.sum(axis=1))
+    whole = SizeSums(len(c), float(c.sum()), float(np.trace(c)), rows.sum(axis=1), own.sum(axis=1))
+
+    def changed(j: int, sign: int, twice: float, of_twice: Floats) -> SizeSums:
+        """The panel with one more or one less like a labeler: its covariances with the others count twice."""
+        v = float(c[j, j])
+        total, of_total = whole.total + sign * (v + 2 * twice), whole.of_total + sign * (own[:, j] + 2 * of_twice)
+        return SizeSums(
+            whole.n + sign, total, whole.variance + sign * v, of_total, whole.of_variance + sign * own[:, j]
+        )
+
     without: list[SizeSums] = []
     another: list[SizeSums] = []
-    for j in range(n):
-        v, others = float(variances[j]), float(sums[j] - variances[j])
-        alike, of_alike = float(c[j, nearest[j]]), moments.of_pair(j, int(nearest[j]))
-        of_others = rows[:, j] - own[:, j]
-        # The panel has one less or one more of it: its covariances with the others count twice.
-        for sign, found, twice, of_twice in (
-            (-1, without, others, of_others),
-            (1, another, others + alike, of_others + of_alike),
-        ):
-            found.append(
-                SizeSums(
-                    n + sign,
-                    whole.total + sign * (v + 2 * twice),
-                    whole.variance + sign * v,
-                    whole.of_total + sign * (own[:, j] + 2 * of_twice),
-                    whole.of_variance + sign * own[:, j],
-                )
-            )
+    for j, k in enumerate(nearest.tolist()):
+        others, of_others = float(c[:, j].sum() - c[j, j]), rows[:, j] - own[:, j]
+        without.append(changed(j, -1, others, of_others))
+        another.append(changed(j, 1, others + float(c[j, k]), of_others + moments.of_pair(j, k)))
     return whole, without, another
 
 
@@ -239,9 +236,8 @@ class Correlations(Mapping[tuple[Any, Any], Estimate]):
         s, t = (_place(self.labelers, name) for name in pair)
         if s == t:
             raise InvalidParameter(f"a pair is two labelers, got {pair[0]!r} twice; name another", parameter="labeler")
-        centre, spread, n = np.arctanh(np.clip(self.matrix, -_MOST_ALIKE, _MOST_ALIKE)), self.spread, self.n_shared
-        how: Any = {"name": "correlation", "bounds": (-1.0, 1.0), "back": np.tanh}
-        return student_estimate(centre[s, t], spread[s, t], n[s, t] - 3, **how)
+        centre, spread, degrees = float(artanh(self.matrix[s, t])), self.spread[s, t], self.n_shared[s, t] - 3
+        return student_estimate(centre, spread, degrees, name="correlation", bounds=(-1.0, 1.0), back=np.tanh)
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
         return iter([(a, b) for k, a in enumerate(self.labelers) for b in self.labelers[k + 1 :]])
@@ -250,27 +246,22 @@ class Correlations(Mapping[tuple[Any, Any], Estimate]):
         return len(self.labelers) * (len(self.labelers) - 1) // 2
 
     def to_frame(self, *, level: float = 0.95, backend: str | None = None) -> Any:
-        """One row a pair: first, second, correlation, low, high, shared items.
+        """One row a pair: first, second, correlation, low, high (with equal tails), shared items."""
+        return make_frame(self._columns(level), backend=backend)
 
-        Intervals have equal tails.
-        """
-        return make_frame(_pair_columns(self, level), backend=backend)
-
-
-def _pair_columns(found: Correlations, level: float) -> dict[str, list[Any]]:
-    """All pairs at once: the quantiles of Student's t on the scale artanh r."""
-    first, second = np.triu_indices(len(found.labelers), 1)
-    matrix, n_shared = found.matrix[first, second], found.n_shared[first, second]
-    reach = stdtrit(np.maximum(n_shared - 3, 3.0), (1 + check_level(level)) / 2) * found.spread[first, second]
-    centre = np.arctanh(np.clip(matrix, -_MOST_ALIKE, _MOST_ALIKE))
-    return {
-        "first": [found.labelers[k] for k in first],
-        "second": [found.labelers[k] for k in second],
-        "correlation": matrix.tolist(),
-        "low": np.tanh(centre - reach).tolist(),
-        "high": np.tanh(centre + reach).tolist(),
-        "items": n_shared.astype(int).tolist(),
-    }
+    def _columns(self, level: float) -> dict[str, list[Any]]:
+        """All pairs at once: the quantiles of Student's t on the scale artanh r."""
+        first, second = np.triu_indices(len(self.labelers), 1)
+        matrix, n_shared = self.matrix[first, second], self.n_shared[first, second]
+        reach = stdtrit(np.maximum(n_shared - 3, 3.0), (1 + check_level(level)) / 2) * self.spread[first, second]
+        return {
+            "first": [self.labelers[k] for k in first],
+            "second": [self.labelers[k] for k in second],
+            "correlation": matrix.tolist(),
+            "low": np.tanh(artanh(matrix) - reach).tolist(),
+            "high": np.tanh(artanh(matrix) + reach).tolist(),
+            "items": n_shared.astype(int).tolist(),
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -376,7 +367,7 @@ class Panel(PanelSize):
         def of(size: PanelSize) -> dict[str, Any]:
             return {"effective": size.effective.to_dict(), "width": size.width(n)}
 
-        pairs = _pair_columns(self.correlations, 0.95)
+        pairs = self.correlations._columns(0.95)
         pairs.update({which: [str(name) for name in pairs[which]] for which in ("first", "second")})
         return {
             "n_labelers": len(self.labelers),
@@ -412,11 +403,10 @@ def panel(
     r"""How many independent labelers a panel is worth, who errs alike, and what each of them adds.
 
     An error is a wrong vote less how often its labeler errs in that class. Where 30 items and more are checked, errors
-    are counted on these, each by the inverse of the chance with which it was drawn, and intervals are over items; items
-    that somebody chose count where none was drawn. Otherwise truths are drawn from the base of the core. Votes
-    decide there what is true, so even independent errors would seem to correlate: what data sets with independent
-    errors show is taken off. How far votes may be off as one is in the width, by the core's draws of the truth;
-    labelers that are most of the panel and err alike may still pass for right.
+    are counted on these, each by the inverse of the chance with which it was drawn; items that somebody chose count
+    where none was drawn. Otherwise truths are drawn from the base of the core. Votes decide there what is true, so even
+    independent errors would seem to correlate: what data sets with independent errors show is taken off. How far votes
+    may be off as one is in the width; labelers that are most of the panel and err alike may still pass for right.
 
     .. math::
 
@@ -468,31 +458,31 @@ def panel(
     names = tuple(labels.labelers.tolist())
     correlation = moments.correlation
     spread = np.hypot(moments.correlation_spread(), extra_of_pairs)
-    correlations = Correlations(names, correlation, spread, moments.n_shared)
     nearest = _nearest(correlation)
-    whole, without, another = size_sums(moments, nearest)
     is_class = base[:, asked]
     if by_gold:
         is_class = np.full(labels.n_items, np.nan)
         is_class[checked] = gold[checked] == asked
     explained = _Explained.of(votes, is_class, asked)
-    effective = [size.effective(extra) for size in (whole, *without, *another)]
-    widths = [checks, *(explained.without(checks, j) for j in range(len(names)))]
-    widths += [explained.with_another(checks, j, int(nearest[j])) for j in range(len(names))]
-    sizes = [PanelSize(*pair) for pair in zip(effective, widths, strict=True)]
+    whole, without, another = size_sums(moments, nearest)
+    n_checked = some(len(checked), "checked item")
     found = Panel(
-        *(sizes[0].effective, checks),
-        names,
-        correlations,
-        Tree.of(names, correlation),
-        dict(zip(names, sizes[1 : len(names) + 1], strict=True)),
-        dict(zip(names, sizes[len(names) + 1 :], strict=True)),
-        labels.classes.tolist()[asked],
-        f"errors counted on {some(len(checked), 'checked item')}"
-        if by_gold
-        else "truths drawn from votes, not counted",
-        "",
-        _notes(labels, moments, by_gold, is_chosen),
+        effective=whole.effective(extra),
+        checks=checks,
+        labelers=names,
+        correlations=Correlations(names, correlation, spread, moments.n_shared),
+        tree=Tree.of(names, correlation),
+        without={
+            name: PanelSize(without[j].effective(extra), explained.without(checks, j)) for j, name in enumerate(names)
+        },
+        with_another={
+            name: PanelSize(another[j].effective(extra), explained.with_another(checks, j, int(nearest[j])))
+            for j, name in enumerate(names)
+        },
+        share_of=labels.classes.tolist()[asked],
+        basis=f"errors counted on {n_checked}" if by_gold else "truths drawn from votes, not counted",
+        sentence="",
+        warnings=_notes(labels, moments, by_gold, is_chosen),
     )
     return replace(found, sentence=_sentence(found))
 
@@ -559,8 +549,7 @@ def _mean_covariance(
     votes: Codes, chances: Floats, n_classes: int, rng: np.random.Generator
 ) -> tuple[Floats, ErrorMoments]:
     """The mean covariance of errors over drawn truths, and the moments of one of these."""
-    truths = draw_categories(chances, _N_TRUTHS, rng)
-    moments = [ErrorMoments.of(votes, truth, n_classes) for truth in truths]
+    moments = [ErrorMoments.of(votes, truth, n_classes) for truth in draw_categories(chances, _N_TRUTHS, rng)]
     return np.mean([one.covariance for one in moments], axis=0), moments[0]
 
 
@@ -592,23 +581,23 @@ class _Explained:
     def without(self, checks: NextChecks | None, j: int) -> NextChecks | None:
         """What checks bring to the panel without a labeler."""
         kept = np.delete(np.arange(len(self.truth)), j)
-        return self._rescale(checks, self.votes[kept][:, kept], self.truth[kept], least=1.0)
+        return self._rescale(checks, self.votes[kept][:, kept], self.truth[kept], (1.0, np.inf))
 
     def with_another(self, checks: NextChecks | None, j: int, nearest: int) -> NextChecks | None:
         """What checks bring to the panel with one more like a labeler."""
         row = self.votes[j].copy()
         row[j] = self.votes[j, nearest]
-        votes = np.vstack([np.column_stack([self.votes, row]), np.append(row, self.votes[j, j])])
-        return self._rescale(checks, votes, np.append(self.truth, self.truth[j]), most=1.0)
+        votes = np.block([[self.votes, row[:, None]], [row, self.votes[j, j]]])
+        return self._rescale(checks, votes, np.append(self.truth, self.truth[j]), (0.0, 1.0))
 
     def _rescale(
-        self, checks: NextChecks | None, votes: Floats, truth: Floats, *, least: float = 0.0, most: float = np.inf
+        self, checks: NextChecks | None, votes: Floats, truth: Floats, bounds: tuple[float, float]
     ) -> NextChecks | None:
         """Checks that find as much more of the class open as these votes explain less of it."""
         if checks is None:
             return None
         factor = self.unexplained(votes, truth) / self.unexplained(self.votes, self.truth)
-        return replace(checks, variances=checks.variances * float(np.clip(factor, least, most)))
+        return replace(checks, variances=checks.variances * float(np.clip(factor, *bounds)))
 
 
 def _notes(labels: Labels, moments: ErrorMoments, by_gold: bool, is_chosen: bool) -> tuple[str, ...]:
@@ -630,17 +619,17 @@ def _notes(labels: Labels, moments: ErrorMoments, by_gold: bool, is_chosen: bool
 
 def _sentence(found: Panel) -> str:
     """What the panel is worth, whom to drop and what to add."""
-    n, low_high = len(found.labelers), found.effective.interval(0.95)
-    widths = {name: size.width(_SHOWN_CHECKS) for name, size in found.without.items()}
-    wider = {name: size.width(_SHOWN_CHECKS) for name, size in found.with_another.items()}
+    low, high = found.effective.interval(0.95)
+    widths, wider = (
+        {name: size.width(_SHOWN_CHECKS) for name, size in sizes.items()}
+        for sizes in (found.without, found.with_another)
+    )
     drop = min(found.labelers, key=lambda name: (round(widths[name], 4), -found.without[name].effective.mean))
     add = min(found.labelers, key=lambda name: (round(wider[name], 4), -found.with_another[name].effective.mean))
-    worth = (
-        f"{n} labelers are worth {found.effective.mean:.1f} independent ones ({low_high[0]:.1f} to {low_high[1]:.1f})"
-    )
     return (
-        f"{worth}; dropping {drop} costs least ({found.without[drop].effective.mean:.1f} without it), another one like "
-        f"{add} adds most ({found.with_another[add].effective.mean:.1f} with it); after {_SHOWN_CHECKS} more checked "
-        f"items the interval of the share of {found.share_of} is about {number(found.width(_SHOWN_CHECKS))} wide, "
-        f"{number(widths[drop])} without {drop} and {number(wider[add])} with the other."
+        f"{len(found.labelers)} labelers are worth {found.effective.mean:.1f} independent ones ({low:.1f} to "
+        f"{high:.1f}); dropping {drop} costs least ({found.without[drop].effective.mean:.1f} without it), another one "
+        f"like {add} adds most ({found.with_another[add].effective.mean:.1f} with it); after {_SHOWN_CHECKS} more "
+        f"checked items the interval of the share of {found.share_of} is about {number(found.width(_SHOWN_CHECKS))} "
+        f"wide, {number(widths[drop])} without {drop} and {number(wider[add])} with the other."
     )

@@ -77,8 +77,9 @@ class Frontier:
 
     def to_frame(self, *, backend: str | None = None) -> Any:
         """One row a budget and kind: budget, kind, n_items, votes_per_item, n_vettings, half_width, cost, best."""
-        least = {design.half_width for design in self._narrowest().values()}
-        best = [design.half_width in least for design in self.designs]
+        least = self._narrowest()
+        pairs = zip(self.budgets, self.designs, strict=True)
+        best = [design.half_width == least[budget].half_width for budget, design in pairs]
         return make_frame({"budget": list(self.budgets), **_columns(self.designs), "best": best}, backend=backend)
 
     def best(self) -> tuple[Design, ...]:

@@ -100,11 +100,12 @@ class Batch:
         """
         vote_weights = self._is_leading_answer.astype(float)
         if panel is None:
-            of_crowd = np.isin(self.judge, [k for k, name in enumerate(self.judges) if name in self.crowds])
-            return self._majority(np.where(of_crowd, self.times, vote_weights))
-        return self._majority(
-            vote_weights * np.isin(self.judge, [k for k, name in enumerate(self.judges) if name in panel])
-        )
+            return self._majority(np.where(self._is_by(self.crowds), self.times, vote_weights))
+        return self._majority(vote_weights * self._is_by(panel))
+
+    def _is_by(self, judges: Sequence[Hashable]) -> Booleans:
+        """Whether each answer is of one of these judges."""
+        return np.isin(self.judge, [k for k, name in enumerate(self.judges) if name in judges])
 
     def _majority(self, vote_weights: Floats) -> Codes:
         """The class with most votes of each item; -1 where there is none or a tie."""
@@ -129,9 +130,9 @@ class Batch:
     @property
     def is_rich(self) -> bool:
         """Whether it carries so much that another one is not the same by chance."""
-        answers = [self.answers_of[name] for name in self.judges]
-        table = np.column_stack([*answers, *([] if self.prediction is None else [self.prediction]), self.gold])
-        _, counts = np.unique(table, axis=0, return_counts=True)
+        systems = [] if self.prediction is None else [self.prediction]
+        table = np.column_stack([*(self.answers_of[name] for name in self.judges), *systems, self.gold])
+        counts = np.unique(table, axis=0, return_counts=True)[1]
         return -float(counts @ np.log2(counts / self.n_items)) >= _BITS_OF_CHANCE
 
     def labels(self) -> Labels:
@@ -149,16 +150,13 @@ class Batch:
 
     def has_votes_of(self, other: Batch) -> bool:
         """Whether both have the same votes and predictions, item by item; checked items may differ."""
-        kinds = [(batch.judges, batch.classes, batch.prediction is None) for batch in (self, other)]
-        if kinds[0] != kinds[1]:
-            return False
-        return all(np.array_equal(*pair) for pair in zip(self._of_voters(), other._of_voters(), strict=True))
-
-    def _of_voters(self) -> tuple[Codes, ...]:
-        """The votes, and the predictions of items with votes."""
-        item = np.cumsum(self.has_votes)[self.item]
-        predictions = () if self.prediction is None else (self.prediction[self.has_votes],)
-        return item, self.judge, self.answer, self.times, *predictions
+        votes = []
+        for batch in (self, other):
+            predictions = [] if batch.prediction is None else [batch.prediction[batch.has_votes].tolist()]
+            item = np.cumsum(batch.has_votes)[batch.item]
+            codes = [values.tolist() for values in (item, batch.judge, batch.answer, batch.times)]
+            votes.append([batch.judges, batch.classes, *codes, *predictions])
+        return votes[0] == votes[1]
 
     def to_json(self) -> str:
         """The batch as JSON text, without its time."""
@@ -392,8 +390,8 @@ class History:
     """What was counted so far."""
 
     places: Counts  # the batches that had something to count
-    hits: Counts  # items for which it holds, and items, in each of these
-    sizes: Counts  # items for which it holds, and items, in each of these
+    hits: Counts  # items for which it holds in each of these
+    sizes: Counts  # items in each of these
     part: float  # of the permitted false alarms
 
 
@@ -469,19 +467,17 @@ def parts_of(streams: Sequence[Stream], at_first: Iterable[Stream], panel: Seque
     first = set(at_first)
     n_votes = sum(not stream.is_gold and stream.subject != "agreement" for stream in first)
     parts: dict[Stream, float] = {}
-    newcomers = {"votes": 0, "gold": 0}
+    n_newcomers = {True: 0, False: 0}  # on gold, and from votes
     for stream in streams:
+        is_gold = stream.is_gold
+        whole = _JUDGES_ON_GOLD if is_gold else _OTHER_VOTES
         if stream.subject == "agreement":
             parts[stream] = _AGREEMENT
         elif stream.subject == "system on gold":
             parts[stream] = _SYSTEM_ON_GOLD
+        elif stream.judges[0] in panel if is_gold else stream in first:
+            parts[stream] = whole * (1 - _NEWCOMERS) / (len(panel) if is_gold else n_votes)
         else:
-            whole = _JUDGES_ON_GOLD if stream.is_gold else _OTHER_VOTES
-            is_old = stream.judges[0] in panel if stream.is_gold else stream in first
-            if is_old:
-                parts[stream] = whole * (1 - _NEWCOMERS) / (len(panel) if stream.is_gold else n_votes)
-            else:
-                kind = "gold" if stream.is_gold else "votes"
-                newcomers[kind] += 1
-                parts[stream] = whole * _NEWCOMERS / (newcomers[kind] * (newcomers[kind] + 1))
+            n_newcomers[is_gold] += 1
+            parts[stream] = whole * _NEWCOMERS / (n_newcomers[is_gold] * (n_newcomers[is_gold] + 1))
     return parts

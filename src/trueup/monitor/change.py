@@ -1,57 +1,34 @@
-r"""Has a share changed? A test of counts batch by batch that may be looked at after every batch, for ever.
+r"""Has a share changed, and who did? Tests of counts batch by batch that may be looked at after every batch, for ever.
 
-If nothing changed, the items of all batches are exchangeable. So of the ``K`` hits among the ``M`` items so far, those
-among the ``n`` newest are hypergeometric, whatever the share itself is: the p-value of the newest 1, 2, 3, 5, 8, …
-batches against all before is exact, and knows no unknown baseline. Of the permitted false alarms,
+If nothing changed, the items of all batches are exchangeable. So of the hits among all items so far, those among the
+newest are hypergeometric, whatever the share itself is: the p-value of the newest 1, 2, 3, 5, 8, … batches against all
+before is exact. Of the permitted false alarms :math:`F(j) = e^{-5 / (j - 2)}` may be spent by the ``j``-th batch, and
+what a look may spend is split among the windows that it has batches for. By the union bound the chance that any look
+raises a false alarm is at most :math:`\alpha`.
 
-.. math:: F(j) = e^{-5 / (j - 2)}
+Batches may differ from one another more than their items explain: on the scale :math:`\arcsin\sqrt{\text{share}}` by
+a standard deviation :math:`\omega`, which makes the variance of a window against what was before larger by a factor
+:math:`\varphi(\omega) = 1 + 4 \omega^2 m` where all batches have ``m`` items. It is known by a prior, half of Student's
+t, and by the Pearson residuals of the batches before the window, each against those before it, and of those in the
+window, each against those before it *in the window*. A step at which the window begins is in none of them. The p-value
+is its mean over what they leave open, :math:`p = \int 2 \, \Phi(-|z| / \sqrt{\varphi(\omega)}) \, \pi(d\omega \mid
+\text{residuals})`, with :math:`z` the normal score of the hypergeometric p-value: never smaller, so the bound stays.
 
-may be spent by the ``j``-th batch, and what a look may spend is split among the windows that it has batches for. By the
-union bound the chance that any look, however many there are, raises a false alarm is at most :math:`\alpha`.
-
-Batches may differ from one another more than their items explain (weekdays, topics): on the scale
-:math:`\arcsin\sqrt{\text{share}}` by a standard deviation :math:`\omega`, which makes the variance of a window against
-what was before larger by a factor :math:`\varphi(\omega) = 1 + 4 \omega^2 m` where all batches have ``m`` items. Two
-things are known of it: a prior, half of Student's t with 3 degrees of freedom and scale .017 (of a share of .85, half
-of it below one point); and the Pearson residuals of the batches before the window, each against those before it, and
-of those in the window, each against those before it *in the window*. A step at which the window begins is in none of
-them, so one step does not count as dispersion, and under the hypothesis they are independent of the difference that is
-tested. The p-value is its mean over what they leave open,
-
-.. math:: p = \int 2 \, \Phi(-|z| / \sqrt{\varphi(\omega)}) \, \pi(d\omega \mid \text{residuals}),
-
-with :math:`z` the normal score of the hypergeometric p-value. That never makes a p-value smaller, so the bound stays
-for exchangeable items. With real differences between batches it is an average over the prior: ``benchmarks/judges.py``
-measures it for several standard deviations.
+*Who* changed is said by checked items. The items are in two strata, by whether the system (or the judge) agrees with
+most judges; where judges are split evenly nobody does. Accuracy is :math:`q r_+ + (1 - q) r_-`, with :math:`q` the
+share of agreement, known from all items, and :math:`r_\pm` the shares of right votes. Against "it is what it was"
+there are two likelihood ratios: how well the checked items since the change were predicted, by beta mixtures around the
+rates from before (universal inference), and how well the estimate from before fits any accuracy. Both have a mean of at
+most one if the accuracy is unchanged, so their product exceeds :math:`1/\alpha` with a chance of at most about
+:math:`\alpha`, however often one looks (Ville). Which batches are "since" was chosen by votes alone.
 
 References
 ----------
 A. Tartakovsky, I. Nikiforov, M. Basseville, "Sequential Analysis: Hypothesis Testing and Changepoint Detection", CRC
 Press, 2014 (windows against what was before). R. L. Brown, J. Durbin, J. M. Evans, "Techniques for testing the
 constancy of regression relationships over time", JRSS B 37, 1975 (recursive residuals). A. Gelman, "Prior distributions
-for variance parameters in hierarchical models", Bayesian Analysis 1, 2006 (half of Student's t).
-
-Who changed? The accuracy of the system, or of a judge, before and after a change that the votes have shown.
-
-Votes show *that* something changed and since when; only checked items can say whether the system or a judge did. A few
-are enough, since votes say most of it: the items are in two strata, by whether the system (or the judge) agrees with
-most judges, and the sizes of the strata are known from all items. Where judges are split evenly nobody agrees with most
-of them: such items are in the second. Left out, they would make accuracies those of the other items, which change when
-anybody does: of two judges both would be named for what one did. Accuracy is :math:`q r_+ + (1 - q) r_-`, with
-:math:`q` the share of agreement and :math:`r_\pm` the share of right votes in a stratum, which checked items estimate.
-
-Against "the accuracy is what it was", whatever that is, stand two likelihood ratios. The first, by universal inference,
-is how well the checked items since the change were predicted, one after the other, by beta mixtures around the rates
-from before, against :math:`r_+, r_-` of that accuracy. The second is how well the estimate from before fits any
-accuracy (normal, with a normal mixture), against that one. Both have a mean of at most one if the accuracy is
-unchanged, the first at every look at once, and the checked items before and since are others. So their product, at the
-unchanged accuracy and the rates that suit it least, exceeds :math:`1/\alpha` with a chance of at most about
-:math:`\alpha`, however often one looks (Ville). Which batches are "since" was
-chosen by votes alone, which leaves the classes of checked items, given their votes, as they are.
-
-References
-----------
-L. Wasserman, A. Ramdas, S. Balakrishnan, "Universal inference", PNAS 117, 2020.
+for variance parameters in hierarchical models", Bayesian Analysis 1, 2006 (half of Student's t). L. Wasserman, A.
+Ramdas, S. Balakrishnan, "Universal inference", PNAS 117, 2020.
 """
 
 from __future__ import annotations
@@ -64,7 +41,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betaln, gammaln, ndtr, ndtri_exp, xlog1py, xlogy
 
-from trueup._base.types import Codes, Floats
+from trueup._base.types import Floats
 from trueup.monitor.batch import Batch, Counts, Panel, Stream
 
 # Batches since a change, each with its part of the permitted false alarms: one of them meets a change of any age. Two
@@ -102,7 +79,7 @@ class Change:
 
 def spent(n_batches: int | Counts, *, baseline: int) -> Floats:
     """The part of the permitted false alarms that looks at up to so many batches may use; 1 in the long run."""
-    n = np.asarray(n_batches, dtype=np.float64)
+    n = np.asarray(n_batches, dtype=float)
     return np.where(n > baseline, np.exp(-_LOOKS / np.maximum(n - 2, 1)), 0.0)
 
 
@@ -150,14 +127,12 @@ def find_change(hits: Counts, sizes: Counts, *, false_alarms: float, baseline: i
         return None
     before = np.cumsum(np.vstack([np.zeros((2, len(_SQUARES))), _log_likelihoods(hits, sizes)]), axis=0)
     for row in np.flatnonzero(near.any(axis=1)):
-        end = int(looks[row])
-        chances = []
+        end, chances = int(looks[row]), []
         for k in np.flatnonzero(near[row]):
             start = int(starts[row, k])
             exact = _log_two_sided(*(int(cells[row, k]) for cells in table))
             given = before[start] + _log_likelihoods(hits[start:end], sizes[start:end]).sum(axis=0)
-            factor = _excess_factor(sizes[start:end], sizes[:start])
-            value = _given_dispersion(exact, given, factor)
+            value = _given_dispersion(exact, given, _excess_factor(sizes[start:end], sizes[:start]))
             if value <= limits[row, k]:
                 chances.append(float(false_alarms * value / limits[row, k]))
         if chances:
@@ -255,11 +230,11 @@ class Strata:
     """Items and checked items in the stratum where the system (or a judge) agrees with most judges, and elsewhere."""
 
     n_agree: int = 0  # items
-    n_other: int = 0  # items
-    checked_agree: int = 0  # checked ones
-    checked_other: int = 0  # checked ones
-    hits_agree: int = 0  # those in which they are right
-    hits_other: int = 0  # those in which they are right
+    n_other: int = 0
+    checked_agree: int = 0  # checked items
+    checked_other: int = 0
+    hits_agree: int = 0  # checked items in which they are right
+    hits_other: int = 0
 
     def __add__(self, other: Strata) -> Strata:
         return Strata(*(a + b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
@@ -288,13 +263,10 @@ class Strata:
     @property
     def variance(self) -> float:
         """Of the accuracy, from both the checked items and the share of agreement."""
-        agree, other = self.rates
-        q = self.share
-        return (
-            q**2 * agree * (1 - agree) / (self.checked_agree + 1)
-            + (1 - q) ** 2 * other * (1 - other) / (self.checked_other + 1)
-            + (agree - other) ** 2 * self.variance_of_share
-        )
+        (agree, other), q = self.rates, self.share
+        of_agree = q**2 * agree * (1 - agree) / (self.checked_agree + 1)
+        of_other = (1 - q) ** 2 * other * (1 - other) / (self.checked_other + 1)
+        return of_agree + of_other + (agree - other) ** 2 * self.variance_of_share
 
     @property
     def variance_of_share(self) -> float:
@@ -306,26 +278,20 @@ def strata_of(batch: Batch, panel: Panel, of: Hashable | None) -> dict[Stream, S
     """The strata of a batch for the system and for each judge of the panel; none where a judge of it is absent."""
     if panel is not None and not set(panel) <= set(batch.judges):
         return {}
-    majority = batch.majority(panel)
-    strata = {}
+    voters = {Stream("judge on gold", (judge,)): batch.answers_of[judge] for judge in panel or ()}
     if batch.prediction is not None:
-        strata[Stream("system on gold")] = _count(batch.prediction, majority, batch)
+        voters = {Stream("system on gold"): batch.prediction} | voters
     elif of is not None:
-        code = batch.classes.index(of)
-        named = np.full(batch.n_items, code, dtype=np.int32)
-        strata[Stream("system on gold", named=of)] = _count(named, majority, batch)
-    for judge in panel or ():
-        strata[Stream("judge on gold", (judge,))] = _count(batch.answers_of[judge], majority, batch)
+        named = np.full(batch.n_items, batch.classes.index(of), dtype=np.int32)
+        voters = {Stream("system on gold", named=of): named} | voters
+    majority, gold = batch.majority(panel), batch.equal_gold
+    strata = {}
+    for stream, answers in voters.items():
+        counts = (answers >= 0) & batch.has_votes  # the share of agreement is one of the items with votes
+        parts = [counts & (answers == majority), counts & (answers != majority)]
+        cells = [[part, part & (gold >= 0), part & (gold >= 0) & (answers == gold)] for part in parts]
+        strata[stream] = Strata(*(int(cells[k][j].sum()) for j in range(3) for k in range(2)))
     return strata
-
-
-def _count(answers: Codes, majority: Codes, batch: Batch) -> Strata:
-    """Where somebody agrees with most judges, and where they are right."""
-    counts = (answers >= 0) & batch.has_votes  # the share of agreement is one of the items with votes
-    agrees, checked, is_right = answers == majority, batch.equal_gold >= 0, answers == batch.equal_gold
-    parts = [counts & agrees, counts & ~agrees]
-    cells = [[part, part & checked, part & checked & is_right] for part in parts]
-    return Strata(*(int(cells[k][j].sum()) for j in range(3) for k in range(2)))
 
 
 def find_attribution(
