@@ -102,18 +102,18 @@ def _attributions(
 
 
 def _alarm(stream: Stream, change: Change, times: Sequence[str], about: str) -> Alarm:
-    """An alarm with its sentence; `about` stands before shares that are estimates."""
+    """An alarm with its sentence; `about` is said of shares that are estimates."""
     kind: AlarmKind = "something"
     if stream.is_gold:
         kind = "the system" if stream.subject == "system on gold" else "the judge"
     judge = stream.judges[0] if len(stream.judges) == 1 else None
-    who = f"The judge {judge!r}" if kind == "the judge" else kind.capitalize()
-    since, when = times[change.first], times[change.look]
-    on, before = ("by" if about else "of"), f"{about}{percent(change.before, 1)}"
+    subject = f"The judge {judge!r}" if kind == "the judge" else kind.capitalize()
+    since, when, on = times[change.first], times[change.look], "by" if about else "of"
     sentence = (
-        f"{who} changed since {since} (seen {when}): {what_is_counted(stream)} {about}{percent(change.after, 1)} {on} "
-        f"{change.n_after:,} {'checked items' if stream.is_gold else 'items'}, and {before} {on} {change.n_before:,} "
-        f"before; without a change such an alarm has a chance of {as_chance(change.chance)}, however often one looks."
+        f"{subject} changed since {since} (seen {when}): {what_is_counted(stream)} {about}{percent(change.after, 1)} "
+        f"{on} {change.n_after:,} {'checked items' if stream.is_gold else 'items'}, and {about}"
+        f"{percent(change.before, 1)} {on} {change.n_before:,} before; without a change such an alarm has a chance of "
+        f"{as_chance(change.chance)}, however often one looks."
     )
     sides = change.before, change.after, change.n_before, change.n_after
     return Alarm(kind, judge, when, since, *sides, change.chance, sentence)
@@ -123,11 +123,9 @@ def what_is_counted(stream: Stream) -> str:
     """The words before a share."""
     names = " and ".join(repr(name) for name in stream.judges)
     named = "" if stream.named is None else repr(stream.named)
-    if stream.subject == "agreement":
-        return f"most judges said {named} for" if named else "the system agreed with most judges on"
-    if stream.subject == "system on gold":
-        return f"the truth was {named} for" if named else "the system was right on"
     return {
+        "agreement": f"most judges said {named} for" if named else "the system agreed with most judges on",
+        "system on gold": f"the truth was {named} for" if named else "the system was right on",
         "system says": f"the system said {named} for",
         "judge says": f"{names} said {named} for",
         "judges agree": f"{names} agreed on",
@@ -140,27 +138,27 @@ def cannot_test_yet(watched: Mapping[Stream, History], n_batches: int, *, false_
     if n_batches <= baseline:
         missing = _batches(baseline + 1 - n_batches, "more ")
         return f"tests begin with batch {baseline + 1} of a baseline, got {n_batches}; add {missing}"
-    main = _agreement(watched)
+    _, main = _agreement(watched)
     if main is None:
         return "no item has a majority of the judges; add batches of items with votes of the same judges"
     size = max(round(float(main.sizes.mean())), 1)
     usual = round(size * float(main.hits.sum() / main.sizes.sum()))
-    n_items, n_so_far = int(main.sizes.sum()), len(main.sizes)
-
-    def is_possible(n_more: int) -> bool:
+    for n_more in range(_MOST_MORE + 1):
         hits, sizes = np.append(main.hits, [usual] * n_more), np.append(main.sizes, [size] * n_more)
-        return can_find_change(hits, sizes, false_alarms=false_alarms * main.part, baseline=baseline)
-
-    needed = next((n for n in range(_MOST_MORE + 1) if is_possible(n)), None)
-    if needed == 0:
-        return ""
-    what = "larger batches" if needed is None else f"{_batches(needed, 'more ')} like these"
-    return f"{n_items:,} items in {_batches(n_so_far)} are too few for an alarm whatever the newest holds; add {what}"
+        if can_find_change(hits, sizes, false_alarms=false_alarms * main.part, baseline=baseline):
+            if n_more == 0:
+                return ""
+            what = f"{_batches(n_more, 'more ')} like these"
+            break
+    else:
+        what = "larger batches"
+    so_far = f"{int(main.sizes.sum()):,} items in {_batches(len(main.sizes))}"
+    return f"{so_far} are too few for an alarm whatever the newest holds; add {what}"
 
 
 def nearly_an_alarm(watched: Mapping[Stream, History], *, false_alarms: float, baseline: int) -> str:
     """That one more batch like the newest would be an alarm, as a part of a sentence; "" where it would not."""
-    stream, main = next((one for one in watched.items() if one[0].subject == "agreement"), (None, None))
+    stream, main = _agreement(watched)
     if stream is None or main is None:
         return ""
     hits, sizes = np.append(main.hits, main.hits[-1]), np.append(main.sizes, main.sizes[-1])
@@ -173,9 +171,11 @@ def nearly_an_alarm(watched: Mapping[Stream, History], *, false_alarms: float, b
     )
 
 
-def _agreement(watched: Mapping[Stream, History]) -> History | None:
+def _agreement(watched: Mapping[Stream, History]) -> tuple[Stream, History] | tuple[None, None]:
     """What most judges and the system agree on."""
-    return next((history for stream, history in watched.items() if stream.subject == "agreement"), None)
+    return next(
+        ((stream, history) for stream, history in watched.items() if stream.subject == "agreement"), (None, None)
+    )
 
 
 def _batches(n: int, more: str = "") -> str:
@@ -209,7 +209,7 @@ def notes_on(
             f"To name the system or a judge takes checked items, drawn at random: at least {LEAST_CHECKED} before a "
             f"change, got {n_gold}."
         )
-    main = _agreement(watched)
+    _, main = _agreement(watched)
     # After a change batches differ because of it, which the newest may show before there is an alarm.
     excess = 1.0 if main is None or has_alarm else dispersion(main.hits[:-1], main.sizes[:-1])
     if len(batches) > baseline and excess >= _MARKED:

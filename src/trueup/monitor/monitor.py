@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy
+from scipy.special import betaincinv
 
 from trueup._base.validation import check_integer, check_level, preview
 from trueup._base.wording import some
@@ -51,8 +51,7 @@ MOST_ITEMS = 12_000
 
 def estimate_batches(batches: Sequence[Batch], settings: Mapping[str, Any]) -> dict[str, Row]:
     """Mean and interval of the metric in the population of each batch, and what they rest on, by the batch's time."""
-    level = settings["level"]
-    joined = join_batches(batches)
+    level, joined = settings["level"], join_batches(batches)
     which = np.repeat(np.arange(len(batches)), [batch.n_items for batch in batches])
     asked: dict[str, Any] = {
         "by": dict(enumerate(which.tolist())) if len(batches) > 1 else None,
@@ -64,17 +63,14 @@ def estimate_batches(batches: Sequence[Batch], settings: Mapping[str, Any]) -> d
     estimates: Any
     with silenced_warnings():
         if joined.prediction is None:
-            shares = share(joined.labels(), of=settings["of"], **asked)
-            estimates, basis = shares if len(batches) > 1 else [shares.overall], shares.basis
+            answer: Any = share(joined.labels(), of=settings["of"], **asked)
+            estimates = answer if len(batches) > 1 else [answer.overall]
         else:
-            metrics = [settings["metric"]]
-            evaluation = evaluate(
-                joined.predictions(), joined.labels(), metrics=metrics, positive=settings["positive"], **asked
-            )
-            estimates = evaluation.by.compared(metrics[0]) if len(batches) > 1 else [evaluation[metrics[0]]]
-            basis = evaluation.basis
-    if joined.n_gold and len(batches) > 1:
-        basis = f"{basis} of {len(batches)} batches"
+            metric = settings["metric"]
+            asked |= {"metrics": [metric], "positive": settings["positive"]}
+            answer = evaluate(joined.predictions(), joined.labels(), **asked)
+            estimates = answer.by.compared(metric) if len(batches) > 1 else [answer[metric]]
+    basis = f"{answer.basis} of {len(batches)} batches" if joined.n_gold and len(batches) > 1 else answer.basis
     rows = {}
     for k, batch in enumerate(batches):
         low, high = estimates[k].interval(level)
@@ -105,8 +101,7 @@ def share_interval(hits: int, n: int, level: float) -> tuple[float, float]:
     """
     if not n:
         return np.nan, np.nan
-    tail = (1 - level) / 2
-    low, high = (float(scipy.stats.beta.ppf(share, hits + 0.5, n - hits + 0.5)) for share in (tail, 1 - tail))
+    low, high = (float(betaincinv(hits + 0.5, n - hits + 0.5, (1 + side * level) / 2)) for side in (-1, 1))
     return (0.0 if hits == 0 else low), (1.0 if hits == n else high)
 
 
@@ -129,11 +124,10 @@ class Monitor:
 
     Two kinds of alarm may be looked at after every batch, for ever, and are still false with a chance of at most
     `false_alarms`, all of them together: "something" changed, from votes alone, which is quick; and "the system" or
-    "the judge" changed, from checked items that were drawn at random within their batches. See `trueup.monitor.change`
-    for how, and the guide for what it takes to be noticed.
+    "the judge" changed, from checked items that were drawn at random within their batches.
 
-    The state is a log that batches are added to: in memory, in a file by `to_json`, or in a storage that several
-    processes share. Parameters that are left out are as in the stored monitor, or else as below.
+    The state is a log: in memory, in a file by `to_json`, or in a storage that several processes share. Parameters that
+    are left out are as in the stored monitor, or else as below.
 
     Parameters
     ----------
@@ -178,15 +172,7 @@ class Monitor:
                 parameter="of",
             )
         self.settings = _checked({**_DEFAULTS, **given})
-        self._log: StoredLog | None = None
-        self._start()
-        if storage is not None:
-            self._log = StoredLog(storage, name)
-            self.settings = _joined(self._log, self.settings, given)
-        self.refresh()
-
-    def _start(self) -> None:
-        """An empty log."""
+        self._log = None if storage is None else StoredLog(storage, name)
         self._events: list[Event] = []
         self._batches: list[Batch] = []
         self._panels: list[Panel] = []
@@ -194,9 +180,21 @@ class Monitor:
         self._strata: list[dict[Stream, Strata]] = []
         self._estimates: dict[str, Row] = {}
         self._n_old_estimates = 0  # by version 0.2, which took each batch by itself
-        self._starts: list[int] = [0]  # the batches that baselines begin with
-        self._first = 0  # the batch that the present baseline begins with
+        self._starts: list[int] = [0]  # the batches that baselines begin with; the last one is the present baseline
         self._alarms: list[Alarm] | None = None
+        if self._log is not None:
+            self.settings = _joined(self._log, self.settings, given)
+        self.refresh()
+
+    @property
+    def _first(self) -> int:
+        """The batch that the present baseline begins with."""
+        return self._starts[-1]
+
+    @property
+    def _recent(self) -> list[Batch]:
+        """The batches since the baseline began."""
+        return self._batches[self._first :]
 
     def add(self, labels: Labels, predictions: Any = None, *, when: Any) -> None:
         """Add a batch.
@@ -243,7 +241,7 @@ class Monitor:
         """
 
         def events() -> list[Event]:
-            if self._first == len(self._batches):
+            if not self._recent:
                 raise InvalidParameter("there is no batch since the last start, got nothing to begin anew; add one")
             last = self._batches[-1].when
             return [Event("restart", last, text=why, key=f"restart {last}")]
@@ -269,11 +267,10 @@ class Monitor:
         """Bring the state up to date with new events of the log."""
         for event in events:
             if event.kind == "batch" and event.text is not None:
-                recent = self._batches[self._first :]
-                earlier = recent[-1].smallest_chance if recent else 1.0
+                earlier = self._recent[-1].smallest_chance if self._recent else 1.0
                 batch = replace(Batch.from_json(str(event.item), event.text), earlier_chance=earlier)
                 self._batches.append(batch)
-                panel = panel_of(self._batches[self._first])
+                panel = panel_of(self._recent[0])
                 self._panels.append(panel)
                 self._counted.append(counts(batch, panel, self.settings["of"]))
                 self._strata.append(strata_of(batch, panel, self.settings["of"]))
@@ -283,8 +280,7 @@ class Monitor:
                 self._estimates |= rows
                 self._n_old_estimates += not rows
             elif event.kind == "restart":
-                self._first = len(self._batches)
-                self._starts.append(self._first)
+                self._starts.append(len(self._batches))
         self._events += events
         self._alarms = self._alarms if not events else None
 
@@ -293,21 +289,15 @@ class Monitor:
         if not self._batches:
             return
         last = self._batches[-1].when
+        wrong = ""
         if moment(time)[0] != moment(last)[0]:
-            raise InvalidParameter(
-                f"the batches of a monitor have labels of one kind, got {time} after {last}; name it as that one",
-                parameter="when",
-            )
-        if any(moment(batch.when) == moment(time) for batch in self._batches):
-            raise InvalidParameter(
-                f"a batch is added once, got one of {time} again; leave it out, or give it a later `when`",
-                parameter="when",
-            )
-        if moment(time) < moment(last):
-            raise InvalidParameter(
-                f"batches are added in the order of time, got one of {time} after that of {last}; add them in order",
-                parameter="when",
-            )
+            wrong = f"the batches of a monitor have labels of one kind, got {time} after {last}; name it as that one"
+        elif any(moment(batch.when) == moment(time) for batch in self._batches):
+            wrong = f"a batch is added once, got one of {time} again; leave it out, or give it a later `when`"
+        elif moment(time) < moment(last):
+            wrong = f"batches are added in the order of time, got one of {time} after that of {last}; add them in order"
+        if wrong:
+            raise InvalidParameter(wrong, parameter="when")
 
     def _check_question(self, batch: Batch) -> None:
         """The first batch settles whether there is a system beside the judges."""
@@ -346,22 +336,21 @@ class Monitor:
     def alarms(self) -> tuple[Alarm, ...]:
         """All alarms since the baseline began."""
         if self._alarms is None:
-            times = [batch.when for batch in self._batches[self._first :]]
+            times = [batch.when for batch in self._recent]
             self._alarms = find_alarms(self.watched, self._strata[self._first :], times, **self._limits)
         return tuple(self._alarms)
 
     @property
     def watched(self) -> dict[Stream, History]:
         """What is counted in every batch, since the baseline began."""
-        recent = self._batches[self._first :]
-        return histories(self._counted[self._first :], panel_of(recent[0]) if recent else None)
+        return histories(self._counted[self._first :], panel_of(self._recent[0]) if self._recent else None)
 
     @property
     def status(self) -> tuple[str, ...]:
         """The headline: the sentences of all alarms, or that there is none, or that nothing can be tested yet."""
         if self.alarms:
             return tuple(alarm.sentence for alarm in self.alarms)
-        missing = cannot_test_yet(self.watched, len(self._batches) - self._first, **self._limits)
+        missing = cannot_test_yet(self.watched, len(self._recent), **self._limits)
         if missing:
             return (f"Cannot test yet: {missing}.",)
         nearly = nearly_an_alarm(self.watched, **self._limits)
@@ -372,8 +361,8 @@ class Monitor:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader should know: who is new or absent, how batches differ, which estimates changed."""
-        recent = self._batches[self._first :]
-        notes = [*notes_on(recent, self.watched, baseline=self.settings["baseline"], has_alarm=bool(self.alarms))]
+        limit = self.settings["baseline"]
+        notes = [*notes_on(self._recent, self.watched, baseline=limit, has_alarm=bool(self.alarms))]
         if self._n_old_estimates:
             old = some(self._n_old_estimates, "estimate")
             notes.append(f"{old} by version 0.2, of each batch by itself, gave way to those of batches together.")
@@ -415,19 +404,11 @@ class Monitor:
     def course_rows(self) -> list[Row]:
         """The rows of `course`; a batch without an estimate has none."""
         rows = []
-        nothing = {"mean": np.nan, "low": np.nan, "high": np.nan, "basis": None}
         for batch, counted in zip(self._batches, self._counted, strict=True):
-            agreement = next((cells for stream, cells in counted.items() if stream.subject == "agreement"), (0, 0))
-            rows.append(
-                {
-                    "when": batch.when,
-                    "metric": self.metric,
-                    **self._estimates.get(batch.when, nothing),
-                    "agreement": agreement[0] / agreement[1] if agreement[1] else np.nan,
-                    "n": batch.n_items,
-                    "n_gold": batch.n_gold,
-                }
-            )
+            hits, n = next((cells for stream, cells in counted.items() if stream.subject == "agreement"), (0, 0))
+            about = self._estimates.get(batch.when, {"mean": np.nan, "low": np.nan, "high": np.nan, "basis": None})
+            agreement = {"agreement": hits / n if n else np.nan, "n": batch.n_items, "n_gold": batch.n_gold}
+            rows.append({"when": batch.when, "metric": self.metric, **about, **agreement})
         return rows
 
     @property
@@ -497,7 +478,7 @@ class Monitor:
             settings=self.settings,
             window=self._window,
             metric=self.metric,
-            began=self._batches[self._first].when if self._first < len(self._batches) else None,
+            began=self._recent[0].when if self._recent else None,
         )
 
     def save_html(self, path: str | PathLike[str]) -> Path:
