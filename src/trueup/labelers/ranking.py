@@ -28,10 +28,18 @@ from trueup.data.frames import make_frame
 from trueup.data.labels import Labels
 from trueup.data.scanning import LabelScan
 from trueup.data.slices import slices_of
-from trueup.data.votes import shared_votes
 from trueup.estimators.problem import draw_categories
 from trueup.exceptions import InvalidLabels, InvalidParameter, silenced_warnings
-from trueup.labelers.tables import LabelerTable, Levels, draw_truths, labeler_draws, labeler_levels, read_labelers
+from trueup.labelers.tables import (
+    LabelerTable,
+    Levels,
+    draw_truths,
+    labeler_draws,
+    labeler_levels,
+    named_votes,
+    read_labelers,
+    self_consistency,
+)
 from trueup.noise.base import NoiseModel
 from trueup.noise.registry import resolve
 from trueup.posteriors import DrawnEstimate, Estimate
@@ -46,7 +54,7 @@ _SPAM_TRUTHS = 200  # drawn to tell who is a pure spammer
 
 @dataclass(frozen=True)
 class RankedLabeler:
-    """What is known of one labeler.
+    """The skill, bias and spam of one labeler.
 
     Attributes
     ----------
@@ -194,34 +202,24 @@ def rank(
     progress: Callable[[float], None] | None = None,
     **options: Any,
 ) -> LabelerRanking:
-    r"""Rank labelers by skill, with intervals for skill, bias and spam.
+    """Rank labelers by skill, with intervals for skill, bias and spam.
 
-    A labeler's skill is about items to come, so all quantities are of the population the items came from, whatever the
-    default target of other doors; the votes they gave on these items are what it is learned from.
-
-    Truths are drawn from their posterior given all votes, and for each drawn truth the confusion matrix θ of every
-    labeler from its Dirichlet posterior given the votes and that truth. So intervals count in that truths are unknown.
-    Each quantity is a function of θ and of the class prior π:
+    All quantities are of the population that the items came from. Truths are drawn from their posterior given all votes,
+    and for each drawn truth the confusion matrix θ of every labeler from its Dirichlet posterior. Each quantity is a
+    function of θ and of the class prior π:
 
     - accuracy: Σ_y π(y) θ[y, y], among answers that name a class
     - information: bits of one vote, as in `mutual_information`
     - bias: Σ_y π(y) θ[y, a] − π(a), for the class a that is answered too often
-    - spam: the largest λ for which θ = (1 − λ) Q + λ 1rᵀ, with Q a confusion matrix and r a distribution of answers
-      that does not depend on the truth. That is λ = Σ_a min_y θ[y, a], Doeblin's coefficient.
-
-    A pure spammer has λ = 1, a value that no draw of θ attains. So the hypothesis that answers do not depend on the
-    truth is weighed against the one that they do, by their marginal likelihoods averaged over the drawn truths (with
-    "dawid-skene" and up to three classes that average is the exact Bayes factor), and has mass of its own in the
-    posteriors of spam and information.
+    - spam: λ = Σ_a min_y θ[y, a], see `spam_share`. That answers do not depend on the truth at all (λ = 1) is weighed
+      by its marginal likelihood averaged over the drawn truths, and has mass of its own in spam and information.
 
     The accuracy is that of the plain answer: each labeler is a system that is judged by the votes of the others, off by
     as much as on real sets, and checked items among their votes that were drawn at random (``labels.with_gold(…,
-    drawn="random")``) correct it, from the first on. In each draw the truth of their answers is tilted towards these or
-    away from them until the accuracy is as drawn; information, bias and spam follow, and the probability of a pure
+    drawn="random")``) correct it, from the first on; information, bias and spam follow, and the probability of a pure
     spammer does not. A noise model that is named gives its own answer alone, and its intervals hold as far as it does.
 
-    Several votes of a labeler on an item count as one, whatever their number; how often two of them agree is
-    `RankedLabeler.consistency`.
+    Several votes of a labeler on an item count as one; how often two of them agree is `RankedLabeler.consistency`.
 
     Raykar and Yu (2012), "Eliminating Spammers and Ranking Annotators for Crowdsourced Labeling Tasks", JMLR 13.
 
@@ -230,15 +228,13 @@ def rank(
     labels : Labels or LabelScan
         Votes that are scanned (`Labels.scan`) are passed over, and nothing is kept of an item.
     noise : {"dawid-skene", "one-coin"}, another name, or a NoiseModel, optional
-        By default none: the plain answer. A model that is named gives its own answer alone. With these, by name or as a
-        model, truths are drawn together with the noise by `trueup.noise.sample`. Another model, and any of votes that
-        are scanned, is taken as known once it is fitted, and truths are drawn item by item from its posterior. That is
-        right for known noise (`Confusion`).
+        By default none: the plain answer. With these truths are drawn together with the noise by
+        `trueup.noise.sample`. Another model, and any of votes that are scanned, is taken as known once it is fitted.
     prior : CrowdPrior, optional. How far accuracies may be from what votes let expect; see `trueup.evaluate`.
     by : str or mapping, optional
         Slices of the items to rank within, too, as `LabelerRanking.by`: a column of the items (``labels.with_items``),
-        or a mapping from item to slice. All come from one fit: in a slice a labeler is much as on all items, as far as
-        their votes say that slices differ little, and checked items correct a slice as far as it has some.
+        or a mapping from item to slice. All come from one fit: a labeler is in a slice much as on all items, as far as
+        their votes say that slices differ little.
     sort : {"information", "accuracy"}. What to rank by.
     level : float. Of intervals in `to_frame`, plots and ranks.
     spam_prior : float. The share of pure spammers expected beforehand.
@@ -284,10 +280,11 @@ def rank(
         drawn: Any = {"slices": codes, "moves": moves, "spam_truths": spam_truths}
         draws = labeler_draws(labels, truths, spam_prior=spam_prior, rng=rng, **drawn)
         members = [labels, *(labels.select(items=labels.items[part]) for part in parts[1:])]
-        whole, *others = (
-            _ranked(part, LabelerTable.of(part, one), of_part, sort, level, name, rng)
-            for part, one, of_part in zip(members, draws, levels_of, strict=True)
-        )
+        ranked = []
+        for part, one, of_part in zip(members, draws, levels_of, strict=True):
+            table = LabelerTable(one, part.votes_per_labeler.astype(float), self_consistency(part))
+            ranked.append(_ranked(part, table, of_part, sort, level, name, rng))
+        whole, *others = ranked
     within = {} if slicing is None else dict(zip(slicing.names.tolist(), others, strict=True))
     return replace(whole, by=within, warnings=notes)
 
@@ -310,12 +307,7 @@ def _plain_truths(
 
 def _moves(labels: Labels, truths: Codes, part: Codes, levels: Levels) -> Floats:
     """By how much accuracies must change in each draw to be as drawn, shape (n_draws, n_labelers)."""
-    item, labeler, answer, _ = labels.vote_table()
-    shares = shared_votes(labels).data
-    is_in = np.zeros(labels.n_items, dtype=bool)
-    is_in[part] = True
-    kept = np.flatnonzero((answer < labels.n_classes) & is_in[item])
-    item, labeler, answer, shares = item[kept], labeler[kept], answer[kept], shares[kept]
+    item, labeler, answer, shares = named_votes(labels, part)
     total = np.maximum(np.bincount(labeler, shares, labels.n_labelers), 1e-300)
     right = np.stack([np.bincount(labeler, shares * (truth[item] == answer), labels.n_labelers) for truth in truths])
     return np.asarray(np.nan_to_num(levels.draws - right / total))
@@ -333,9 +325,8 @@ def _ranked(
     """The ranking by draws."""
     ranked = getattr(table.draws, sort)
     # Accuracies of 1 are equal: who is ahead then is left to chance, not to the order of the names.
-    places = (_TIE * rng.random(ranked.shape) - ranked).argsort(axis=1, kind="stable").argsort(
-        axis=1, kind="stable"
-    ) + 1
+    order = (_TIE * rng.random(ranked.shape) - ranked).argsort(axis=1, kind="stable")
+    places = order.argsort(axis=1, kind="stable") + 1
     tails = np.quantile(places, [(1 - level) / 2, (1 + level) / 2], axis=0, method="inverted_cdf").astype(int)
     order = np.argsort(-ranked.mean(axis=0), kind="stable")
     rows = tuple(_row(labels, table, int(t), (int(tails[0, t]), int(tails[1, t])), levels) for t in order)

@@ -1,4 +1,4 @@
-"""What is known of all labelers, from votes in memory or in files.
+"""What labelers are like, from votes in memory or in files.
 
 Of votes in files nothing is kept of an item. The models are fitted by passes over the parts; one pass more gives what
 votes let expect of each labeler, and another what labelers said of items of each class, for each draw of θ (see
@@ -108,12 +108,10 @@ def labeler_draws(
     sizes = (labels.n_labelers, labels.n_classes, labels.n_answers)
     parts = [np.ones(labels.n_items, dtype=np.bool_), *(np.asarray(slices == k) for k in range(n_slices))]
 
-    def tally(drawn: Codes, part: Booleans) -> Tally:
-        n_of_class = [(drawn[:, part] == y).sum(axis=1) for y in range(labels.n_classes)]
-        return Tally(_confusion_counts(labels, drawn, part), np.stack(n_of_class, axis=1).astype(float))
-
     def count(block: slice) -> list[Tally]:
-        return [tally(truths[block], part) for part in parts]
+        drawn = truths[block]
+        n_of_class = (drawn[..., None] == np.arange(labels.n_classes)).astype(float)
+        return [(_confusion_counts(labels, drawn, part), n_of_class[:, part].sum(axis=1)) for part in parts]
 
     rows = max(1, _CELLS // max(labels.votes.nnz, int(np.prod(sizes)), 1))
     spam_factor = None
@@ -124,12 +122,9 @@ def labeler_draws(
     return draws_of_tallies(count, sizes, n_draws=len(truths), n_parts=len(parts), rows=rows, **how)
 
 
-@dataclass(frozen=True, eq=False)
-class Tally:
-    """What labelers said of items of each class, in some draws of the truth."""
-
-    votes: Floats  # (n_draws, n_labelers, n_classes, n_answers)
-    items: Floats  # (n_draws, n_classes)
+# In some draws of the truth, votes by the class of their item (n_draws, n_labelers, n_classes, n_answers), and items of
+# each class (n_draws, n_classes).
+Tally = tuple[Floats, Floats]
 
 
 def draws_of_tallies(
@@ -147,36 +142,36 @@ def draws_of_tallies(
     """What labelers are like on all items and then in each slice, given what they said of items of each class."""
     n_labelers, n_classes, n_answers = sizes
     shape = (n_draws, n_labelers)
-    parts = [
-        LabelerDraws(
-            np.empty(shape), np.empty(shape), np.empty((*shape, n_classes)), np.empty(shape), np.empty(n_labelers)
-        )
-        for _ in range(n_parts)
-    ]
+    shapes = (shape, shape, (*shape, n_classes), shape, (n_labelers,))
+    parts = [LabelerDraws(*map(np.empty, shapes)) for _ in range(n_parts)]
 
     def fill(part: int, block: slice, theta: Floats, items: Floats) -> None:
         joint = _dirichlet(1.0 + items, rng)[..., None, :, None] * theta  # P(class, answer) of each labeler
         joint, of = joint if moves is None else _moved(joint, moves[part][block]), parts[part]
-        of.accuracy[block], of.bias[block] = _accuracy_and_bias(joint)
-        of.information[block] = _information(joint)
+        named = joint[..., :n_classes]
+        named = named / np.maximum(named.sum(axis=(-2, -1), keepdims=True), 1e-300)  # among answers that name a class
+        of.accuracy[block] = np.einsum("...yy->...", named)
+        of.bias[block] = named.sum(axis=-2) - named.sum(axis=-1)
+        separate = entropy(joint.sum(axis=-1)) + entropy(joint.sum(axis=-2))
+        of.information[block] = np.maximum(separate - entropy(joint.reshape(*joint.shape[:-2], -1)), 0.0)
         of.spam[block] = spam_share(joint / np.maximum(joint.sum(axis=-1, keepdims=True), 1e-300))
 
     log_factor = np.empty(shape) if spam_factor is None else spam_factor
     for start in range(0, n_draws, rows):
         block = slice(start, min(start + rows, n_draws))
-        everywhere, *of_slices = count(block)
-        theta = _dirichlet(everywhere.votes + _WORTH / n_answers, rng)
-        fill(0, block, theta, everywhere.items)
+        (votes, items), *of_slices = count(block)
+        theta = _dirichlet(votes + _WORTH / n_answers, rng)
+        fill(0, block, theta, items)
         if spam_factor is None:
-            log_factor[block] = log_spam_factor(everywhere.votes)
+            log_factor[block] = log_spam_factor(votes)
         if of_slices:
             mean = np.maximum(theta, 1e-6)
-            worth = _draw_borrowed([one.votes for one in of_slices], mean, rng)[:, :, None, None]
-            for k, of_slice in enumerate(of_slices, start=1):
-                fill(k, block, _dirichlet(of_slice.votes + worth * mean, rng), of_slice.items)
+            worth = _draw_borrowed([votes for votes, _ in of_slices], mean, rng)[:, :, None, None]
+            for k, (votes, items) in enumerate(of_slices, start=1):
+                fill(k, block, _dirichlet(votes + worth * mean, rng), items)
     # The Bayes factor is the mean over truths drawn under the hypothesis that answers depend on the truth.
-    log_odds = np.log(spam_prior / (1 - spam_prior)) + logsumexp(log_factor, axis=0) - np.log(len(log_factor))
-    probability = 1 / (1 + np.exp(-np.clip(log_odds, -700, 700)))
+    log_odds = logit(spam_prior) + logsumexp(log_factor, axis=0) - np.log(len(log_factor))
+    probability = np.asarray(expit(log_odds))
     is_spam = rng.random(shape) < probability
     for part in parts:
         part.spam[is_spam], part.information[is_spam] = 1.0, 0.0
@@ -214,13 +209,6 @@ def _confusion_counts(labels: Labels, truths: Codes, members: Booleans) -> Float
     return np.bincount(cell.ravel(), weights, int(np.prod(shape))).astype(float).reshape(shape)
 
 
-def _accuracy_and_bias(joint: Floats) -> tuple[Floats, Floats]:
-    """Among answers that name a class: the chance of a right one, and answered less true shares."""
-    named = joint[..., : joint.shape[-2]]
-    named = named / np.maximum(named.sum(axis=(-2, -1), keepdims=True), 1e-300)
-    return np.einsum("...yy->...", named), named.sum(axis=-2) - named.sum(axis=-1)
-
-
 def _moved(joint: Floats, moves: Floats) -> Floats:
     """P(class, answer) with accuracies that are off by so much, for the same answers."""
     n_classes = joint.shape[-2]
@@ -241,12 +229,6 @@ def _moved(joint: Floats, moves: Floats) -> Floats:
     moved[..., :n_classes] *= ((1 - new) / (1 - right))[..., None, :]
     moved[..., diagonal, diagonal] = new * answered
     return moved
-
-
-def _information(joint: Floats) -> Floats:
-    """Bits of one vote of each labeler."""
-    separate = entropy(joint.sum(axis=-1)) + entropy(joint.sum(axis=-2))
-    return np.asarray(np.maximum(separate - entropy(joint.reshape(*joint.shape[:-2], -1)), 0.0))
 
 
 def spam_share(confusion: npt.ArrayLike) -> Floats:
@@ -286,6 +268,7 @@ _CELLS = 2_000_000  # of matrices that are drawn at once
 _MOST_COUNTS = 20_000_000  # numbers that are kept of all draws together
 _FEWEST_DRAWS = 50
 _N_POINTS = 64  # of θ
+_N_ADDED = 6  # fields of `_Seen` that are sums; the others are rows
 _BLOCK = 4_000_000  # numbers of a part that are held at once
 _BINS = 64  # of log odds, that stand for the votes of a labeler
 _SAMPLE_SEED = 46
@@ -297,16 +280,11 @@ _AS_VOTES_SAY: Point = (1.0, 0.0)
 
 @dataclass(frozen=True, eq=False)
 class LabelerTable:
-    """What is known of all labelers."""
+    """What a ranking of labelers rests on."""
 
     draws: LabelerDraws
     votes: Floats  # (n_labelers,): number of votes, each counted that was given
     consistency: Mapping[Hashable, Estimate]  # of those who gave several verdicts on an item
-
-    @classmethod
-    def of(cls, labels: Labels, draws: LabelerDraws) -> LabelerTable:
-        """From votes in memory."""
-        return cls(draws, labels.votes_per_labeler.astype(float), self_consistency(labels))
 
 
 def read_labelers(
@@ -350,9 +328,7 @@ def read_labelers(
         spam_factor = log_spam_factor(sums.draw(sizes, np.zeros(min(n_draws, _SPAM_TRUTHS), dtype=np.int64), rng)[0])
     how: Any = {"spam_prior": spam_prior, "rng": rng, "moves": moves, "spam_factor": spam_factor}
     rows = max(1, _CELLS // max(int(np.prod(sizes)), 1))
-    (draws,) = draws_of_tallies(
-        lambda block: [Tally(votes[block], items[block])], sizes, n_draws=n_draws, rows=rows, **how
-    )
+    (draws,) = draws_of_tallies(lambda block: [(votes[block], items[block])], sizes, n_draws=n_draws, rows=rows, **how)
     given, agreed, n_items = scan_over(scan, np.add, block_numbers, scan.n_answers)
     return LabelerTable(draws, given, consistency_of(scan.labelers, agreed, n_items)), levels
 
@@ -373,13 +349,10 @@ class _Seen(NamedTuple):
     votes: Floats  # (n_checked_votes, 4): labeler, log odds, weight, and whether it is right
 
 
-_ADDED = ("mass", "right", "named", "bins", "n_checked", "n_right")
-
-
 def _joined(one: _Seen, other: _Seen) -> _Seen:
-    both = {name: getattr(one, name) + getattr(other, name) for name in _ADDED}
-    rest = {name: np.concatenate([getattr(one, name), getattr(other, name)]) for name in _Seen._fields[len(_ADDED) :]}
-    return _Seen(**both, **rest)
+    """Of both, sums over labelers added and rows of items and votes one after the other."""
+    added = [mine + theirs for mine, theirs in zip(one[:_N_ADDED], other[:_N_ADDED], strict=True)]
+    return _Seen(*added, *(np.concatenate(both) for both in zip(one[_N_ADDED:], other[_N_ADDED:], strict=True)))  # type: ignore[call-overload,arg-type]
 
 
 def _look_at(block: VoteBlock, readings: Sequence[Reading], n_answers: int, share: float) -> _Seen:
@@ -575,19 +548,25 @@ class Levels:
     n_right: Codes  # (n_labelers,)
 
 
+def named_votes(labels: Labels, places: Codes) -> tuple[Codes, Codes, Codes, Floats]:
+    """Item, labeler, answer and share of one vote of the votes for classes on the items at some places."""
+    item, labeler, answer, _ = labels.vote_table()
+    is_in = np.zeros(labels.n_items, dtype=bool)
+    is_in[places] = True
+    kept = np.flatnonzero((answer < labels.n_classes) & is_in[item])
+    return item[kept], labeler[kept], answer[kept], shared_votes(labels).data[kept]
+
+
 def labeler_levels(
     labels: Labels, apart: LabelersApart, places: Codes, prior: CrowdPrior, *, n_draws: int, rng: np.random.Generator
 ) -> Levels:
     """The accuracy of every labeler on the items at some places; `apart` is of all votes."""
     drawn = drawn_gold(labels)
-    item, labeler, answer, _ = labels.vote_table()
-    is_in = np.zeros(labels.n_items, dtype=bool)
-    is_in[places] = True
-    kept = np.flatnonzero((answer < labels.n_classes) & is_in[item])
-    kept = kept[np.argsort(labeler[kept], kind="stable")]
-    item, labeler, answer, shares = item[kept], labeler[kept], answer[kept], shared_votes(labels).data[kept]
+    item, labeler, answer, shares = named_votes(labels, places)
+    order = np.argsort(labeler, kind="stable")
+    item, labeler, answer, shares = item[order], labeler[order], answer[order], shares[order]
     bounds = np.searchsorted(labeler, np.arange(labels.n_labelers + 1))
-    chances = np.empty(len(kept))
+    chances = np.empty(len(item))
     expected = np.full(labels.n_labelers, np.nan)
     for t, (low, high) in enumerate(pairwise(bounds.tolist())):
         if low < high:
