@@ -14,9 +14,8 @@ from scipy.stats import binom
 
 from benchmarks._coverage_tally import Section, Tally, share
 from benchmarks._runs import Case, Figure, Row
-from trueup.monitor.alarms import find_alarms
 from trueup.monitor.batch import Batch, counts, histories, panel_of
-from trueup.monitor.change import strata_of
+from trueup.monitor.change import find_alarms, strata_of
 
 RESTS_ON = ("monitor",)
 N_CHECKED, BASELINE, STEADY = 10, 2, 50

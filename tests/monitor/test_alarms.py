@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from trueup.monitor.alarms import find_alarms
 from trueup.monitor.batch import History, Stream
-from trueup.monitor.change import find_change
+from trueup.monitor.change import find_alarms, find_change
 
 N = 14
 TIMES = [f"2026-01-{k + 1:02}" for k in range(N)]

@@ -1,14 +1,11 @@
 """Does a judge favour long answers, the first one, or those of its own family?
 
-For each labeler, with y a favourable verdict, x the columns asked about and z the truth, on the items it has voted on:
-
-    E[y] = a + b z + γ x.
-
-γ is the difference in the rate of favourable verdicts that x makes, given the truth. With gold z is known. Without it
-the mean verdict ō of the other labelers stands for z. Their errors in it would leave some of z in γ, so the square of ō
-in the normal equations is replaced by the mean product of the verdicts of two different others, which is free of the
-variance of errors as long as two others err independently. γ is then by how much more the labeler favours x than the
-others do. Standard errors are those of the jackknife over items.
+For each labeler, with y a favourable verdict, x the columns asked about and z the truth, on the items it has voted on,
+E[y] = a + b z + γ x. γ is the difference in the rate of favourable verdicts that x makes, given the truth. With gold z
+is known. Without it the mean verdict ō of the other labelers is taken for z. Their errors in it would leave some of z
+in γ, so the square of ō in the normal equations is replaced by the mean product of the verdicts of two different
+others, which is free of the variance of errors as long as two others err independently. Standard errors are those of
+the jackknife over items.
 """
 
 from __future__ import annotations
@@ -122,10 +119,11 @@ class Biases(Mapping[Any, LabelerBias]):
 
     def to_frame(self, *, level: float = _LEVEL, backend: str | None = None) -> Any:
         """One row a labeler and column: labeler, column, effect, low, high, items."""
-        rows = []
-        for name, one in self.labelers.items():
-            for column, effect in one.items():
-                rows.append((name, column, effect.mean, *effect.interval(level), one.n_items))
+        rows = [
+            (name, column, effect.mean, *effect.interval(level), found.n_items)
+            for name, found in self.labelers.items()
+            for column, effect in found.items()
+        ]
         columns = ("labeler", "column", "effect", "low", "high", "items")
         return make_frame({name: [row[k] for row in rows] for k, name in enumerate(columns)}, backend=backend)
 
@@ -143,12 +141,12 @@ class Biases(Mapping[Any, LabelerBias]):
 
     def __repr__(self) -> str:
         lines = [f"Biases of {some(len(self), 'labeler')}, in the rate of favourable verdicts ({self.basis})"]
-        for name, one in self.labelers.items():
-            told = []
-            for column, effect in one.items():
+        for name, found in self.labelers.items():
+            effects = []
+            for column, effect in found.items():
                 low, high = effect.interval(_LEVEL)
-                told.append(f"{column} {effect.mean:+.3f} ({low:+.3f} to {high:+.3f})")
-            lines.append(f"  {name}: {', '.join(told)}")
+                effects.append(f"{column} {effect.mean:+.3f} ({low:+.3f} to {high:+.3f})")
+            lines.append(f"  {name}: {', '.join(effects)}")
         return "\n".join(lines + [f"  ! {sentence}" for sentence in self.warnings])
 
 
@@ -205,13 +203,16 @@ def bias(
     found, lacking = {}, []
     has_two = [len(np.unique(x[~np.isnan(x)])) <= 2 for x in verdicts.columns.T]
     for t, name in enumerate(verdicts.names):
-        effects = _effects_of(verdicts, t, by_gold=by_gold, needs_truth=needs_truth)
-        if effects is None:
+        solved = _effects_of(verdicts, t, by_gold=by_gold, needs_truth=needs_truth)
+        if solved is None:
             lacking.append(name)
             continue
-        n_items, *numbers = effects
-        told = zip(columns, has_two, *numbers, strict=True)
-        found[name] = LabelerBias(name, {column: _estimate(column, *rest) for column, *rest in told}, n_items)
+        n_items, *numbers = solved
+        effects = {}
+        for column, is_difference, *effect in zip(columns, has_two, *numbers, strict=True):
+            how: Any = {"bounds": (-1.0, 1.0), "back": lambda x: np.clip(x, -1.0, 1.0)} if is_difference else {}
+            effects[column] = student_estimate(*effect, name=column, **how)
+        found[name] = LabelerBias(name, effects, n_items)
     if not found:
         raise InvalidLabels(
             f"a labeler must have {LEAST_ITEMS} items on which {preview(columns)} differ and the truth or two others "
@@ -243,15 +244,6 @@ def _check_columns(on: object) -> list[str]:
     if len(set(columns)) < len(columns):
         raise InvalidParameter(f"`on` must name each column once, got {preview(columns)}; leave one out")
     return columns
-
-
-def _estimate(column: str, has_two: bool, centre: float, spread: float, degrees: float) -> Estimate:
-    """An effect; of a column of two values a difference of two rates."""
-    if not has_two:
-        return student_estimate(centre, spread, degrees, name=column)
-    return student_estimate(
-        centre, spread, degrees, name=column, bounds=(-1.0, 1.0), back=lambda x: np.clip(x, -1.0, 1.0)
-    )
 
 
 def _of_labels(labels: Labels, columns: Sequence[str], of: Hashable | Sequence[Hashable] | None) -> _Verdicts:
@@ -298,40 +290,30 @@ def _as_numbers(values: npt.NDArray[Any], name: str) -> Floats:
     present = [value for value in listed if not is_null(value)]
     distinct = list(dict.fromkeys(present))
     endless = [value for value in distinct if isinstance(value, float) and np.isinf(value)]
+    wrong, are_numbers = "", numbers_of(distinct) is not None
     if endless:
-        raise InvalidLabels(
-            f"numbers of a column must be finite, got {preview(endless)} in {name!r}; leave these values empty",
-            parameter="on",
-        )
-    if len(distinct) < 2:
-        raise InvalidLabels(
+        wrong = f"numbers of a column must be finite, got {preview(endless)} in {name!r}; leave these values empty"
+    elif len(distinct) < 2:
+        wrong = (
             f"items must differ in {name!r} for it to have an effect, got {preview(distinct)} for all; name another "
-            "column",
-            parameter="on",
+            "column"
         )
-    if len(distinct) == 2:
-        second = (
-            max(distinct) if numbers_of(distinct) or isinstance(distinct[0], bool) else sorted(distinct, key=str)[1]
-        )
+    elif len(distinct) == 2:
+        is_ordered = are_numbers or isinstance(distinct[0], bool)
+        second = max(distinct) if is_ordered else sorted(distinct, key=str)[1]
         return np.array([np.nan if is_null(value) else float(value == second) for value in listed])
-    if all(isinstance(value, str) for value in distinct) and numbers_of(distinct) is None:
-        is_few = len(distinct) < max(_MANY_TEXTS, len(present) / 2)
-        if is_few and not _TEXTS.search(name.lower()):
-            raise InvalidLabels(
-                f"a column must have numbers or two values, got the categories {preview(distinct)} in {name!r}; make a "
-                "column of each category, or pass the length of texts as a number",
-                parameter="on",
-            )
-        numbers = np.array([np.nan if is_null(value) else float(len(value)) for value in listed])
-    elif numbers_of(distinct) is not None:
-        numbers = np.array([np.nan if is_null(value) else float(value) for value in listed])
-    else:
-        raise InvalidLabels(
-            f"a column must have numbers, texts or two values, got {preview(distinct)} in {name!r}; name another",
-            parameter="on",
+    elif not are_numbers and not all(isinstance(value, str) for value in distinct):
+        wrong = f"a column must have numbers, texts or two values, got {preview(distinct)} in {name!r}; name another"
+    elif not are_numbers and len(distinct) < max(_MANY_TEXTS, len(present) / 2) and not _TEXTS.search(name.lower()):
+        wrong = (
+            f"a column must have numbers or two values, got the categories {preview(distinct)} in {name!r}; make a "
+            "column of each category, or pass the length of texts as a number"
         )
-    spread = float(np.nanstd(numbers))
-    return np.asarray((numbers - np.nanmean(numbers)) / (spread or 1.0))
+    if wrong:
+        raise InvalidLabels(wrong, parameter="on")
+    size: Any = float if are_numbers else len
+    numbers = np.array([np.nan if is_null(value) else float(size(value)) for value in listed])
+    return np.asarray((numbers - np.nanmean(numbers)) / (float(np.nanstd(numbers)) or 1.0))
 
 
 def _of_pairs(pairs: Pairs, columns: Sequence[str]) -> _Verdicts:

@@ -204,9 +204,9 @@ def rank(
 ) -> LabelerRanking:
     """Rank labelers by skill, with intervals for skill, bias and spam.
 
-    All quantities are of the population that the items came from. Truths are drawn from their posterior given all votes,
-    and for each drawn truth the confusion matrix θ of every labeler from its Dirichlet posterior. Each quantity is a
-    function of θ and of the class prior π:
+    All quantities are of the population that the items came from. Truths are drawn from their posterior given all
+    votes, and for each drawn truth the confusion matrix θ of every labeler from its Dirichlet posterior. Each quantity
+    is a function of θ and of the class prior π:
 
     - accuracy: Σ_y π(y) θ[y, y], among answers that name a class
     - information: bits of one vote, as in `mutual_information`

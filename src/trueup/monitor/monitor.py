@@ -20,7 +20,6 @@ from trueup.data.frames import make_frame
 from trueup.data.labels import Labels
 from trueup.exceptions import InvalidLabels, InvalidParameter, StorageError, silenced_warnings
 from trueup.metrics import get_metric
-from trueup.monitor.alarms import Alarm, cannot_test_yet, find_alarms, nearly_an_alarm, notes_on
 from trueup.monitor.batch import (
     Batch,
     History,
@@ -34,7 +33,15 @@ from trueup.monitor.batch import (
     moment,
     panel_of,
 )
-from trueup.monitor.change import Strata, strata_of
+from trueup.monitor.change import (
+    Alarm,
+    Strata,
+    cannot_test_yet,
+    find_alarms,
+    nearly_an_alarm,
+    notes_on,
+    strata_of,
+)
 from trueup.sessions.log import Event, session_from_json, session_to_json
 from trueup.storage.joining import StoredLog
 
