@@ -352,7 +352,7 @@ class _Seen(NamedTuple):
 def _joined(one: _Seen, other: _Seen) -> _Seen:
     """Of both, sums over labelers added and rows of items and votes one after the other."""
     added = [mine + theirs for mine, theirs in zip(one[:_N_ADDED], other[:_N_ADDED], strict=True)]
-    return _Seen(*added, *(np.concatenate(both) for both in zip(one[_N_ADDED:], other[_N_ADDED:], strict=True)))  # type: ignore[call-overload,arg-type]
+    return _Seen(*added, *(np.concatenate(both) for both in zip(one[_N_ADDED:], other[_N_ADDED:], strict=True)))  # type: ignore[arg-type]
 
 
 def _look_at(block: VoteBlock, readings: Sequence[Reading], n_answers: int, share: float) -> _Seen:
