@@ -10,8 +10,7 @@ import numpy as np
 
 import trueup as tu
 from trueup.exceptions import ConvergenceWarning
-from trueup.labelers import rank, spam_share
-from trueup.labelers import tables as draws
+from trueup.labelers import mutual_information, rank, spam_share
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ def ranking_runs(n_sets: int, *, n_items: int, seed: int, n_classes: int = 2, no
             t = row.labeler
             true = {
                 "accuracy": prior @ np.diag(confusion[t]),
-                "information": draws._information(prior[:, None] * confusion)[t],
+                "information": float(mutual_information(confusion[t], prior=prior)),
                 "bias": answered[t, row.bias_class],
                 "spam": spam_share(confusion[t]),
             }

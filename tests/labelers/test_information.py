@@ -1,4 +1,4 @@
-"""Mutual information against the paper's values, brute force, and what must hold of any channel."""
+"""Bits of votes against the paper's values and brute force; equal panels; what one more vote tells."""
 
 import itertools
 
@@ -7,8 +7,14 @@ import pytest
 
 import trueup as tu
 from trueup.exceptions import InvalidParameter, NotFitted
-from trueup.labelers import mutual_information
-from trueup.labelers.information import channel_of
+from trueup.labelers import (
+    equivalent_error,
+    equivalent_labelers,
+    marginal_value,
+    mutual_information,
+    symmetric_matrix,
+)
+from trueup.labelers.information import channel_of, entropy
 
 
 def brute_force(weights, state_class, matrices):
@@ -115,8 +121,89 @@ def test_every_noise_model_has_a_channel():
 def test_bad_input_is_one_sentence(options):
     with pytest.raises(InvalidParameter):
         mutual_information(options.pop("noise", None), **options)
-
-
-def test_an_unfitted_model_is_refused():
-    with pytest.raises(NotFitted, match="call fit"):
+    with pytest.raises(NotFitted):
         mutual_information(tu.noise.DawidSkene())
+
+
+@pytest.mark.parametrize("prior", [[0.5, 0.5], [0.9, 0.1], [0.2, 0.3, 0.5]], ids=["even", "skewed", "three"])
+@pytest.mark.parametrize("n_labelers", [1, 4])
+def test_equivalent_error_inverts_the_information(prior, n_labelers):
+    for error in (0.01, 0.1, 0.3, 0.45):
+        bits = mutual_information(error=error, n_labelers=n_labelers, prior=prior)
+        assert equivalent_error(bits, n_labelers=n_labelers) == pytest.approx(error, abs=1e-8)
+        assert equivalent_error(bits.bits, prior, n_labelers=n_labelers) == pytest.approx(error, abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("expert", "labeler", "prior"), [(0.02, 0.2, [0.6, 0.4]), (0.01, 0.4, [0.5, 0.5]), (0.1, 0.3, [0.2, 0.3, 0.5])]
+)
+def test_equivalent_labelers_is_the_least_number(expert, labeler, prior):
+    n = equivalent_labelers(expert_error=expert, labeler_error=labeler, prior=prior)
+    wanted = float(mutual_information(error=expert, prior=prior))
+    assert equivalent_labelers(expert_error=labeler, labeler_error=labeler, prior=prior) == 1
+    told = [float(mutual_information(error=labeler, n_labelers=k, prior=prior)) for k in range(1, n + 1)]
+    assert np.flatnonzero(np.array(told) >= wanted)[0] + 1 == n
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"expert_error": 0.1, "labeler_error": 0.5},
+        {"expert_error": 0.0, "labeler_error": 0.1},
+        {"expert_error": 0.01, "labeler_error": 0.499, "max_labelers": 50},
+        {"expert_error": -0.1, "labeler_error": 0.1},
+    ],
+)
+def test_bad_numbers_of_equivalents(options):
+    with pytest.raises(InvalidParameter):
+        equivalent_labelers(**options)
+
+
+def test_gains_add_up_to_the_information():
+    found = marginal_value(error=0.2, prior=[0.7, 0.3], max_votes=6)
+    assert found.per_item is None
+    assert found.gains.sum() == pytest.approx(float(mutual_information(error=0.2, n_labelers=6, prior=[0.7, 0.3])))
+    assert np.all(np.diff(found.gains) < 0)
+    assert found.to_frame().shape == (6, 3)
+    pytest.importorskip("matplotlib")
+    ax = found.plot()
+    assert found.plot(ax=ax) is ax
+
+
+def expected_fall(posterior, matrix):
+    """Expected fall of the entropy by hand, answer by answer."""
+    left = 0.0
+    for a in range(matrix.shape[1]):
+        joint = posterior * matrix[:, a]
+        if joint.sum() > 0:
+            left += joint.sum() * float(entropy(joint / joint.sum()))
+    return float(entropy(posterior)) - left
+
+
+@pytest.mark.parametrize("labeler", [None, 2])
+def test_each_item_has_its_expected_fall_of_entropy(labeler):
+    labels = tu.simulate.dawid_skene(n_items=60, n_classes=3, n_labelers=4, votes_per_item=3, random_state=0).labels
+    noise = tu.noise.fit(labels, "dawid-skene")
+    found = marginal_value(noise, labels, labeler=labeler)
+    matrix = noise.pooled_ if labeler is None else noise.confusion_[labeler]
+    expected = [expected_fall(p, matrix) for p in noise.posterior(labels)]
+    assert found.per_item == pytest.approx(expected, abs=1e-12)
+    assert found.to_frame().shape == (60, 2)
+
+
+def test_what_is_expected_is_what_happens_on_average():
+    """Draw the next vote of labeler 2 many times from the model itself, and see by how much entropy falls."""
+    rng = np.random.default_rng(0)
+    noise = tu.noise.Confusion(symmetric_matrix([0.1, 0.3, 0.2], 2), prior=[0.6, 0.4])
+    labels = tu.Labels.from_matrix([[0, 1], [1, 1], [0, 0]], classes=[0, 1])
+    two = tu.noise.Confusion(symmetric_matrix([0.1, 0.3], 2), prior=[0.6, 0.4])
+    expected = marginal_value(two, labels, labeler=1, max_votes=1).per_item
+    posterior = two.posterior(labels)
+    matrix = noise.confusion_[1]
+    n = 20_000
+    for i, p in enumerate(posterior):
+        truth = (rng.random(n) < p[1]).astype(int)
+        answer = (rng.random(n) < matrix[truth, 1]).astype(int)
+        after = p * matrix[:, answer].T
+        falls = float(entropy(p)) - entropy(after / after.sum(axis=1, keepdims=True))
+        assert abs(falls.mean() - expected[i]) < 3.3 * falls.std() / np.sqrt(n)

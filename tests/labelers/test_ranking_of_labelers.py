@@ -25,17 +25,18 @@ def test_spam_share_is_the_largest_part_that_ignores_the_truth():
 
 
 def test_quantities_of_a_matrix_are_as_defined():
+    """With so many votes that each labeler has one matrix; an abstention is no answer for accuracy and bias."""
     rng = np.random.default_rng(1)
     theta, prior = rng.dirichlet(np.ones(3), size=(5, 3)), np.array([0.2, 0.3, 0.5])
-    expected = [float(mutual_information(m, prior=prior)) for m in theta]
-    assert draws._information(prior[:, None] * theta) == pytest.approx(expected, abs=1e-12)
-    accuracy, bias = draws._accuracy_and_bias(prior[:, None] * theta)
-    assert accuracy == pytest.approx(np.einsum("y,tyy->t", prior, theta))
-    assert bias == pytest.approx(np.einsum("y,tya->ta", prior, theta) - prior)
-    assert bias.sum(axis=1) == pytest.approx(0)
-    # An abstention is no answer: accuracy and bias are those of the votes that name a class.
-    silent = np.concatenate([theta * 0.6, np.full((5, 3, 1), 0.4)], axis=2)
-    assert draws._accuracy_and_bias(prior[:, None] * silent)[0] == pytest.approx(accuracy)
+    for matrices in (theta, np.concatenate([theta * 0.6, np.full((5, 3, 1), 0.4)], axis=2)):
+        tally = 1e15 * prior[:, None] * matrices[None], 1e15 * prior[None]
+        how = {"n_draws": 1, "rows": 1, "spam_prior": 0.1, "rng": rng}
+        (found,) = draws.draws_of_tallies(lambda _, tally=tally: [tally], matrices.shape, **how)
+        expected = [float(mutual_information(m, prior=prior)) for m in matrices]
+        assert found.information[0] == pytest.approx(expected, abs=1e-6)
+        assert found.accuracy[0] == pytest.approx(np.einsum("y,tyy->t", prior, theta), abs=1e-6)
+        assert found.bias[0] == pytest.approx(np.einsum("y,tya->ta", prior, theta) - prior, abs=1e-6)
+        assert found.spam[0] == pytest.approx(spam_share(matrices), abs=1e-6)
 
 
 def test_evidence_is_the_probability_of_the_answers():
@@ -140,8 +141,5 @@ def test_intervals_hold_as_often_as_they_say(n_sets, n_items):
 def test_bad_requests_are_one_sentence(crowd, options):
     with pytest.raises(InvalidParameter):
         rank(crowd.labels, **options)
-
-
-def test_labels_are_needed():
     with pytest.raises(InvalidLabels):
         rank([[0, 1]])
