@@ -22,6 +22,7 @@ def panel(n_items=80, n_labelers=5, missing=0.2, seed=0, n_classes=3):
     return tu.Labels.from_matrix(votes, missing=-1, classes=list(range(n_classes)))
 
 
+WORDS = tu.Labels.from_matrix([["x", "y", "z"], ["x", "z", "y"]])
 PEERS = {
     0: {
         "irrCAC fleiss": 0.32617886178862,
@@ -154,23 +155,28 @@ def test_fixed_labelers_are_surer_and_two_are_always_fixed():
     assert len(tu.agreement(labels.select(labelers=[0, 1, 2])).notes) > len(tu.agreement(labels).notes)
 
 
-def test_what_cannot_be_said_is_said():
+@pytest.mark.parametrize("votes", [[[0], [1]], [[0, -1], [-1, 1]]])
+def test_agreement_needs_items_with_two_votes(votes):
     with pytest.raises(InvalidLabels):
-        tu.agreement(tu.Labels.from_matrix([[0], [1]]))
-    with pytest.raises(InvalidLabels):
-        tu.agreement(tu.Labels.from_matrix([[0, -1], [-1, 1]], missing=-1))
-    with pytest.raises(InvalidLabels) as refused:
-        tu.agreement(tu.Labels.from_matrix([["x", "y", "z"], ["x", "z", "y"]]), scale="ordinal")
-    assert refused.value.parameter == "scale"
-    with pytest.raises(InvalidLabels) as refused:
-        tu.agreement(tu.Labels.from_matrix([["x", "y"], ["x", "y"]]), scale="interval")
-    assert refused.value.parameter == "scale"
-    with pytest.raises(InvalidParameter) as refused:
-        tu.agreement(panel())["icc1"]
-    assert refused.value.parameter == "scale"
-    with pytest.raises(InvalidParameter) as refused:
-        tu.agreement(panel(), values={0: 1.0}, scale="ordinal")
-    assert refused.value.parameter == "values"
+        tu.agreement(tu.Labels.from_matrix(votes, missing=-1))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "parameter"),
+    [
+        (lambda: tu.agreement(WORDS, scale="ordinal"), InvalidLabels, "scale"),
+        (lambda: tu.agreement(WORDS, scale="interval"), InvalidLabels, "scale"),
+        (lambda: tu.agreement(panel())["icc1"], InvalidParameter, "scale"),
+        (lambda: tu.agreement(panel(), values={0: 1.0}, scale="ordinal"), InvalidParameter, "values"),
+    ],
+)
+def test_a_scale_needs_numbers(call, error, parameter):
+    with pytest.raises(error) as refused:
+        call()
+    assert refused.value.parameter == parameter
+
+
+def test_classes_that_are_named_in_order_are_a_scale():
     named = tu.Labels.from_matrix([["low", "high"], ["mid", "mid"]], classes=["low", "mid", "high"])
     assert "alpha" in tu.agreement(named, scale="ordinal")
 
@@ -199,12 +205,6 @@ def test_intervals_hold_and_would_not_if_they_were_narrower(case):
     assert np.mean(list(narrow.values())) < 135 / 150, narrow
 
 
-def binary(n_items=400, n_labelers=4, right=0.75, seed=0):
-    rng = np.random.default_rng(seed)
-    truth = rng.integers(0, 2, n_items)[:, None]
-    return np.where(rng.random((n_items, n_labelers)) < right, truth, 1 - truth)
-
-
 @pytest.mark.filterwarnings("ignore::trueup.exceptions.DataWarning")  # items without votes
 def test_correlations_out_of_range_are_left_out_and_no_end_is_nan():
     left_out = 0
@@ -229,5 +229,5 @@ def test_correlations_out_of_range_are_left_out_and_no_end_is_nan():
 @pytest.mark.parametrize("values", [{0: "a", 1: "b"}, {0: np.nan, 1: 2}, {0: 0, 1: np.inf}, {0: 2, 1: 2}, [0, 1]])
 def test_values_are_finite_numbers_that_differ(values):
     with pytest.raises(InvalidParameter) as refused:
-        tu.agreement(tu.Labels.from_matrix(binary(20)), scale="interval", values=values)
+        tu.agreement(panel(n_classes=2), scale="interval", values=values)
     assert refused.value.parameter == "values"

@@ -1,16 +1,13 @@
-"""Every strategy keeps its contract, the checks notice what breaks it, and one from outside works by its name."""
+"""Every strategy keeps its contract, and the checks notice what breaks it; CONTRIBUTING.md has some from outside."""
 
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
 
-import trueup as tu
-from trueup.active import ESTIMATORS, STRATEGIES, Strategy
+from trueup.active import STRATEGIES, Strategy
 from trueup.cleaning import STRATEGIES as CLEANING_STRATEGIES
-from trueup.cleaning import CleaningStrategy
 from trueup.cleaning.strategies import NoiseRate
 from trueup.testing.strategies import CLEANING_CHECKS, STRATEGY_CHECKS
 
@@ -127,33 +124,3 @@ class Silent(NoiseRate):
 def test_a_broken_contract_of_cleaning_is_noticed(kind, name):
     with pytest.raises(AssertionError):
         CLEANING[name](kind())
-
-
-@pytest.fixture
-def registries(monkeypatch):
-    """Registries that forget what a test adds to them."""
-    for registry in (STRATEGIES, CLEANING_STRATEGIES, ESTIMATORS):
-        monkeypatch.setattr(registry, "_parts", dict(registry._parts))
-
-
-def test_a_strategy_from_outside_works_in_an_advisor(registries):
-    @dataclass(frozen=True)
-    class MostVotes(CleaningStrategy):
-        least: int = 1
-        name: ClassVar[str] = "most-votes"
-
-        def scores(self, state):
-            votes = state.problem.labels.votes_per_item[state.train].astype(float)
-            return np.where(np.isin(np.arange(len(votes)), state.open), np.maximum(votes, self.least), -np.inf)
-
-        def reasons(self, state, scores, positions):
-            return [f"It has {scores[at]:.0f} votes." for at in positions]
-
-    CLEANING_STRATEGIES.register("most-votes", MostVotes)
-    sim = tu.simulate.tars(n_items=80, means=[[0, 0], [3, 0]], noise_rates=(0.3, 0.1), random_state=0)
-    advisor = tu.CleaningAdvisor(LogisticRegression(), sim.features, sim.labels, strategy="most-votes", least=2)
-    batch = advisor.ask(3)
-    assert advisor.options == {"least": 2}
-    assert batch.details[0].why == "It has 2 votes."
-    again = tu.CleaningAdvisor.from_json(advisor.to_json(), LogisticRegression(), sim.features, sim.labels)
-    assert list(again.ask(2)) == list(advisor.ask(2))

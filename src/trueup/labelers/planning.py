@@ -157,7 +157,7 @@ def plan(
     designs: Sequence[DesignKind] | None = None,
     level: float = 0.95,
 ) -> Plan:
-    r"""How many items, votes on each and vettings give the narrowest interval of a model's accuracy.
+    """How many items, votes on each and vettings give the narrowest interval of a model's accuracy.
 
     Three kinds of design are compared, for every number of votes. With e the model's error, z the normal quantile:
 
@@ -394,7 +394,7 @@ def cheapest_set(
     prior: npt.ArrayLike | None = None,
     random_state: RandomState = 0,
 ) -> LabelerSet:
-    r"""The cheapest labelers whose votes on every item reach a target.
+    """The cheapest labelers whose votes on every item reach a target.
 
     Labelers of the same matrix and price are exchangeable, so sets are counts of kinds. Up to 16384 of them are all
     looked through, the dear ones first: what a set does not reach, no part of it does. Beyond that labelers are added

@@ -58,7 +58,7 @@ class RankedLabeler:
 
     Attributes
     ----------
-    votes : int. With several on one item, of which each counts here; they are one witness in all else.
+    votes : int. Several on one item count each here, and as one in all else.
     accuracy : Estimate. The chance that a vote of theirs that names a class is right.
     information : Estimate. Bits that a vote of theirs tells of the class.
     bias : Estimate. By how much more often they answer `bias_class` than items are of it, in [−1, 1].
@@ -242,8 +242,6 @@ def rank(
     engine : {"scipy", "numba", "torch", "dask"}, optional
         What works it out, "torch" for votes in memory, "dask" for votes that are scanned; see `trueup.engines`.
     progress : callable, optional. Called with the share of the work that is done; not for votes that are scanned.
-    **options
-        None are taken; those of earlier versions are errors that say what to do instead.
     """
     if not isinstance(labels, Labels | LabelScan):
         raise InvalidLabels(f"labels must be trueup.Labels, got {type(labels).__name__}; use Labels.from_frame")

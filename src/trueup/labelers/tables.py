@@ -234,12 +234,8 @@ def _moved(joint: Floats, moves: Floats) -> Floats:
 def spam_share(confusion: npt.ArrayLike) -> Floats:
     """The largest share of votes that could be given without looking: λ = Σ_a min_y θ[y, a].
 
-    The largest λ with θ = (1 − λ) Q + λ 1rᵀ for a confusion matrix Q and a distribution r of answers, since λ r[a] can
-    be at most min_y θ[y, a] (Doeblin's coefficient). For two classes 1 − λ is how far the two rows are apart.
-
-    Parameters
-    ----------
-    confusion : array of shape (..., n_classes, n_answers)
+    The largest λ with θ = (1 − λ) Q + λ 1rᵀ for a confusion matrix Q and a distribution r of answers (Doeblin's
+    coefficient). For two classes 1 − λ is how far the two rows are apart.
 
     Examples
     --------
@@ -650,14 +646,8 @@ def self_consistency(labels: Votes) -> dict[Hashable, Estimate]:
     """The chance that two verdicts of a labeler on one item are the same, of each who gave two on some.
 
     Of an item with n verdicts, n_a of them for the answer a, that is Σ n_a (n_a − 1) / (n (n − 1)). Each item counts as
-    one trial of a Beta posterior, however many verdicts it has, so the interval is about items and none too narrow.
-    Consistency is no skill: who always says "pass" is consistent, too.
-
-    Parameters
-    ----------
-    labels : Labels
-        With several votes of a labeler on an item, as epochs or temperatures of a judge; see `run` of
-        `Labels.from_frame`. The votes of an anonymous crowd are of different people, and left out.
+    one trial of a Beta posterior, however many verdicts it has. Consistency is no skill: who always says "pass" is
+    consistent, too. Votes of an anonymous crowd are of different people, and left out.
     """
     item, labeler, _, times = labels.vote_table()
     return consistency_of(labels.labelers, *agreement_with_self(item, labeler, times, ~labels.is_crowd))

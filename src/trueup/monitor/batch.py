@@ -1,15 +1,9 @@
 """One batch: votes, predictions and checked items, as codes without the names of items, and as JSON.
 
-What is counted of checked items is the share of a batch only if each item had the same chance to be checked: items on
-which the system and its judges disagree, drawn more often from some day on, look like a system that fell. So of checked
-items that were drawn with different chances each is kept with the smallest chance over its own (`equalize_inclusion`).
-Drawn and kept, every item then has the smallest chance. Weights would use them all, but the exact tests
-and the likelihoods of `change` are of counts.
-
-References
-----------
-P. A. W. Lewis, G. S. Shedler, "Simulation of nonhomogeneous Poisson processes by thinning", Naval Research Logistics
-Quarterly 26, 1979.
+What is counted of checked items is the share of a batch only if each item had the same chance to be checked. So of
+checked items that were drawn with different chances each is kept with the smallest chance over its own
+(`equalize_inclusion`; thinning, Lewis and Shedler 1979). Weights would use them all, but the exact tests and the
+likelihoods of `change` are of counts.
 """
 
 from __future__ import annotations
@@ -230,9 +224,8 @@ def equalize_inclusion(chances: Floats, *, when: str, earlier: float) -> Boolean
     """Which checked items of a batch to count, so that each item is among them with the same chance.
 
     `chances` are those with which items were drawn, nan for others. The time `when` is the seed: neither votes nor gold
-    decide which items are kept. `earlier` is the smallest chance in batches before. It stands for items that were
-    seldom drawn and of which this batch has none, which shows where the items that the checked ones stand for, one over
-    its chance each, are few: else in small batches those that were often drawn would all be kept.
+    decide which items are kept. `earlier` is the smallest chance in batches before. It is that of items that were
+    seldom drawn and of which this batch has none, where the checked items count for few (one over its chance each).
 
     Examples
     --------

@@ -401,13 +401,9 @@ def agreement(
 ) -> Agreement:
     """How far labelers agree: every common coefficient, with intervals.
 
-    With the agreement p of two votes on an item and c what chance gives, most coefficients are (p − c) / (1 − c). They
-    differ in c: the shares of classes of all votes (Scott, Fleiss, alpha), of each labeler (Cohen, Conger), the number
-    of classes alone (Brennan and Prediger), or less than that where one class is frequent (AC1). Means over pairs
-    (Cohen, Scott) weigh each pair by the items that it shares. Several votes of a labeler on an item share one vote.
-
-    Intervals are by a jackknife over items and labelers with Student's quantiles on the scale of log odds: they are
-    about other items and other labelers like these, or with ``labelers="fixed"`` about other items alone.
+    Most coefficients are (p − c) / (1 − c), with p the agreement of two votes on an item and c what chance gives. Means
+    over pairs (Cohen, Scott) weigh each pair by the items that it shares. Several votes of a labeler on an item share
+    one vote. Intervals are by a jackknife over items and labelers with Student's quantiles on the scale of log odds.
 
     Gwet (2014), "Handbook of Inter-Rater Reliability"; Krippendorff (2011), "Computing Krippendorff's alpha
     reliability"; McGraw and Wong (1996), "Forming inferences about some intraclass correlation coefficients".

@@ -1,8 +1,4 @@
-"""Data with a known truth: one function for each generative model, one seed for each data set.
-
-Every simulator returns a `Simulation`: the votes, the truth, the predictions or scores of classifiers and the
-parameters that made them.
-"""
+"""Data with a known truth: one function for each generative model; each returns a `Simulation`."""
 
 from trueup.simulate.dependent_errors import PairSimulation, dependent, pairs, shared_difficulty
 from trueup.simulate.papers import URKULLU_CASES, su, tars, urkullu, urkullu_scores

@@ -247,7 +247,6 @@ def dawid_skene(
         \hat y_i \mid y_i \sim \mathrm{Cat}(K_{y_i})
 
     all independent given the truth, the classifier included: the world in which the usual assumptions hold.
-
     Its parameters: ``prior``, ``confusion``, ``classifier_confusion`` (None without a classifier).
 
     A. P. Dawid, A. M. Skene, "Maximum Likelihood Estimation of Observer Error-Rates Using the EM Algorithm",
@@ -260,18 +259,14 @@ def dawid_skene(
     accuracy : number, (low, high) tuple or array
         The diagonal of the labelers' matrices: the same for all, uniform on a range, or given, of shape
         (n_labelers,) or (n_labelers, n_classes).
-    accuracy_by : {"labeler", "class"}
-        With a range, draw one accuracy for each labeler, or one for each labeler and true class.
+    accuracy_by : {"labeler", "class"}. With a range, one accuracy for each labeler, or for each and true class.
     off_diagonal : {"uniform", "random"}
         Errors go to all other classes alike, or are split by a draw from the flat Dirichlet distribution for each
         labeler and true class.
     confusion : array-like of shape (n_labelers, n_classes, n_classes) or (n_classes, n_classes), optional
         The labelers' matrices, rows are the truth, in place of drawn ones.
-    classifier_accuracy : float or None
-        The classifier's accuracy in every class, errors going to all other classes alike. None, and no matrix: no
-        predictions.
-    classifier_confusion : array-like of shape (n_classes, n_classes), optional
-        The classifier's matrix, in place of its accuracy.
+    classifier_accuracy : float or None. In every class, errors going to all other classes alike; None: no predictions.
+    classifier_confusion : array-like of shape (n_classes, n_classes), optional. In place of its accuracy.
 
     See Also
     --------

@@ -1,14 +1,7 @@
-"""What every command of the program keeps to, as checks that anyone can run on a new one.
+"""What every command of the program keeps to, as checks that anyone can run; CONTRIBUTING.md has an example.
 
-    from trueup.testing.commands import COMMAND_CHECKS
-
-    @pytest.mark.parametrize("check", COMMAND_CHECKS)
-    def test_contract(check):
-        check("my-command")
-
-Each check takes the name of a command, ``"rates true-error"`` for one of a group, and raises AssertionError where the
-contract is broken. What they look at is run once for a command, in a process of its own or in one that `_run_together`
-started for many.
+Each check takes the name of a command, ``"rates true-error"`` for one of a group. What they look at is run once for a
+command, in a process of its own or in one that `_run_together` started for many.
 """
 
 from __future__ import annotations

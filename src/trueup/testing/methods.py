@@ -1,14 +1,6 @@
-"""What every method of `evaluate` keeps to, as checks that anyone can run on a new one.
+"""What every method of `evaluate` keeps to, as checks that anyone can run on a new one; CONTRIBUTING.md has an example.
 
-    from trueup.estimators import Method
-    from trueup.testing.methods import METHOD_CHECKS
-
-    @pytest.mark.parametrize("check", METHOD_CHECKS)
-    def test_contract(check):
-        check(Method(my_function, "problem"))
-
-Each check takes a `Method` and, where its function needs options, a function from a `MethodExample` to these. It raises
-AssertionError where the contract is broken.
+Each check takes a `Method` and, where its function needs options, a function from a `MethodExample` to these.
 """
 
 from __future__ import annotations
@@ -147,20 +139,20 @@ def check_intervals(method: Method, options: Options = _no_options) -> None:
 def check_order(method: Method, options: Options = _no_options) -> None:
     """The order of items does not matter."""
     order = np.random.default_rng(1).permutation(_N_ITEMS)
-    one, other = (_estimates(_solve(method, example, options)) for example in (_example(), _example(order=order)))
-    _assert_alike(one, other, "items")
-
-
-def _assert_alike(one: Mapping[str, Estimate], other: Mapping[str, Estimate], what: str) -> None:
-    for name in _METRICS:
-        gap = abs(one[name].mean - other[name].mean)
-        assert gap < _CHANCE, f"{name} changes by {gap:.3g} with the order of {what}"
+    _assert_alike(method, options, "items", _example(order=order))
 
 
 def check_class_order(method: Method, options: Options = _no_options) -> None:
     """The order of the classes does not matter, as long as the positive class is the same."""
-    one = _estimates(_solve(method, _example(), options))
-    _assert_alike(one, _estimates(_solve(method, _example(turned=True), options), positive=0), "classes")
+    _assert_alike(method, options, "classes", _example(turned=True), positive=0)
+
+
+def _assert_alike(method: Method, options: Options, what: str, other: MethodExample, *, positive: int = 1) -> None:
+    """Data in another order give the same."""
+    expected = _estimates(_solve(method, _example(), options))
+    for name, estimate in _estimates(_solve(method, other, options), positive=positive).items():
+        gap = abs(expected[name].mean - estimate.mean)
+        assert gap < _CHANCE, f"{name} changes by {gap:.3g} with the order of {what}"
 
 
 def check_repeatable(method: Method, options: Options = _no_options) -> None:

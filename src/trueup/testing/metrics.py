@@ -1,14 +1,6 @@
-"""What every metric keeps to, as checks that anyone can run on a new one.
+"""What every metric keeps to, as checks that anyone can run on a new one; CONTRIBUTING.md has an example.
 
-    from trueup.metrics import get_metric
-    from trueup.testing.metrics import METRIC_CHECKS
-
-    @pytest.mark.parametrize("check", METRIC_CHECKS)
-    def test_contract(check):
-        check(get_metric("my_metric", ["no", "yes"]))
-
-Each check takes a metric, of whatever it needs, and the number of classes it is for, and raises AssertionError where
-the contract is broken.
+Each check takes a metric, of whatever it needs, and the number of classes it is for.
 """
 
 from __future__ import annotations

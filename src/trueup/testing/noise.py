@@ -1,12 +1,6 @@
-"""The contracts of trueup as checks that anyone can run on a new noise model.
+"""The contract of noise models as checks that anyone can run on a new one; CONTRIBUTING.md has an example.
 
-    from trueup.checks import NOISE_CHECKS
-
-    @pytest.mark.parametrize("check", NOISE_CHECKS)
-    def test_contract(check):
-        check(lambda: MyModel())
-
-Each check takes a function that makes a fresh model and raises AssertionError where the contract is broken.
+Each check takes a function that makes a fresh model.
 """
 
 from __future__ import annotations

@@ -1,13 +1,7 @@
-"""What every strategy keeps to, of active testing and of cleaning, as checks that anyone can run on a new one.
+"""What every strategy keeps to, of active testing and of cleaning, as checks; CONTRIBUTING.md has examples.
 
-    from trueup.testing.strategies import CLEANING_CHECKS, STRATEGY_CHECKS
-
-    @pytest.mark.parametrize("check", STRATEGY_CHECKS)
-    def test_contract(check):
-        check(MyStrategy(floor=0.2))
-
-Each check takes a strategy and raises AssertionError where the contract is broken. Those of active testing also take
-the metric of the session they are tried in, for strategies that know some metrics only.
+Each check takes a strategy. Those of active testing also take the metric of the session they are tried in, for
+strategies that know some metrics only.
 """
 
 from __future__ import annotations
