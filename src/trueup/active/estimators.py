@@ -208,8 +208,6 @@ def pool_with_outside(pool: Pool) -> Pool:
 
 ENOUGH_DRAWS = 20  # from which an interval was measured to hold, and a rule may stop a session
 _FEWEST = 2  # answers that have a spread
-_MOST_LEVERAGE = 0.8  # of one answer on the weight of the noise model
-_ADDED = 0.5  # of an answer, right and wrong
 _ROUNDING = 1e-12  # of a spread: all answers are alike
 
 
@@ -554,7 +552,7 @@ def _within_bounds(values: Floats, student: Floats, n: float, bounds: tuple[floa
     worth = np.full(len(share), n)
     np.divide(spread, variance, out=worth, where=(variance > _ROUNDING * spread) & (spread > 0))
     places = (scipy.stats.rankdata(student, axis=0, method="ordinal") - 0.5) / len(student)
-    drawn = scipy.stats.beta.ppf(places, share * worth + _ADDED, (1 - share) * worth + _ADDED)
+    drawn = scipy.stats.beta.ppf(places, share * worth + 0.5, (1 - share) * worth + 0.5)
     return np.asarray(low + (high - low) * drawn)
 
 
@@ -600,7 +598,7 @@ def weighted_metric(pool: Pool, codes: Codes, known: Codes, drawn: Drawn, *, tun
     if tuned:  # the weight was learned from the same answers; what each would be without itself (the jackknife)
         apart = pull_expected - pull_expected.mean()
         leverage = 1 / n + np.divide(apart**2, (apart**2).sum(), out=np.zeros_like(apart), where=apart != 0)
-        pull = (pull - pull.mean()) / (1 - np.minimum(leverage, _MOST_LEVERAGE))
+        pull = (pull - pull.mean()) / (1 - np.minimum(leverage, 0.8))
     items = np.concatenate([at, aside])
     stands_for = np.concatenate([np.maximum(each, 0.0) / n, drawn.own[aside]])
     slope = np.where(has_output[items], slopes[known[items], codes[items]], 0.0)

@@ -196,7 +196,6 @@ def _categories(categories: Any, labels: Labels) -> tuple[npt.NDArray[np.int64] 
 
 Method = Literal["exact", "second-order"]
 _NODES = 96
-_FEW_POSITIVES = 100.0  # expected ones, up to which the integrand is smooth enough on [0, 1] as it stands
 
 
 def expected_precision_at_k(probabilities: npt.ArrayLike, scores: npt.ArrayLike, *, k: int) -> float:
@@ -274,7 +273,7 @@ def expected_average_precision(
     # Without positives in the draw there is no AP; log1p of -1 is a vetted positive, which rules that out.
     with np.errstate(divide="ignore"):
         some = -np.expm1(np.log1p(-p).sum())
-    if expected <= _FEW_POSITIVES:
+    if expected <= 100:  # then the integrand is smooth enough on [0, 1] as it stands
         nodes, weights = roots_legendre(_NODES)
         times, weights = (1 + nodes) / 2, weights / 2
         log_scale = -np.log(times)
@@ -349,8 +348,8 @@ def _positives(n_positives: float) -> float:
 
 
 Valued = tuple[float, Floats]
+_STEP = 1e-6  # of the number of items, for differences
 _GROUPS = 128  # of items alike in score, at either spacing, where a metric can only be differentiated numerically
-_STEP_OF_SCORE_SLOPES = 1e-6
 _LEAST = float(np.finfo(float).eps)  # as in `trueup.metrics.log_loss`
 
 
@@ -448,7 +447,7 @@ def _numerical_slopes(metric: Metric, p: Floats, scores: Floats) -> Valued:
     mass = np.concatenate([groups.sums(p), groups.sums(1 - p)])
     truth = np.repeat([True, False], size)
     outputs = np.tile(groups.sums(scores) / groups.sizes, 2)
-    step = _STEP_OF_SCORE_SLOPES * n
+    step = _STEP * n
     upper = mass + step * np.eye(2 * size)
     lower = np.maximum(mass - step * np.eye(2 * size), 0.0)
     rows = np.concatenate([mass[None], upper, lower])
@@ -458,7 +457,6 @@ def _numerical_slopes(metric: Metric, p: Floats, scores: Floats) -> Valued:
     return float(values[0]), groups.spread(slope[:size] - slope[size:])
 
 
-_STEP = 1e-6  # of the number of items, for differences
 _BLOCK = 4_000_000  # numbers held at once
 _SMALL = 2000  # items of the list on which a function is tried out
 

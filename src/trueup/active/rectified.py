@@ -23,8 +23,6 @@ from trueup.core.rows import Rows
 from trueup.sessions.progress import Progress
 
 _LEAST_WEIGHT = 0.02
-_NO_REACH = 1e-6  # of the farthest reach: an item that cannot move the metric
-_UNIMPORTANT = 0.05
 _MOST_TRUTHS = 200_000_000  # classes of items drawn in all
 _FEW = 10  # answers by chance below which others count too
 
@@ -105,7 +103,7 @@ def model_of(pool: Pool) -> PoolModel:
     # How far an item moves the metric depends on what is not known yet; whether it does, on the systems' outputs alone.
     effects = [influence(pool, pool.prior, system=system) for system in range(pool.n_systems)]
     reach = root_mean_square([effect.reach() for effect in effects])
-    importance = np.where(reach > _NO_REACH * reach.max(initial=0.0), 1.0, _UNIMPORTANT)
+    importance = np.where(reach > 1e-6 * reach.max(initial=0.0), 1.0, 0.05)
     return PoolModel(rows, Recalibration(rows, features, CrowdPrior()), importance, is_weighted=not pool.is_ratio)
 
 

@@ -172,7 +172,6 @@ def answer_notes(progress: Progress, counted: Counted, answers: Answers, *, by_c
 
 
 STOPPING = ("budget", "half_width", "prob_better")  # what may change while a session goes on
-_SUREST = 1 - 1e-9
 
 
 class ActiveTest(DrawnSession):
@@ -332,7 +331,7 @@ class ActiveTest(DrawnSession):
             a, b = self.ranking[:2]
             # One look after the other finds a better system where there is none, so the interval must hold at all
             # of them; of one with as much on either side, one end may be wrong.
-            low, high = self.anytime_interval(a, b, level=min(2 * self.prob_better - 1, _SUREST))
+            low, high = self.anytime_interval(a, b, level=min(2 * self.prob_better - 1, 1 - 1e-9))
             if self._sign * (low if self._sign > 0 else high) > 0:
                 chance = self.prob_order(a, b)
                 return (

@@ -42,8 +42,6 @@ from trueup.active.influence import (
 )
 from trueup.exceptions import InvalidParameter
 
-_NEXT_TO_NOTHING = 1e-9
-
 
 class Strategy(ABC):
     """Which items an expert should look at next; the module's docstring is the contract."""
@@ -123,7 +121,7 @@ def draw_shares(n_open: npt.ArrayLike) -> Floats:
     items leave the pool by draws only, it is LURE.
     """
     n = np.asarray(n_open, dtype=float)
-    certain = 1 / (n * np.maximum(n - 1, _NEXT_TO_NOTHING))  # the only item left tells all there is to know
+    certain = 1 / (n * np.maximum(n - 1, 1e-9))  # the only item left tells all there is to know
     return np.asarray(certain / certain.sum()) if len(n) else n
 
 
@@ -169,9 +167,6 @@ def effective_number(weights: npt.ArrayLike) -> float:
     return float(w.sum() ** 2 / total) if total > 0 else 0.0
 
 
-_FLOOR = 0.5
-_RATIO_FLOOR = 0.2
-_EVEN_OF_FLOOR = 0.1  # so that every item can be drawn
 _LEAST_DEVIATION = 1e-7  # of what an answer can do at most
 NumberOfPositives = float | Sequence[float] | None
 
@@ -267,13 +262,13 @@ class Propensity(RandomStrategy):
         # What is believed of an item may be wrong, so half the draws or so do not ask for it; but an item that cannot
         # move the metric, such as one that a system does not find when precision is asked, is hardly worth an answer.
         reach = root_mean_square([one.reach() for one in effects])
-        even = share_out(reach, state.available, floor=_EVEN_OF_FLOOR)
+        even = share_out(reach, state.available, floor=0.1)  # so that every item can be drawn
         by_belief = share_out(_deviations(effects, state), state.available)
         ratio = state.pool.is_ratio
         if ratio:
             raw = raw_deviations(state.pool, state.probabilities)
             by_belief = (by_belief + share_out(raw, state.available)) / 2
-        floor = self.floor if self.floor is not None else _RATIO_FLOOR if ratio else _FLOOR
+        floor = self.floor if self.floor is not None else 0.2 if ratio else 0.5
         return (1 - floor) * by_belief + floor * even
 
     def _effects(self, state: State) -> list[Influence]:

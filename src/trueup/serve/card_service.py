@@ -389,7 +389,6 @@ class Journal:
 LEASE = 300.0  # seconds a card is held for, and again whenever the page says that it is looked at
 LONGEST_COMMENT = 4_000
 _LONGEST_KEY = 100
-_LONGEST_LOOK = 86_400.0
 # The choices that are no class, by what a page or a program calls them.
 OUTSIDE: dict[str, Kind] = {"later": "later", "cannot-tell": "cannot tell", "none-of-these": "none of these"}
 
@@ -538,7 +537,7 @@ class CardService:
             item,
             truth,
             who=person.name,
-            seconds=round(min(seconds, _LONGEST_LOOK), 2) if seconds is not None and is_time else None,
+            seconds=round(min(seconds, 86_400.0), 2) if seconds is not None and is_time else None,
             blind=self.suggestions is None,
             key=request_key(person, reply.key),
             text=comment or None,

@@ -305,10 +305,6 @@ def _without_nan(value: Any) -> Any:
 
 
 FEWEST_AHEAD = 12  # cards that wait for an expert
-_MOST_AHEAD = 1_000
-_AHEAD_OF_EACH = 5  # cards that wait for each expert at work
-_SECONDS_AHEAD = 4.0  # of the pace of the last minute
-_A_MINUTE = 60.0
 
 
 @dataclass(frozen=True)
@@ -380,7 +376,7 @@ class Watcher:
         n_events = len(self.session.log)
         if n_events == self._n_drawn_for:
             return False  # nothing came in since, and what could be drawn was
-        since = time.time() - _A_MINUTE
+        since = time.time() - 60.0
 
         def is_recent(event: Event) -> bool:
             return event.at is None or event.at >= since
@@ -389,8 +385,8 @@ class Watcher:
         recent = [event for event in takewhile(is_recent, reversed(self.session.log)) if event.kind != "ask"]
         cards = self.storage.cards(self.name)
         n_experts = max(sum(card.seconds_left > 0 for card in cards), len({event.who for event in recent}))
-        by_pace = int(len(recent) / _A_MINUTE * (_SECONDS_AHEAD + 2 * self._seconds))
-        wanted = min(max(FEWEST_AHEAD, _AHEAD_OF_EACH * n_experts, by_pace), _MOST_AHEAD)
+        by_pace = int(len(recent) / 60.0 * (4.0 + 2 * self._seconds))
+        wanted = min(max(FEWEST_AHEAD, 5 * n_experts, by_pace), 1_000)
         # Cards with a purpose are not for everybody; they come on top.
         n = wanted - sum(card.seconds_left == 0 and card.purpose is None for card in cards)
         if n > 0:
@@ -403,7 +399,6 @@ class Watcher:
 
 MakeSession = Callable[[], Session]
 _PAUSE = 0.2  # seconds between two looks at the log
-_PATIENCE = 1.0  # seconds that a process gets to end
 
 
 class LatestSnapshot:
@@ -465,7 +460,7 @@ class InProcess:
         self._stopped = True
         if self._process.pid is not None:
             self._process.kill()  # it only reads, so that nothing can be left half done
-            self._process.join(_PATIENCE)
+            self._process.join(1.0)
         self._here.close()
 
     def _listen(self) -> None:

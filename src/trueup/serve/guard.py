@@ -37,8 +37,6 @@ ROLES: tuple[Role, ...] = ("owner", "expert")
 DAY = 86_400.0
 LIFETIMES: dict[Use, float] = {"link": 7 * DAY, "cookie": 30 * DAY, "token": 90 * DAY}
 LONGEST_NAME = 80
-_BYTES = 32  # 256 bits
-_SECONDS_REMEMBERED = 2.0  # another process that revokes is heard after that; this one at once
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,8 @@ class Access:
             return None
         key = digest_of(secret), use
         then, person = self._remembered.get(key, (0.0, None))
-        if person is not None and self._clock() - then < _SECONDS_REMEMBERED:
+        # This process hears at once of who is revoked; what another one revokes is heard after two seconds.
+        if person is not None and self._clock() - then < 2.0:
             return person
         grant = self._storage.find_grant(key[0], use=use)
         if grant is None or grant.session != self._session:
@@ -114,7 +113,7 @@ class Access:
         self._storage.revoke(self._session, digest=digest_of(secret))
 
     def _keep(self, use: Use, who: str, role: Role, seconds: float) -> str:
-        secret = secrets.token_urlsafe(_BYTES)
+        secret = secrets.token_urlsafe(32)  # 256 bits
         self._storage.grant(self._session, digest_of(secret), who=who, role=role, use=use, seconds=seconds)
         return secret
 
@@ -148,7 +147,6 @@ def digest_of(secret: str) -> str:
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 LARGEST_BODY = 1 << 20
 _TOO_LARGE = f"the body must be at most {LARGEST_BODY:,} bytes"
-LONGEST_BODY = 30.0  # seconds in which a body must be there
 _SAFE = ("GET", "HEAD", "OPTIONS")
 _ONCE = ("host", "origin", "sec-fetch-site", "content-length", "authorization")  # whoever reads the other one is misled
 _POLICY = (
@@ -222,7 +220,7 @@ class Guard:
     def __init__(self, app: ASGIApp, *, address: Address) -> None:
         self._app = app
         self._address = address
-        self.longest_body = LONGEST_BODY
+        self.longest_body = 30.0  # seconds in which a body must be there
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse, or hand on with headers on what comes back."""

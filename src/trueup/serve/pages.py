@@ -291,10 +291,6 @@ def _attachment(name: str) -> dict[str, str]:
 
 # ------------------ The owner's page: figures that move by themselves, recent answers to correct, and who may come in.
 
-_LOOKS = 0.5  # seconds between two looks at whether anything is new
-_SIGN_OF_LIFE = 15.0  # seconds after which a proxy would take a silent stream for a dead one
-_MOST_PEOPLE = 200
-
 
 @router.get("/owner")
 def overview(request: Request, person: Viewer) -> Response:
@@ -331,11 +327,11 @@ async def stream(request: Request, person: Viewer) -> StreamingResponse:
                 return  # signed out or revoked meanwhile
             now = services.latest.version, await run_in_threadpool(services.journal.refresh)
             silence = time.monotonic() - sent
-            if now != seen or silence > _SIGN_OF_LIFE:
+            if now != seen or silence > 15.0:  # a proxy takes a silent stream for a dead one
                 seen, sent = now, time.monotonic()
                 parts = await run_in_threadpool(_parts, request, person)
                 yield f"event: state\ndata: {json.dumps(parts)}\n\n"
-            await asyncio.sleep(_LOOKS)
+            await asyncio.sleep(0.5)
 
     return StreamingResponse(events(), media_type="text/event-stream", headers={**_NO_STORE, "x-accel-buffering": "no"})
 
@@ -384,7 +380,7 @@ def _people(services: Services) -> list[dict[str, Any]]:
             before = row["state"].split(", ") if row["is_open"] else []
             state = ", ".join(dict.fromkeys([*before, *words[grant.use].split(", ")]))
             row |= {"is_open": True, "state": state}
-    return list(people.values())[:_MOST_PEOPLE]
+    return list(people.values())[:200]
 
 
 @router.post("/pause")
@@ -439,7 +435,6 @@ def revoke(services: Served, _: Owner, name: Annotated[str, Form(max_length=200)
     return RedirectResponse("owner", 303)
 
 
-_RENEWALS = 4  # in the time of a lease
 MOST_CARDS = 2**53
 
 
@@ -517,7 +512,7 @@ def show_card(
     deal = services.cards.current(person) if deal is None else deal
     context = pages.place_context(person, deal)
     store = f"{services.access.cookie_name} {person.name}"
-    renew = services.cards.lease / _RENEWALS
+    renew = services.cards.lease / 4
     return pages.page(
         "card.html", person, page="card", store=store, renew=renew, card_kind=services.maker.layout.kind, **context
     )

@@ -42,7 +42,6 @@ from trueup.sessions.session import Session
 from trueup.storage import open_storage
 
 _MOST_ANSWERS = 1_000
-_MOST_EVENTS = 5_000
 
 
 class Refused(BaseModel):
@@ -230,7 +229,7 @@ def estimate(services: Served, _: Viewer) -> dict[str, Any]:
 def log(services: Served, _: Owner, since: Annotated[int, Query(ge=0, le=2**53)] = 0) -> dict[str, Any]:
     """The log after the first `since` events, some thousand at a time."""
     n = services.journal.refresh()
-    events = [entry.event for entry in services.journal.entries(since)[:_MOST_EVENTS]]
+    events = [entry.event for entry in services.journal.entries(since)[:5_000]]
     return {"n": n, "events": events_to_json(events)}
 
 
@@ -290,11 +289,6 @@ def make_app(services: Services) -> Guard:
     return Guard(app, address=services.address)
 
 
-_GRACE = 1  # seconds that requests and streams get to end
-_MOST_CONNECTIONS = 400  # more are turned away at once, before the system has no more to give
-_SLOWEST_HEAD = 20.0  # seconds a connection may be without a whole request; silent ones are ended sooner
-
-
 class Server(uvicorn.Server):
     """A server that tells open streams to end, and says where it listens."""
 
@@ -315,14 +309,14 @@ class Server(uvicorn.Server):
             proxy_headers=False,  # nothing rests on what a proxy says
             server_header=False,
             ws="none",  # nothing here speaks it
-            limit_concurrency=_MOST_CONNECTIONS,
-            timeout_graceful_shutdown=_GRACE,
+            limit_concurrency=400,  # more are turned away at once, before the system has no more to give
+            timeout_graceful_shutdown=1,
         )
         logging.getLogger("python_multipart").setLevel(logging.ERROR)  # it warns of every body that makes no sense
         super().__init__(config)
         self._services = services
         self._ready = ready
-        self.slowest_head = _SLOWEST_HEAD
+        self.slowest_head = 20.0  # seconds without a whole request; silent connections are ended sooner
         self._waiting: dict[Any, tuple[Any, float]] = {}
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:

@@ -27,10 +27,7 @@ from trueup.sessions.progress import MEASURING
 from trueup.storage import Card
 
 RARE = 0.05
-_A_COUNT = 3.0  # the width of an interval from which on it is of a count: no share and no rating spans as much
-_FEWEST_FOR_RARE = 20
 _PAUSE = 600.0  # seconds between two answers of a person after which they were away
-_N_RECENT = 15
 
 
 @dataclass(frozen=True)
@@ -85,7 +82,7 @@ def figures(
     rare = [
         words["rare"].format(share=percent(share, 1), name=isolated(name))
         for name, share in snapshot.shares.items()
-        if share < RARE and snapshot.n_answers >= _FEWEST_FOR_RARE
+        if share < RARE and snapshot.n_answers >= 20
     ]
     facts: dict[str, Any] = {
         "metric": plain(snapshot.metric) if begun else "",
@@ -156,8 +153,8 @@ def _ends(one: Range) -> tuple[str, str]:
 
 
 def _places(one: Range | Row) -> int:
-    """Decimals of a range: of a count, which spans several whole numbers, none."""
-    return decimals(one.low, one.high, least=0 if one.high - one.low >= _A_COUNT else 3)
+    """Decimals of a range: of a count, which spans several whole numbers as no share and no rating does, none."""
+    return decimals(one.low, one.high, least=0 if one.high - one.low >= 3 else 3)
 
 
 def _to_width(snapshot: Snapshot, pace: Pace | None) -> dict[str, str] | None:
@@ -248,7 +245,7 @@ def recent_answers(journal: Journal, words: Any, now: float) -> list[dict[str, A
     """The last answers, each with what is needed to correct it."""
     rows = []
     given = (entry for entry in reversed(journal.entries()) if entry.event.kind in (*OUTCOMES, "later"))
-    for entry in islice(given, _N_RECENT):
+    for entry in islice(given, 15):
         event = entry.event
         rows.append(
             {
@@ -297,9 +294,6 @@ def chart(rows: Sequence[Row], bounds: tuple[float, float], words: str) -> dict[
     return {"picture": d.render(), "rows": table}
 
 
-_MOST_LABELERS = 20  # those with most votes on checked items
-
-
 def agreement_of_experts(labels: Labels, journal: Journal) -> dict[str, Any] | None:
     """What the page shows; None until an expert and a labeler, or two experts, share items."""
     last = {
@@ -316,7 +310,7 @@ def agreement_of_experts(labels: Labels, journal: Journal) -> dict[str, Any] | N
     try:
         with silenced_warnings():
             checked = labels.without_gold().select(items={item for _, item, _ in answers})
-            often = np.argsort(-checked.votes_per_labeler, kind="stable")[:_MOST_LABELERS]
+            often = np.argsort(-checked.votes_per_labeler, kind="stable")[:20]
             checked = checked.select(labelers=checked.labelers[often])
             names = vocabulary_from([str(name) for name in checked.labelers.tolist()])  # text, as those of experts
             checked = replace(checked, labelers=names, crowds=frozenset())

@@ -22,7 +22,6 @@ from trueup._base.validation import check_number
 from trueup.posteriors import wilson
 from trueup.sessions.log import Event, Names, check_event
 
-LEAST_SECOND_OPINIONS = 30
 CARDS_BEFORE_A_REPEAT = 50
 CARDS_BEFORE_AN_OWN_DELAY = 10  # of anybody, before an item comes back to the expert who put it off
 MEASURING = ("repeat", "check")  # purposes of answers that measure the expert and say nothing new of the item
@@ -142,7 +141,8 @@ def overlap_of_draws(
     for k in range(1, n + 1):
         chance = shares.overlap
         if budget is not None:
-            chance = max(chance, (LEAST_SECOND_OPINIONS - n_second) / max(budget - (n_drawn + k - 1), 1))
+            # With a budget thirty second opinions at least.
+            chance = max(chance, (30 - n_second) / max(budget - (n_drawn + k - 1), 1))
         chosen.append(coin(seed, "overlap", n_drawn + k) < chance)
         n_second += chosen[-1]
     return chosen
