@@ -97,28 +97,21 @@ def test_no_positive_possible_is_undefined():
     assert np.isnan(expected_average_precision([0.0, 0.0], [1, 2]))
 
 
+@pytest.mark.parametrize("metric", ["average_precision", "precision@3"])
 @pytest.mark.parametrize(("seed", "tied"), LISTS)
-def test_expected_change_of_average_precision_by_enumeration(seed, tied):
+def test_expected_change_by_enumeration(seed, tied, metric):
     p, scores = some_list(seed, tied=tied, n_vetted=2)
-    n_positives = 4.0
-    now = mean_ap(p, scores, n_positives)
+
+    def value(p):
+        return expected_precision_at_k(p, scores, k=3) if "@" in metric else mean_ap(p, scores, 4.0)
+
     changes = []
     for j in range(len(p)):
-        forced = [mean_ap(np.where(np.arange(len(p)) == j, z, p), scores, n_positives) for z in (0, 1)]
-        changes.append((1 - p[j]) * abs(forced[0] - now) + p[j] * abs(forced[1] - now))
-    found = expected_change(p, average_precision_slopes(p, scores, n_positives=n_positives))
-    assert found == pytest.approx(changes, abs=1e-12)
-
-
-@pytest.mark.parametrize("tied", [False, True])
-def test_expected_change_of_precision_at_k_by_enumeration(tied):
-    p, scores = some_list(5, tied=tied, n_vetted=2)
-    now = expected_precision_at_k(p, scores, k=3)
-    changes = []
-    for j in range(len(p)):
-        forced = [expected_precision_at_k(np.where(np.arange(len(p)) == j, z, p), scores, k=3) for z in (0, 1)]
-        changes.append((1 - p[j]) * abs(forced[0] - now) + p[j] * abs(forced[1] - now))
-    assert expected_change(p, precision_at_k_slopes(scores, k=3)) == pytest.approx(changes, abs=1e-12)
+        forced = [value(np.where(np.arange(len(p)) == j, z, p)) for z in (0, 1)]
+        changes.append((1 - p[j]) * abs(forced[0] - value(p)) + p[j] * abs(forced[1] - value(p)))
+    at_k = precision_at_k_slopes(scores, k=3)
+    slopes = at_k if "@" in metric else average_precision_slopes(p, scores, n_positives=4.0)
+    assert expected_change(p, slopes) == pytest.approx(changes, abs=1e-12)
 
 
 def test_equation_12_as_printed():

@@ -124,6 +124,7 @@ def test_sessions_that_follow_one_log_stand_where_it_leads():
     assert first.log == ()
     asked = first.ask(2)
     second.tell({asked[0]: int(sim.truth[asked[0]])})
+    assert first.n_vetted == 0, "nothing moves until it is read"
     first.refresh()
     assert (first.n_vetted, first.log) == (1, second.log)
     assert first.labels is sim.labels

@@ -35,14 +35,6 @@ def test_a_session_that_is_shared_is_the_one_that_is_not(url):
     assert len(open_storage(url).events("q3")) == len(shared.log), "copies write nothing"
 
 
-def test_nothing_moves_until_it_is_read(url):
-    here, there = join(url), join(url)
-    there.tell({item: TRUTH[item] for item in there.ask(3)})
-    assert here.n_vetted == 0
-    here.refresh()
-    assert here.n_vetted == 3
-
-
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
