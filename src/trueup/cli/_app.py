@@ -60,10 +60,10 @@ _JUDGE, _LABELERS, _TOOLS, _TRY, _OTHERS = _PANELS = (
     "Of other packages",
 )
 _MODULES = {
-    _JUDGE: "auc=judge check=judge compare=judge detect evaluate=judge mean-score=share metrics=convert "
-    "monitor=storage preferences=share share",
+    _JUDGE: "auc=judge check=judge compare=judge detect evaluate=judge mean-score=judge metrics=convert "
+    "monitor=storage preferences=judge share=judge",
     _LABELERS: "agreement=labelers labelers plan=labelers rates serve storage vet",
-    _TOOLS: "convert formats=convert inspect=share mcp=convert",
+    _TOOLS: "convert formats=convert inspect=judge mcp=convert",
     _TRY: "demo simulate=demo",
 }
 COMMANDS: Registry[Any] = Registry(
@@ -85,14 +85,12 @@ def _panel_of(name: str) -> str:
 @cache
 def _built(name: str, part: Any) -> Any:
     """The command as click has it."""
-    function = part.load(name) if isinstance(part, Place) else part
-    group = function
-    if not isinstance(function, typer.Typer):
-        group = typer.Typer(add_completion=False)
+    group = part.load(name) if isinstance(part, Place) else part
+    if not isinstance(group, typer.Typer):
+        function, group = group, typer.Typer(add_completion=False)
         group.command(name, cls=Command)(function)
     command: Any = typer.main.get_command(group)
-    command.name = name
-    command.rich_help_panel = _panel_of(name)
+    command.name, command.rich_help_panel = name, _panel_of(name)
     return command
 
 

@@ -142,7 +142,7 @@ def call_library(function: Callable[..., Any], *args: Any, **what_differs: Any) 
     if any(p.kind is p.VAR_KEYWORD for p in taken):  # passed on to the sampler of a noise model
         names |= {"n_draws", "n_warmup"}
     options = {name: this_call().values.get(_NAMED_HERE.get(name, name)) for name in names}
-    return function(*args, **given(**{**options, **what_differs}))
+    return function(*args, **{**given(**options), **what_differs})
 
 
 def as_command(function: Callable[..., Any]) -> Callable[..., None]:

@@ -12,7 +12,7 @@ import typer
 
 from trueup._base.writing import check_readable
 from trueup.cli import _options as options
-from trueup.cli._command import Answer, add_to, this_call
+from trueup.cli._command import Answer, add_to, call_library, this_call
 from trueup.cli._console import (
     interval_head,
     name_options,
@@ -224,22 +224,14 @@ def _read(
     if checked.gold is None and checked.gold_drawn is not None:
         raise InvalidParameter(f"--gold-drawn is of a gold file, got {checked.gold_drawn!r} and no --gold; name it")
     drawn, found = _named_files(shapes.annotators, "--annotators"), _named_files(detections or [], "DETECTIONS")
-    read_as: dict[str, Any] = {"categories": shapes.class_names or None, "image": shapes.image, "shape": how.shape}
-    objects: Shapes = read_annotations(
-        drawn,
-        labeler=shapes.labeler,
-        seen=None if shapes.seen == "none" else "all",
-        sizes=None if shapes.sizes is None else read_sizes(_readable(shapes.sizes), image=shapes.image),
-        **read_as,
-    )
+    categories = shapes.class_names or None
+    sizes = None if shapes.sizes is None else read_sizes(_readable(shapes.sizes), image=shapes.image)
+    seen = None if shapes.seen == "none" else "all"
+    objects: Shapes = call_library(read_annotations, drawn, categories=categories, sizes=sizes, seen=seen)
     if shapes.seen not in ("all", "none"):
         objects = read_seen(_readable(shapes.seen), objects, image=shapes.image)
-    systems = None
-    if found:
-        unknown: Any = shapes.unknown  # checked by the callee, with a sentence
-        systems = read_detections(found, objects, system=shapes.system, unknown=unknown, **read_as)
-    overlap: dict[str, Any] = {"iou": how.iou, "join": how.join, "shape": how.shape, "by_centre": how.by_centre}
-    pool = match(systems, objects, same_class=not how.any_class, **overlap)
+    systems = call_library(read_detections, found, objects, categories=categories) if found else None
+    pool: Pool = call_library(match, systems, objects, same_class=not how.any_class)
     if not len(pool):
         raise InvalidFile("there is no candidate: nobody drew anything and no system found anything; check the files")
     labels, parts = pool.labels, []

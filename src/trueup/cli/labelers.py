@@ -30,6 +30,7 @@ from trueup.cli.judge import about_independence, dependence_findings
 from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions, silenced_warnings
 
 if TYPE_CHECKING:
+    from trueup.data.pairs import Pairs
     from trueup.labelers import LabelerRanking, RankedLabeler
     from trueup.labelers.planning import Plan, Sample
     from trueup.reliability import Agreement
@@ -356,7 +357,7 @@ def draw_pairs(
     from trueup.adapters import read_pairs
     from trueup.labelers.planning import draw_contests
 
-    verdicts = read_pairs(source_of(pairs), **vars(columns))
+    verdicts: Pairs = call_library(read_pairs, source_of(pairs))
     contests = draw_contests(verdicts, n, random_state=seed)
     names = (columns.item, columns.first, columns.second, columns.winner)
     sheet = csv_text(list(names), [[safe_cell(cell) for cell in (*contest, None)] for contest in contests])

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 import typer
 
 from trueup._base.wording import number
 from trueup.cli import _options as options
-from trueup.cli._command import Answer, add_to
+from trueup.cli._command import Answer, add_to, call_library
 from trueup.cli._console import ends_of, interval_head, print_records, print_table, say
 from trueup.cli._options import Option, opt
 from trueup.exceptions import InvalidParameter
@@ -85,8 +86,7 @@ def apparent_error(*, error: TrueRate, mislabeling: Mislabeling, classes: Classe
     """How often labels and a classifier of a known error will differ, if both err independently."""
     from trueup import rates
 
-    known = _rates(error=error, mislabeling=mislabeling)
-    return _one_number("apparent_error", rates.apparent_error(**known, n_classes=classes), known)
+    return _one_number(rates.apparent_error, _rates(error=error, mislabeling=mislabeling))
 
 
 @add_to(rates)
@@ -101,7 +101,7 @@ def bounds(
     from trueup import rates
 
     known = _rates(apparent=apparent, mislabeling=mislabeling)
-    low, high = rates.error_bounds(**known, n_classes=classes, dependence=dependence)  # type: ignore[arg-type]
+    low, high = call_library(rates.error_bounds, **known)
 
     def show(_: Any) -> None:
         print_table(("quantity", "bounds"), [("true error", (float(low), float(high)))], places=4)
@@ -126,12 +126,8 @@ def break_even(
     known = _rates(labeler=labeler, prevalence=prevalence)
     if true is not None:
         asked = _rates(true=true)
-        found = float(rates.apparent_break_even(break_even=asked["true"], **known))
-        return _one_number("apparent_break_even", found, asked | known)
-    asked = _rates(apparent=str(apparent))
-    found = float(rates.true_break_even(**asked, **known))
-    doubt = "" if 0 <= found <= 1 else "It is outside 0 to 1: the rates contradict each other, or were of few items."
-    return _one_number("true_break_even", found, asked | known, doubt)
+        return _one_number(rates.apparent_break_even, asked | known, break_even=asked["true"])
+    return _one_number(rates.true_break_even, _rates(apparent=str(apparent)) | known)
 
 
 @add_to(rates)
@@ -172,8 +168,7 @@ def worth(*, error: TrueRate, mislabeling: Mislabeling, classes: Classes = 2) ->
     """How many noisy labels say as much about the error rate as a perfect one."""
     from trueup import rates
 
-    known = _rates(error=error, mislabeling=mislabeling)
-    return _one_number("noisy_labels_per_perfect", rates.noisy_labels_per_perfect(**known, n_classes=classes), known)
+    return _one_number(rates.noisy_labels_per_perfect, _rates(error=error, mislabeling=mislabeling))
 
 
 @add_to(rates)
@@ -244,12 +239,15 @@ def _table(numbers: Mapping[str, Mapping[str, Any]], level: float) -> None:
     print_records(columns, [{"name": name, **ends} for name, ends in numbers.items()], places=4)
 
 
-def _one_number(name: str, value: Any, known: Mapping[str, float], doubt: str = "") -> Answer:
-    """One number, from rates that are known."""
+def _one_number(function: Callable[..., Any], known: Mapping[str, float], **more: float) -> Answer:
+    """What a function of the library makes of rates that are known."""
+    taken = inspect.signature(function).parameters
+    value = float(call_library(function, **{name: rate for name, rate in known.items() if name in taken}, **more))
+    name = function.__name__
 
-    def show(body: Any) -> None:
-        print_table(("quantity", "value"), [(name.replace("_", " "), body[name])], places=4)
-        if doubt:
-            say(f"! {doubt}")
+    def show(_: Any) -> None:
+        print_table(("quantity", "value"), [(name.replace("_", " "), value)], places=4)
+        if name.endswith("break_even") and not 0 <= value <= 1:
+            say("! It is outside 0 to 1: the rates contradict each other, or were of few items.")
 
-    return Answer({name: float(value), **known}, show)
+    return Answer({name: value, **known}, show)
