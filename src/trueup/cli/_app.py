@@ -41,7 +41,7 @@ __all__ = ["COMMANDS", "app", "as_command", "main"]
 
 
 @dataclass(frozen=True)
-class Place:
+class Location:
     """Where a command of trueup is found, and the panel of the help that shows it."""
 
     module: str
@@ -69,7 +69,7 @@ _MODULES = {
 COMMANDS: Registry[Any] = Registry(
     "command",
     {
-        name: Place(module or name, panel)
+        name: Location(module or name, panel)
         for panel, words in _MODULES.items()
         for name, _, module in (word.partition("=") for word in words.split())
     },
@@ -79,13 +79,13 @@ COMMANDS: Registry[Any] = Registry(
 
 def _panel_of(name: str) -> str:
     part = COMMANDS[name]
-    return part.panel if isinstance(part, Place) else _OTHERS
+    return part.panel if isinstance(part, Location) else _OTHERS
 
 
 @cache
 def _built(name: str, part: Any) -> Any:
     """The command as click has it."""
-    group = part.load(name) if isinstance(part, Place) else part
+    group = part.load(name) if isinstance(part, Location) else part
     if not isinstance(group, typer.Typer):
         function, group = group, typer.Typer(add_completion=False)
         group.command(name, cls=Command)(function)

@@ -44,8 +44,8 @@ def is_pipe(path: str) -> bool:
     """Whether a path is standard input or another pipe, such as that of ``<(zcat votes.csv.gz)``."""
     if path == STANDARD_INPUT:
         return True
-    place = Path(path)
-    return place.exists() and not place.is_file() and not place.is_dir()
+    file = Path(path)
+    return file.exists() and not file.is_file() and not file.is_dir()
 
 
 def source_of(path: str) -> str | io.BytesIO:
@@ -72,14 +72,14 @@ def fingerprint(path: str) -> str:
     """The SHA-256 of a file, or of all files of a folder."""
     if is_pipe(path):
         return hashlib.sha256(_piped(path)).hexdigest()
-    place = Path(path)
-    if place.is_dir():  # some tools export folders
+    file = Path(path)
+    if file.is_dir():  # some tools export folders
         digest = hashlib.sha256()
-        for file in sorted(place.rglob("*")):
-            if file.is_file():
-                digest.update(f"{file.relative_to(place).as_posix()} {fingerprint(str(file))}\n".encode())
+        for part in sorted(file.rglob("*")):
+            if part.is_file():
+                digest.update(f"{part.relative_to(file).as_posix()} {fingerprint(str(part))}\n".encode())
         return digest.hexdigest()
-    with place.open("rb") as stream:
+    with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 

@@ -122,11 +122,11 @@ class Gates:
         """Find what was typed among the names of systems or groups, else an error."""
         from trueup.answers.gates import candidates_among
 
-        known = by_name(names)
+        by_text = by_name(names)
         typed = self.references | given(candidate=self.pairs.candidate)
-        self.named = {key: known.get(name, name) for key, name in typed.items()}
+        self.named = {key: by_text.get(name, name) for key, name in typed.items()}
         references = [self.named[key] for key in self.references]
-        candidates_among(list(known.values()), self.named.get("candidate"), references)
+        candidates_among(list(by_text.values()), self.named.get("candidate"), references)
 
     def on(self, answer: Evaluation | Comparison | Shares | Preferences) -> GateReport | None:
         """The verdicts on an answer, in the terms of the command line; None without a gate."""

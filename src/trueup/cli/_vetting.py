@@ -34,7 +34,7 @@ class StorageOptions:
     name: str | None = opt(None, "Of the session in the storage.", "NAME")
 
 
-class Place:
+class Location:
     """Where a session is kept. What is defined here holds for a database."""
 
     words: str  # how a command names it
@@ -65,7 +65,7 @@ class Place:
         raise NotImplementedError
 
 
-class FilePlace(Place):
+class FileLocation(Location):
     """A session in a file of its own; other files are seen from its folder, so that it can be moved."""
 
     def __init__(self, path: Path) -> None:
@@ -107,7 +107,7 @@ class FilePlace(Place):
         write_text_safely(self.path, json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-class StoredPlace(Place):
+class StoredLocation(Location):
     """A session in a storage, whose log is written there as it grows."""
 
     def __init__(self, url: str, name: str, *, create: bool) -> None:
@@ -152,18 +152,18 @@ class StoredPlace(Place):
             self.storage.change(self.name, source=source)
 
 
-def place_of(
+def location_of(
     session: str | None, kept: StorageOptions, *rest: str | None, create: bool = False
-) -> tuple[FilePlace | StoredPlace, list[str]]:
+) -> tuple[FileLocation | StoredLocation, list[str]]:
     """Where the session is kept, and the words that follow; in a storage there is no session file among them."""
     words = [word for word in (session, *rest) if word is not None]
     if kept.storage is not None and kept.name is not None:
-        return StoredPlace(kept.storage, kept.name, create=create), words
+        return StoredLocation(kept.storage, kept.name, create=create), words
     if kept.storage is not None or kept.name is not None:
         raise InvalidParameter("a session in a storage needs both --storage and --name, got one of them; give both")
     if not words:
         raise InvalidParameter("a session is named by its file or by --storage and --name, got neither; name the file")
-    return FilePlace(Path(words[0])), words[1:]
+    return FileLocation(Path(words[0])), words[1:]
 
 
 @dataclass(frozen=True)
@@ -174,21 +174,23 @@ class KnownFile:
     sha256: str
 
     @classmethod
-    def of(cls, path: Path, place: Place) -> KnownFile:
+    def of(cls, path: Path, location: Location) -> KnownFile:
         """The file as it is now."""
         if is_pipe(str(path)):
             pipe = "standard input" if str(path) == STANDARD_INPUT else f"the pipe {str(path)!r}"
             raise InvalidFile(f"a session must find its files again, got {pipe}; save it to a file and name that")
-        return cls(_seen_from(path, place.folder), _fingerprint(path))
+        return cls(_seen_from(path, location.folder), _fingerprint(path))
 
-    def find(self, place: Place) -> Path:
+    def find(self, location: Location) -> Path:
         """Where the file lies now; an error if its content is another one."""
-        path = (place.folder or Path()) / self.path
+        path = (location.folder or Path()) / self.path
         if not path.exists():
-            raise MissingFile(f"{place} rests on {str(path)!r}, got no such file; put it back, or start a new session")
+            raise MissingFile(
+                f"{location} rests on {str(path)!r}, got no such file; put it back, or start a new session"
+            )
         if _fingerprint(path) != self.sha256:
             raise InvalidFile(
-                f"{str(path)!r} must be as it was when the session {place} began, got other content; "
+                f"{str(path)!r} must be as it was when the session {location} began, got other content; "
                 "put the old file back, or start a new session"
             )
         return path
@@ -217,10 +219,10 @@ class SessionFile:
         is_whole = is_whole and isinstance(found.reading, dict) and isinstance(found.test, dict)
         return found if is_whole and all(isinstance(text, str) for text in texts) else None
 
-    def seen_from(self, place: Place, other: Place) -> SessionFile:
-        """The same with its files seen from another place."""
+    def seen_from(self, location: Location, other: Location) -> SessionFile:
+        """The same with its files seen from another location."""
         files = {
-            role: replace(known, path=_seen_from((place.folder or Path()) / known.path, other.folder))
+            role: replace(known, path=_seen_from((location.folder or Path()) / known.path, other.folder))
             for role, known in self.files.items()
         }
         return replace(self, files=files)
@@ -276,7 +278,7 @@ class SessionOptions:
 class Vetting:
     """An open session."""
 
-    place: Place  # where it is kept
+    location: Location  # where it is kept
     file: SessionFile  # what it rests on, as it was read
     labels: Labels
     systems: list[Hashable]  # the names of the systems under test
@@ -291,7 +293,7 @@ class Vetting:
 
     def save(self) -> None:
         """Keep the session where it is kept."""
-        self.place.save(self.session)
+        self.location.save(self.session)
 
     def waiting(self) -> list[tuple[Hashable, str]]:
         """The items that wait for an answer, and why they were asked."""
@@ -371,7 +373,7 @@ class Vetting:
 
 
 def begin(
-    place: Place,
+    location: Location,
     votes: str,
     predictions: Sequence[str],
     settings: SessionOptions,
@@ -383,7 +385,7 @@ def begin(
 
     roles = {"votes": votes} | {role: path for role in _BESIDE if (path := getattr(how, role)) is not None}
     roles |= {f"predictions {k + 1}": path for k, path in enumerate(predictions)}
-    files = {role: KnownFile.of(Path(path), place) for role, path in roles.items()}
+    files = {role: KnownFile.of(Path(path), location) for role, path in roles.items()}
     labels, systems, positive = read_both(votes, predictions, how, how_predicted)
     for what, names in (("item", labels.items.tolist()), ("class", labels.classes.tolist())):
         odd = next((name for name in names if not isinstance(name, str | int | float)), None)
@@ -391,10 +393,10 @@ def begin(
             raise InvalidFile(
                 f"every {what} of a session must be text or a number, got {odd!r:.60}; write them as text"
             )
-    test = ActiveTest(systems, labels, **all_settings(settings, labels, how, positive), **place.made_with())
+    test = ActiveTest(systems, labels, **all_settings(settings, labels, how, positive), **location.made_with())
     reading = {"votes": asdict(how), "predictions": asdict(how_predicted)}
     file = SessionFile(files, reading, json.loads(test.to_json()))
-    return Vetting(place, file, labels, list(systems.systems.tolist()), test)
+    return Vetting(location, file, labels, list(systems.systems.tolist()), test)
 
 
 def all_settings(
@@ -414,49 +416,50 @@ def all_settings(
 
 
 def resume(
-    place: Place,
+    location: Location,
     settings: SessionOptions | None = None,
     how: VoteOptions | None = None,
     how_predicted: PredictionOptions | None = None,
     *,
     files: Sequence[str] = (),
-    into: StoredPlace | None = None,
+    into: StoredLocation | None = None,
 ) -> Vetting:
-    """A session as it was left; its files must be as they were, and its log is read into another place if wished."""
+    """A session as it was left; its files must be as they were, and its log is read into another location if wished."""
     from trueup.active import ActiveTest
 
-    file = place.load()
-    paths = {role: str(known.find(place)) for role, known in file.files.items()}
+    file = location.load()
+    paths = {role: str(known.find(location)) for role, known in file.files.items()}
     roles = [role for role in paths if role.startswith("predictions")]
-    again = [KnownFile.of(Path(path), place).sha256 for path in files]
+    again = [KnownFile.of(Path(path), location).sha256 for path in files]
     known = [file.files[role].sha256 for role in ("votes", *roles)]
     if again not in ([], known[:1], known):
         raise InvalidParameter(
-            f"the files of a session are fixed when it begins, got others for {place}; leave them out, or "
+            f"the files of a session are fixed when it begins, got others for {location}; leave them out, or "
             "name a new session"
         )
     try:
         stored = VoteOptions(**file.reading["votes"]), PredictionOptions(**file.reading["predictions"])
     except (KeyError, TypeError) as error:
-        raise InvalidFile(f"{place} is damaged, got no way to read its files; begin a new one") from error
+        raise InvalidFile(f"{location} is damaged, got no way to read its files; begin a new one") from error
     for now, before in zip((how, how_predicted), stored, strict=True):
         if now is not None and now not in (type(now)(), before):
             raise InvalidParameter(
-                f"how files are read is fixed when a session begins, got other options for {place}; begin a new session"
+                f"how files are read is fixed when a session begins, got other options for {location}; begin a new "
+                "session"
             )
     beside: dict[str, Any] = {role: paths[role] for role in _BESIDE if role in paths}
     predictions = [paths[role] for role in roles]
     labels, systems, _ = read_both(paths["votes"], predictions, replace(stored[0], **beside), stored[1])
-    changed = {} if settings is None else _changed(place, settings, file.test.get("settings", {}))
+    changed = {} if settings is None else _changed(location, settings, file.test.get("settings", {}))
     try:
-        test = ActiveTest.from_json(json.dumps(file.test), systems, labels, **changed, **(into or place).made_with())
+        test = ActiveTest.from_json(json.dumps(file.test), systems, labels, **changed, **(into or location).made_with())
     except (TypeError, KeyError) as error:
-        raise InvalidFile(f"{place} is damaged, got {error!s:.80}; begin a new session") from error
+        raise InvalidFile(f"{location} is damaged, got {error!s:.80}; begin a new session") from error
     reasons = {item: why for item, why in file.reasons if isinstance(item, Hashable)}
-    return Vetting(place, file, labels, list(systems.systems.tolist()), test, reasons)
+    return Vetting(location, file, labels, list(systems.systems.tolist()), test, reasons)
 
 
-def _changed(place: Place, settings: SessionOptions, was: Mapping[str, Any]) -> dict[str, Any]:
+def _changed(location: Location, settings: SessionOptions, was: Mapping[str, Any]) -> dict[str, Any]:
     """The rules of stopping that are new; an error where another setting differs."""
     from trueup.active.session import STOPPING
 
@@ -465,5 +468,7 @@ def _changed(place: Place, settings: SessionOptions, was: Mapping[str, Any]) -> 
     fixed += [name for name in ("categories", "option") if getattr(settings, name)]
     if fixed:
         flag = "--seed" if fixed[0] == "random_state" else "--" + fixed[0].replace("_", "-")
-        raise InvalidParameter(f"{flag} is fixed when a session begins, got another for {place}; begin a new session")
+        raise InvalidParameter(
+            f"{flag} is fixed when a session begins, got another for {location}; begin a new session"
+        )
     return {name: value for name, value in named.items() if name in STOPPING}

@@ -323,7 +323,7 @@ def evaluate(
             {
                 "system": name,
                 **evaluation.to_dict(),
-                "cuts": {f"{cut:g}": _estimates(at) for cut, at in moved[name].items()},
+                "cuts": {f"{cut:g}": _estimates(moved_to) for cut, moved_to in moved[name].items()},
             }
             for name, evaluation in answers.items()
         ]
@@ -339,7 +339,7 @@ def evaluate(
                 table = cut_table(name, moved[name])
                 print_table(table["head"], table["rows"], title=table["words"])
 
-    found = {name: at for name, at in moved.items() if at}
+    found = {name: at_cuts for name, at_cuts in moved.items() if at_cuts}
     warnings = [*candidates.warnings, *(text for evaluation in answers.values() for text in evaluation.warnings)]
     page = functools.partial(_page, candidates, answers, threshold, cuts=found)
     return Answer(body, show, warnings=warnings, head={"files": candidates.files}, page=page)

@@ -338,8 +338,8 @@ def auc(
     from trueup.answers.compare import auc as area
     from trueup.answers.prepare import DEFAULT_TARGET
 
-    known = options.lists["VIEWS"]()
-    views = known if "all" in view else [check_choice(name, known, name="view") for name in dict.fromkeys(view)]
+    all_views = options.lists["VIEWS"]()
+    views = all_views if "all" in view else [check_choice(name, all_views, name="view") for name in dict.fromkeys(view)]
     check_level(level)
     labels, systems, positive = files.read_both(votes, predictions, votes_how, predictions_how, only_system)
     results = []

@@ -57,14 +57,14 @@ def true_error(
     n, n_checked = n if n is not None else counted, n_checked if n_checked is not None else checked
     if fail_above is not None and n is None:
         raise InvalidParameter("--fail-above needs an interval, got no number of items; give -n")
-    known: dict[str, Any] = {"apparent": rate, "mislabeling": noise, "n": n, "n_checked": n_checked}
-    found = rates.true_error(**known, n_classes=classes)
+    numbers: dict[str, Any] = {"apparent": rate, "mislabeling": noise, "n": n, "n_checked": n_checked}
+    found = rates.true_error(**numbers, n_classes=classes)
     low, high = (float(end) for end in found.interval(level, method=method))  # type: ignore[arg-type]
     bounds = rates.error_bounds(apparent=rate, mislabeling=noise, n_classes=classes, dependence="any")
     findings = []
     if fail_above is not None and low > fail_above:
         findings.append(f"the true error is surely above {fail_above:g}: it is between {low:.4f} and {high:.4f}")
-    body = {"true_error": float(found), "low": low, "high": high, "level": level, "method": method, **known}
+    body = {"true_error": float(found), "low": low, "high": high, "level": level, "method": method, **numbers}
     body |= {name: getattr(found, name) for name in ("raw", "truncated", "prob_negative", "notes")}
 
     def show(_: Any) -> None:
@@ -100,14 +100,14 @@ def bounds(
     """The least and the largest true error that the rates allow, if errors may come together."""
     from trueup import rates
 
-    known = _rates(apparent=apparent, mislabeling=mislabeling)
-    low, high = call_library(rates.error_bounds, **known)
+    numbers = _rates(apparent=apparent, mislabeling=mislabeling)
+    low, high = call_library(rates.error_bounds, **numbers)
 
     def show(_: Any) -> None:
         print_table(("quantity", "bounds"), [("true error", (float(low), float(high)))], places=4)
         say("These are bounds of the rates themselves; they carry no sampling error.")
 
-    return Answer({"low": low, "high": high, "dependence": dependence, **known}, show)
+    return Answer({"low": low, "high": high, "dependence": dependence, **numbers}, show)
 
 
 @add_to(rates, "break-even")
@@ -123,11 +123,11 @@ def break_even(
 
     if (apparent is None) == (true is None):
         raise InvalidParameter("one of --apparent and --true is needed, got both or none; give the one you know")
-    known = _rates(labeler=labeler, prevalence=prevalence)
+    numbers = _rates(labeler=labeler, prevalence=prevalence)
     if true is not None:
         asked = _rates(true=true)
-        return _one_number(rates.apparent_break_even, asked | known, break_even=asked["true"])
-    return _one_number(rates.true_break_even, _rates(apparent=str(apparent)) | known)
+        return _one_number(rates.apparent_break_even, asked | numbers, break_even=asked["true"])
+    return _one_number(rates.true_break_even, _rates(apparent=str(apparent)) | numbers)
 
 
 @add_to(rates)
@@ -183,12 +183,12 @@ def policy(
     """Should labelers look at the same items, or each at others?"""
     from trueup import rates
 
-    known = _rates(error=error, mislabeling=mislabeling)
-    given: dict[str, Any] = {"mislabeling": known["mislabeling"], "n_labelers": labelers, "combine": combine}
-    found = rates.labeling_policy(error=known["error"], n_items=items, **given)
+    numbers = _rates(error=error, mislabeling=mislabeling)
+    given: dict[str, Any] = {"mislabeling": numbers["mislabeling"], "n_labelers": labelers, "combine": combine}
+    found = rates.labeling_policy(error=numbers["error"], n_items=items, **given)
     boundary = float(rates.policy_boundary(**given)) if labelers > 1 else None
     names = ("best", "different_std", "same_std", "combined_mislabeling")
-    about = {**{name: getattr(found, name) for name in names}, "boundary": boundary, "error": known["error"]}
+    about = {**{name: getattr(found, name) for name in names}, "boundary": boundary, "error": numbers["error"]}
 
     def show(_: Any) -> None:
         rows = [("different items", float(found.different_std)), ("the same items", float(found.same_std))]
@@ -239,10 +239,10 @@ def _table(numbers: Mapping[str, Mapping[str, Any]], level: float) -> None:
     print_records(columns, [{"name": name, **ends} for name, ends in numbers.items()], places=4)
 
 
-def _one_number(function: Callable[..., Any], known: Mapping[str, float], **more: float) -> Answer:
+def _one_number(function: Callable[..., Any], numbers: Mapping[str, float], **more: float) -> Answer:
     """What a function of the library makes of rates that are known."""
     taken = inspect.signature(function).parameters
-    value = float(call_library(function, **{name: rate for name, rate in known.items() if name in taken}, **more))
+    value = float(call_library(function, **{name: rate for name, rate in numbers.items() if name in taken}, **more))
     name = function.__name__
 
     def show(_: Any) -> None:
@@ -250,4 +250,4 @@ def _one_number(function: Callable[..., Any], known: Mapping[str, float], **more
         if name.endswith("break_even") and not 0 <= value <= 1:
             say("! It is outside 0 to 1: the rates contradict each other, or were of few items.")
 
-    return Answer({name: value, **known}, show)
+    return Answer({name: value, **numbers}, show)

@@ -18,7 +18,7 @@ from trueup.cli._command import Answer, add_to
 from trueup.cli._console import note, print_records, progress_bar, say, shown
 from trueup.cli._files import about_files, class_named, one_system, read_systems, read_votes, without_predictions
 from trueup.cli._options import Option, arg, given, opt
-from trueup.cli._vetting import FilePlace, Place, StorageOptions, StoredPlace, place_of, resume
+from trueup.cli._vetting import FileLocation, Location, StorageOptions, StoredLocation, location_of, resume
 from trueup.exceptions import InvalidFile, InvalidParameter, MissingFile, StorageError
 
 if TYPE_CHECKING:
@@ -133,13 +133,13 @@ def forget(url: Url, person: str = arg(..., "PERSON", "As in the log.")) -> Answ
 @add_to(storage, "import")
 def import_file(url: Url, file: Path = arg(..., "SESSION", "A file of 'trueup vet'."), *, name: Name) -> Answer:
     """Read a session file of 'trueup vet' into a storage, where it goes on; the file stays as it is."""
-    into = StoredPlace(url, name, create=True)
+    into = StoredLocation(url, name, create=True)
     if into.storage.find(name) is not None:
         raise StorageError(f"a session file is read into a new session, got {into}, which exists; give another --name")
-    place = FilePlace(file)
-    with place.turn():
-        vetting = resume(place, into=into)
-        into.save(vetting.session.seen_from(place, into))
+    location = FileLocation(file)
+    with location.turn():
+        vetting = resume(location, into=into)
+        into.save(vetting.session.seen_from(location, into))
     n = len(vetting.test.log)
     return _done(f"Events read: {n}. Go on with 'trueup vet ask {into.words}'.", events=n)
 
@@ -149,13 +149,13 @@ def export(url: Url, file: Path = arg(..., "SESSION", "A new file."), *, name: N
     """Write a session that began on the command line to a session file of 'trueup vet'."""
     from trueup.sessions.log import session_to_json
 
-    stored, place = StoredPlace(url, name, create=False), FilePlace(file)
-    if place.exists():
-        raise InvalidFile(f"{place} must not exist yet, got a file; name another")
+    stored, location = StoredLocation(url, name, create=False), FileLocation(file)
+    if location.exists():
+        raise InvalidFile(f"{location} must not exist yet, got a file; name another")
     with closing(stored.storage) as storage:
         session, events = stored.load(), storage.events(name)
     test = json.loads(session_to_json(session.test["settings"], session.test["options"], events))
-    place.save(replace(session.seen_from(stored, place), test=test))
+    location.save(replace(session.seen_from(stored, location), test=test))
     return _done(f"Events written: {len(events)}.", events=len(events))
 
 
@@ -200,7 +200,7 @@ def add(
 
     The first batch begins the monitor. All batches have predictions, or none and --of.
     """
-    place, files = place_of(None, kept, *words, create=True)
+    location, files = location_of(None, kept, *words, create=True)
     if not 1 <= len(files) <= 2:
         raise InvalidParameter(
             f"a batch is VOTES, or VOTES PREDICTIONS, after the file of the monitor or with --storage, got "
@@ -214,11 +214,11 @@ def add(
     settings = asdict(beginning)
     if beginning.of is not None:
         settings["of"] = class_named(labels, beginning.of)
-    with _opened(place, may_begin=True, **settings) as monitor:
+    with _opened(location, may_begin=True, **settings) as monitor:
         monitor.add(labels, predictions, when=when)
     named = dict(zip(("votes", "predictions"), files, strict=False))
     head = {"seed": None, "files": about_files(**named, **given(gold=votes_how.gold))}
-    return _answer(monitor, place, head=head, fail_on_alarm=fail_on_alarm)
+    return _answer(monitor, location, head=head, fail_on_alarm=fail_on_alarm)
 
 
 @add_to(monitor)
@@ -230,14 +230,14 @@ def show(
     fail_on_alarm: FailOnAlarm = False,
 ) -> Answer:
     """The alarms, the course of the system and the judges."""
-    place, _ = place_of(watch, kept)
-    with _opened(place, may_begin=False) as monitor:
+    location, _ = location_of(watch, kept)
+    with _opened(location, may_begin=False) as monitor:
         if estimates:
             with progress_bar("estimating") as progress:
                 monitor.estimate(progress=progress)
     rows = {"course": monitor.course_rows(), "judge_rows": monitor.judge_rows()}
     head = {"seed": monitor.settings["random_state"]}
-    found = _answer(monitor, place, head=head, fail_on_alarm=fail_on_alarm)
+    found = _answer(monitor, location, head=head, fail_on_alarm=fail_on_alarm)
     return replace(found, body={**found.body, **rows}, show=None, page=monitor.report)
 
 
@@ -246,44 +246,44 @@ def restart(
     kept: StorageOptions, watch: Watch = None, why: str | None = opt(None, "Kept in the log.", "TEXT")
 ) -> Answer:
     """Begin a new baseline with the next batch, after a change that was meant or mended; alarms begin anew."""
-    place, _ = place_of(watch, kept)
-    with _opened(place, may_begin=False) as monitor:
+    location, _ = location_of(watch, kept)
+    with _opened(location, may_begin=False) as monitor:
         monitor.restart(why)
     return Answer(_state(monitor), lambda _: say("The next batch begins a new baseline."))
 
 
 @contextmanager
-def _opened(place: FilePlace | StoredPlace, *, may_begin: bool, **settings: Any) -> Iterator[Monitor]:
+def _opened(location: FileLocation | StoredLocation, *, may_begin: bool, **settings: Any) -> Iterator[Monitor]:
     """The monitor of a place; what happens to it inside is kept."""
     from trueup.monitor import Monitor
 
-    if isinstance(place, StoredPlace):
-        with closing(place.storage) as storage:
+    if isinstance(location, StoredLocation):
+        with closing(location.storage) as storage:
             if not may_begin:
-                storage.open(place.name)
-            yield Monitor(**settings, storage=storage, name=place.name)
+                storage.open(location.name)
+            yield Monitor(**settings, storage=storage, name=location.name)
         return
-    with place.turn():
-        if not (may_begin or place.exists()):
-            raise MissingFile(f"there is no monitor {place}; begin one with `trueup monitor add WATCH VOTES`")
+    with location.turn():
+        if not (may_begin or location.exists()):
+            raise MissingFile(f"there is no monitor {location}; begin one with `trueup monitor add WATCH VOTES`")
         monitor = Monitor(**settings)
-        if place.exists():
+        if location.exists():
             try:
-                text = place.path.read_text(encoding="utf-8")
+                text = location.path.read_text(encoding="utf-8")
             except (OSError, ValueError) as error:
-                raise InvalidFile(f"{place} cannot be read, got {error!s:.100}; name a monitor's file") from error
+                raise InvalidFile(f"{location} cannot be read, got {error!s:.100}; name a monitor's file") from error
             monitor = Monitor.from_json(text, **settings)
         yield monitor
-        write_text_safely(place.path, monitor.to_json() + "\n")
+        write_text_safely(location.path, monitor.to_json() + "\n")
 
 
-def _answer(monitor: Monitor, place: Place, *, head: Mapping[str, Any], fail_on_alarm: bool) -> Answer:
+def _answer(monitor: Monitor, location: Location, *, head: Mapping[str, Any], fail_on_alarm: bool) -> Answer:
     """What is known of the monitor after its last batch."""
     state = _state(monitor)
 
     def show(_: Any) -> None:
         last = f", the last of {monitor.times[-1]}" if monitor.times else ""
-        say(f"{shown(place.words)}: batches: {len(monitor.times):,}{last}.")
+        say(f"{shown(location.words)}: batches: {len(monitor.times):,}{last}.")
         for sentence in monitor.status:
             say(sentence)
         for sentence in monitor.notes:

@@ -15,7 +15,7 @@ from trueup.cli._command import Answer, add_to, this_call
 from trueup.cli._console import ends_of, interval_head, note, print_records, say, shown
 from trueup.cli._files import STANDARD_INPUT, check_writable_format, sheet_text
 from trueup.cli._options import Force, Option, Plot, PredictionOptions, VoteOptions, arg, opt
-from trueup.cli._vetting import Place, SessionOptions, StorageOptions, begin, place_of, resume
+from trueup.cli._vetting import Location, SessionOptions, StorageOptions, begin, location_of, resume
 from trueup.exceptions import InvalidFile, InvalidParameter
 
 if TYPE_CHECKING:
@@ -46,30 +46,31 @@ def start(
     predictions: PredictionPaths = None,
 ) -> Answer:
     """Begin a session; 'vet ask' does the same if there is none yet."""
-    place, files = place_of(session, kept, votes, *(predictions or []), create=True)
-    with place.turn():
-        if place.exists():
+    location, files = location_of(session, kept, votes, *(predictions or []), create=True)
+    with location.turn():
+        if location.exists():
             raise InvalidFile(
-                f"{place} must not exist yet, got a session; go on with 'trueup vet ask {place.words}', or name another"
+                f"{location} must not exist yet, got a session; go on with 'trueup vet ask {location.words}', or name "
+                "another"
             )
-        vetting = _begin(place, files, settings, how, how_predicted)
+        vetting = _begin(location, files, settings, how, how_predicted)
         vetting.save()
-    return _answer(vetting, lambda _: say(f"Began {place.words}: {vetting.test!r}."))
+    return _answer(vetting, lambda _: say(f"Began {location.words}: {vetting.test!r}."))
 
 
-def _begin(place: Place, files: Sequence[str], *how: Any) -> Vetting:
+def _begin(location: Location, files: Sequence[str], *how: Any) -> Vetting:
     """A new session; stop where the files that it begins with are not named or not there."""
     if len(files) < 2:
         raise InvalidParameter(
             f"a session begins with votes and predictions, got {len(files)} files; use 'trueup vet "
-            f"{this_call().name} {place.words} VOTES PREDICTIONS'"
+            f"{this_call().name} {location.words} VOTES PREDICTIONS'"
         )
     for path in files:
         if path != STANDARD_INPUT:
             check_readable(path, folders=True)
-    for sentence in place.notes():
+    for sentence in location.notes():
         note(sentence)
-    return begin(place, files[0], files[1:], *how)
+    return begin(location, files[0], files[1:], *how)
 
 
 @add_to(vet)
@@ -101,17 +102,17 @@ def ask(
         check_writable_format(to)
         if out is None:
             raise InvalidParameter(f"--to is about the file of --out, got {to!r} and no --out; name the file")
-    place, files = place_of(session, kept, votes, *(predictions or []), create=votes is not None)
-    with place.turn():
-        if place.exists():
-            vetting = resume(place, settings, how, how_predicted, files=files)
+    location, files = location_of(session, kept, votes, *(predictions or []), create=votes is not None)
+    with location.turn():
+        if location.exists():
+            vetting = resume(location, settings, how, how_predicted, files=files)
         elif not files:
             raise InvalidParameter(
-                f"there is no session {place} yet, got no files to begin one; use 'trueup vet ask {place.words} VOTES "
-                "PREDICTIONS'"
+                f"there is no session {location} yet, got no files to begin one; use 'trueup vet ask {location.words} "
+                "VOTES PREDICTIONS'"
             )
         else:
-            vetting = _begin(place, files, settings, how, how_predicted)
+            vetting = _begin(location, files, settings, how, how_predicted)
         asked = vetting.waiting() if again else [(card.item, card.why) for card in vetting.test.ask(n).details]
         vetting.save()
     items = [item for item, _ in asked]
@@ -124,10 +125,10 @@ def ask(
         columns: dict[str, list[Any]] = {"item": items, "truth": [""] * len(items)}
         columns |= {} if blind else {"why": [why for _, why in asked]}
         write_text_safely(out, sheet_text(columns, vetting.labels, items, with_text=with_text))
-    then = f"answer with: trueup vet tell {place.words} ITEM=CLASS …"
+    then = f"answer with: trueup vet tell {location.words} ITEM=CLASS …"
     if out is not None:
         what = "fill in its column 'truth'" if to is None else f"check it in {to} and export"
-        then = f"wrote {out}; {what}, then: trueup vet tell {place.words} --from {out if to is None else 'EXPORT'}"
+        then = f"wrote {out}; {what}, then: trueup vet tell {location.words} --from {out if to is None else 'EXPORT'}"
     return _answer(vetting, lambda _: _show_asked(vetting, records, then, blind=blind), items=records)
 
 
@@ -168,11 +169,11 @@ def tell(
     """Tell what the expert found; all answers are checked before any is taken."""
     from trueup.active import NONE_OF_THESE
 
-    place, typed = place_of(session, kept, *answers)
+    location, typed = location_of(session, kept, *answers)
     if ((typed or none) and source is not None) or not (typed or none or source):
         raise InvalidParameter("answers come as ITEM=CLASS or with --from FILE, got both or none; give one of them")
-    with place.turn():
-        vetting = resume(place)
+    with location.turn():
+        vetting = resume(location)
         new = vetting.typed(typed)
         if source is not None:
             new = vetting.read(source, item=item, truth=truth, question=question)
@@ -199,11 +200,11 @@ def skip(
     later: bool = opt(False, "Put them back into the queue, in place of: nobody can tell."),
 ) -> Answer:
     """The expert cannot tell the class of these items: they count as open either way, and are not asked again."""
-    place, names = place_of(session, kept, *items)
+    location, names = location_of(session, kept, *items)
     if not names:
         raise InvalidParameter("items to skip must be named, got none; use the names that 'vet ask' gave")
-    with place.turn():
-        vetting = resume(place)
+    with location.turn():
+        vetting = resume(location)
         vetting.test.skip([vetting.item(text) for text in names], who=who, later=later)
         vetting.save()
     sentence = f"Items skipped: {len(names)}; waiting for an answer: {len(vetting.test.waiting)}."
@@ -221,10 +222,10 @@ def status(
     fail_unless_finished: bool = opt(False, "Exit with 1 while the session should go on."),
 ) -> Answer:
     """The estimate and its interval, what to know before trusting it, and whether it is time to stop."""
-    place, more = place_of(session, kept)
+    location, more = location_of(session, kept)
     if more:
         raise InvalidParameter(f"a session in a storage has no file, got {more[0]!r}; leave it out")
-    vetting = resume(place)
+    vetting = resume(location)
     test = vetting.test
     rows = test.history(every=every) if history else []
     unfinished = fail_unless_finished and test.finished is None
@@ -252,7 +253,7 @@ def _answer(
             for name in vetting.systems
         }
         return {
-            "session": vetting.place.words,
+            "session": vetting.location.words,
             **more,
             "metric": test.pool.metric.name,
             "level": test.level,

@@ -186,9 +186,9 @@ def rates(report: Row) -> dict[str, Any]:
     where = "these items" if report["target"] == "sample" else "items like these"
     low, high = overall["low"], overall["high"]
     ends = f"between {interval(low, high, least=2, joint=' and ')}" if low is not None else number(overall["mean"])
-    said = [f"{what} of {where} is {ends} ({level}).", _checked(report)]
+    claims = [f"{what} of {where} is {ends} ({level}).", _checked(report)]
     if report["counted"] is not None:
-        said.append(f"Counting votes would have said {number(report['counted'], 2)}.")
+        claims.append(f"Counting votes would have said {number(report['counted'], 2)}.")
     goal = f"±{number(report['vetting_width'] / 2, 2)} {on_which(report['target'])}"
     columns: Columns = [("Group" if report["by"] is None else shorten(report["by"]), "group"), ("Items", "n_items")]
     columns += [*_numbers(report, key="exact"), ("Highest", lambda row: percent(row["prob_best"]))]
@@ -205,7 +205,7 @@ def rates(report: Row) -> dict[str, Any]:
     )
     lead = f"The bar holds the true number with a probability of {level}; the diamond is what counting votes says."
     part = _part("groups", "Each group" if len(groups) > 1 else "In a picture", lead, [(figure, "")], *tables)
-    return _page(report, [" ".join(said), *lower], _facts(items=report["n_items"], votes=report["n_votes"]), [part])
+    return _page(report, [" ".join(claims), *lower], _facts(items=report["n_items"], votes=report["n_votes"]), [part])
 
 
 def _checked(report: Row) -> str:
@@ -220,7 +220,7 @@ def preferences(report: Row) -> dict[str, Any]:
     """The page of preferences: a leaderboard, win rates and judges."""
     systems, level = report["systems"], level_words(report["level"])
     best = systems[0]
-    said = (
+    claim = (
         f"{quoted(best['system'])} comes first: it wins {interval(best['wins']['low'], best['wins']['high'], least=2)} "
         f"of its contests against an average opponent ({level}), and is the best with probability "
         f"{chance(best['prob_best'])}. {_checked(report).replace('item', 'contest')}"
@@ -251,7 +251,7 @@ def preferences(report: Row) -> dict[str, Any]:
         about = "How much more often than half a judge chooses what is shown first."
         parts.append(_part("judges", "Judges", about, [], record_table("Judges", columns, judges)))
     facts = _facts(systems=len(systems), contests=report["n_contests"], verdicts=report["n_verdicts"])
-    return _page(report, [said, *more], facts, parts)
+    return _page(report, [claim, *more], facts, parts)
 
 
 # ------------------ Agreement of labelers.

@@ -575,12 +575,12 @@ def _code(name: str, value: Any, objects: list[str]) -> str:
     if value is None or isinstance(value, bool | int | float | str):
         return repr(value) if not isinstance(value, float) or np.isfinite(value) else f"float({str(value)!r})"
     if isinstance(value, list | tuple):
-        inside = [_code(name, one, objects) for one in value]
+        inside = [_code(name, element, objects) for element in value]
         return (
             f"[{', '.join(inside)}]" if isinstance(value, list) else f"({', '.join(inside)}{',' * (len(inside) == 1)})"
         )
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
-        return f"{{{', '.join(f'{key!r}: {_code(key, one, objects)}' for key, one in value.items())}}}"
+        return f"{{{', '.join(f'{key!r}: {_code(key, element, objects)}' for key, element in value.items())}}}"
     called = getattr(value, "__name__", name)
     word = called if called.isidentifier() else name
     objects.append(word if word != name else f"{word}, {plain(repr(value))[:60]}")
@@ -689,8 +689,8 @@ def build_report(
     found = {text(name): evaluation.warnings for name, evaluation in named.items()}
     positive = {s["name"]: (s["positive"], s["positive_metrics"]) for s in systems if s["positive_metrics"]}
     if comparison is not None:
-        known = {sentence for sentences in found.values() for sentence in sentences}
-        found[""] = tuple(sentence for sentence in comparison.warnings if sentence not in known)
+        shown = {sentence for sentences in found.values() for sentence in sentences}
+        found[""] = tuple(sentence for sentence in comparison.warnings if sentence not in shown)
         classes = comparison.classes.tolist()
         if depends_on_positive(comparison.measure, comparison.metric, classes) and comparison.positive is not None:
             positive[""] = (text(classes[comparison.positive]), [metric_label(comparison.metric)])
