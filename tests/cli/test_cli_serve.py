@@ -237,7 +237,7 @@ def test_a_file_of_settings_that_makes_no_sense_is_refused(tmp_path, text, words
         (["votes.csv"], "alone"),
         ([], "needs files"),
         (["votes.csv", "predictions.csv", "--host", "0.0.0.0"], "public"),
-        (["q3.toml", "--metric", "f1"], "stand in its file"),
+        (["q3.toml", "--metric", "f1"], "belong in its file"),
         (["--new-link", "ann"], "must be named"),
         (["votes.csv", "predictions.csv", "--estimator", "bayes"], "was measured to hold too rarely"),
     ],
@@ -256,7 +256,7 @@ def test_a_file_of_tiles_stands_alone(run_main, tmp_path):
     (tmp_path / "tiles.json").write_text("{}")
     for arguments, sentence in [
         ((tmp_path / "tiles.json",), "must be the tiles of a pool"),
-        ((tmp_path / "tiles.json", "--noise", "majority"), "got options beside"),
+        ((tmp_path / "tiles.json", "--noise", "majority"), "got options in addition to"),
         ((tmp_path / "none.json",), "none.json"),
     ]:
         ran = run_main("serve", *arguments)

@@ -149,7 +149,7 @@ def sheets_of(how: VoteOptions) -> Sheets:
 
 
 def sheet_text(columns: Mapping[str, Sequence[Any]], labels: Labels, items: Any, *, with_text: bool) -> str:
-    """Items as csv for a spreadsheet, with what is known of them if asked for."""
+    """Items as csv for a spreadsheet, with their columns if asked for."""
     places, named = labels.find_items(items), dict(columns)
     for name in labels.item_table.given if with_text else ():
         named.setdefault(name, labels.item_column(name)[places].tolist())

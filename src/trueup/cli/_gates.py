@@ -68,7 +68,7 @@ class PairGateOptions:
     not_worse_than: str | None = opt(None, "The candidate must not be worse than this one, but for --margin.", "NAME")
     margin: float = opt(0.0, "How much worse --not-worse-than allows, in the units of the metric.", min=0.0)
     better_than: str | None = opt(None, "The candidate must be better than this one.", "NAME")
-    candidate: str | None = opt(None, "Whom the gates are about; by default all others.", "NAME")
+    candidate: str | None = opt(None, "The system or group that the gates are about; by default all others.", "NAME")
 
 
 @dataclass(frozen=True)

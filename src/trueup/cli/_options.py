@@ -66,7 +66,7 @@ class Option:
 
     help: str
     metavar: str | None = None
-    flags: tuple[str, ...] = ()  # beside or in place of that of the parameter's name
+    flags: tuple[str, ...] = ()  # further ones, or in place of the parameter's name
     chosen: str | None = None  # the name of the list of `lists` that completes it
     show: str | bool | None = None  # the default in the help; by default hidden where there is a metavar
     reads: bool = False  # the path of a file to read, which is looked for before anything is loaded

@@ -45,7 +45,7 @@ class Location:
         return ()
 
     def made_with(self) -> dict[str, Any]:
-        """What a session is made with beside its data."""
+        """What a session is made with in addition to its data."""
         return {}
 
     def turn(self) -> AbstractContextManager[None]:
@@ -243,7 +243,7 @@ def _fingerprint(path: Path) -> str:
         raise InvalidFile(f"{str(path)!r} cannot be read, got {error!s:.100}; check its name and rights") from error
 
 
-_BESIDE = ("gold", "items")  # files of `VoteOptions`
+_OTHER_FILES = ("gold", "items")  # files of `VoteOptions`
 
 
 @dataclass(frozen=True)
@@ -259,7 +259,7 @@ class SessionOptions:
     level: float | None = opt(None, "Probability of the intervals; 0.95 by default.", "P")
     option: list[str] | None = opt(None, "An option of the strategy, e.g. floor=0.5.", "NAME=VALUE")
     fallible_experts: bool | None = opt(
-        None, "Answers may be wrong: each counts by what is known of who gave it.", None, "--fallible-experts"
+        None, "Answers may be wrong: each counts by the error rate of its expert.", None, "--fallible-experts"
     )
     seed: int | None = opt(None, "Seed of all chance; 0 by default.", "N")
     budget: int | None = opt(None, "Answers that can be paid for.", "N")
@@ -383,7 +383,7 @@ def begin(
     """A new session on these files."""
     from trueup.active import ActiveTest
 
-    roles = {"votes": votes} | {role: path for role in _BESIDE if (path := getattr(how, role)) is not None}
+    roles = {"votes": votes} | {role: path for role in _OTHER_FILES if (path := getattr(how, role)) is not None}
     roles |= {f"predictions {k + 1}": path for k, path in enumerate(predictions)}
     files = {role: KnownFile.of(Path(path), location) for role, path in roles.items()}
     labels, systems, positive = read_both(votes, predictions, how, how_predicted)
@@ -447,9 +447,9 @@ def resume(
                 f"how files are read is fixed when a session begins, got other options for {location}; begin a new "
                 "session"
             )
-    beside: dict[str, Any] = {role: paths[role] for role in _BESIDE if role in paths}
+    other_files: dict[str, Any] = {role: paths[role] for role in _OTHER_FILES if role in paths}
     predictions = [paths[role] for role in roles]
-    labels, systems, _ = read_both(paths["votes"], predictions, replace(stored[0], **beside), stored[1])
+    labels, systems, _ = read_both(paths["votes"], predictions, replace(stored[0], **other_files), stored[1])
     changed = {} if settings is None else _changed(location, settings, file.test.get("settings", {}))
     try:
         test = ActiveTest.from_json(json.dumps(file.test), systems, labels, **changed, **(into or location).made_with())

@@ -98,7 +98,7 @@ def convert(
 
 
 def _read(source: str, how: options.VoteOptions, *, of_one_class: bool) -> Labels:
-    """The votes; tables may name one class only, beside which one is put that nobody chose."""
+    """The votes; a table that names one class only gets another without votes."""
     try:
         return read_votes(source, how)
     except InvalidLabels as error:

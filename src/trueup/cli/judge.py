@@ -273,7 +273,7 @@ def compare(
 
 
 def about_comparison(comparison: Comparison) -> dict[str, Any]:
-    """The ranking, and each system beside the next and the best, as far as there is room, for JSON."""
+    """The ranking, and pairs of each system with the next and the best, for JSON."""
     ranking, level = comparison.ranking, comparison.level
     pairs = [*((ranking[0], other) for other in ranking[1:]), *pairwise(ranking[1:])][:_MOST_PAIRS]
     records = [
@@ -290,7 +290,7 @@ def about_comparison(comparison: Comparison) -> dict[str, Any]:
 
 
 def _about_slices(comparison: Comparison) -> dict[str, Any]:
-    """Each system in each slice, and the first two of the ranking beside each other there, for JSON."""
+    """Each system in each slice, and the difference of the first two there, for JSON."""
     first, second = comparison.ranking[:2]
     slicing = comparison.by.slicing
     slices = [

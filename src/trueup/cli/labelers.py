@@ -233,7 +233,7 @@ def spend(
     error: float | None = opt(None, "The model's rough error; learned from VOTES and PREDICTIONS.", "RATE"),
     correlation: float | None = opt(None, "Of errors on an item; learned from VOTES, otherwise 0.", "RHO"),
     classes: int | None = opt(None, "Number of classes; that of VOTES, otherwise 2.", "C"),
-    noise_known: bool = opt(False, "The labelers' error is known from elsewhere."),
+    noise_known: bool = opt(False, "The labelers' error rate is known, not learned from the votes that are bought."),
     max_items: int | None = opt(None, "The items there are.", "N"),
     max_votes: int = opt(15, "The most votes on an item.", "K", show=True),
     design: list[str] = opt([], "Choose from this kind: votes, vetted, both. Repeatable.", "KIND"),

@@ -271,7 +271,7 @@ def _served(
     for bundle in (how, how_predicted, test, decision):
         if bundle != type(bundle)():
             raise InvalidParameter(
-                f"settings of a session stand in its file, got options beside {file!r}; write them there"
+                f"settings of a session belong in its file, got options in addition to {file!r}; write them there"
             )
     if file.lower().endswith(".json"):
         return Served(file, (), server=server)
@@ -340,7 +340,7 @@ def _answer_and_conditions(served: Served, gates: Gates) -> tuple[Any, Labels, d
 
     how, of = given(level=served.test.level), served.decision.of
     if of is not None and served.predictions:
-        raise InvalidParameter("--of is about votes alone, got PREDICTIONS beside it; leave out one of them")
+        raise InvalidParameter("--of is about votes alone, got PREDICTIONS, too; leave out one of them")
     if served.decision.by is not None and of is None:
         raise InvalidParameter("--by names the groups of --of, got none; add --of CLASS")
     if of is not None:

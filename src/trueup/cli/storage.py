@@ -278,7 +278,7 @@ def _opened(location: FileLocation | StoredLocation, *, may_begin: bool, **setti
 
 
 def _answer(monitor: Monitor, location: Location, *, head: Mapping[str, Any], fail_on_alarm: bool) -> Answer:
-    """What is known of the monitor after its last batch."""
+    """The state of the monitor after its last batch."""
     state = _state(monitor)
 
     def show(_: Any) -> None:

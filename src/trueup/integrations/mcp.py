@@ -198,7 +198,7 @@ TOOLS: dict[str, Tool] = {
             ),
             "margin": Argument("number", "How much worse is allowed.", "--margin"),
             "better_than": _text("The candidate must be better than this one.", "--better-than"),
-            "candidate": _text("Whom the gate is about.", "--candidate"),
+            "candidate": _text("The system or group that the gate is about.", "--candidate"),
             "probability": Argument("number", "How sure a verdict must be, by default 0.95.", "--probability"),
             "require_gold": Argument("flag", "Undecided with fewer than 20 checked items.", "--require-gold"),
         },

@@ -148,7 +148,7 @@ def labels_from_traces(
 
 
 def _about(info: Any) -> dict[str, Any]:
-    """What is known of a trace."""
+    """The columns of a trace."""
     metadata = {"run": "mlflow.sourceRun", "model": "mlflow.modelId"}
     columns = {name: info.trace_metadata.get(key) for name, key in metadata.items()}
     columns["experiment"] = info.experiment_id

@@ -20,7 +20,7 @@ _VERDICTS = {"pass": True, "fail": False}
 
 
 def get_assert(output: Any, context: Mapping[str, Any]) -> dict[str, Any]:
-    """Say what a person said of an answer; of one that nobody checked nothing, and the test goes on.
+    """Return a person's verdict on an answer; an answer that nobody checked passes, so that the test goes on.
 
     ``config: {checked: FILE}`` of the assertion names a csv with the column ``label``, pass or fail, and columns that
     say which answers a row is about: ``output``, ``system`` (the provider's label) and names of variables. A row is

@@ -425,8 +425,8 @@ def _course(
         if since in times:
             x = across(times.index(since))
             d.line("zero", x, 10, x, _COURSE_BOTTOM)
-            beside, anchor = (-0.5, "end") if x > 60 else (0.5, "start")
-            d.text("tick", x + beside, 20 + 14 * (k % 4), f"{kind} changed", anchor=anchor)
+            shift, anchor = (-0.5, "end") if x > 60 else (0.5, "start")
+            d.text("tick", x + shift, 20 + 14 * (k % 4), f"{kind} changed", anchor=anchor)
     labels, last = _short_times(times), len(rows) - 1
     anchors = {last // 2: "middle", last: "end", 0: "start"} if last > 1 else {last: "end", 0: "start"}
     for k, anchor in anchors.items() if rows else ():

@@ -232,7 +232,7 @@ def as_chance(key: str) -> Callable[[Row], str]:
 
 
 def metric_table(report: Row) -> dict[str, Any]:
-    """Every metric of every system, beside the majority vote as truth."""
+    """Every metric of every system, and with the majority vote as truth."""
     systems = report["systems"]
     lone = is_unnamed([system["name"] for system in systems])
     records = [{**metric, "system": system["name"]} for system in systems for metric in system["metrics"]]
