@@ -1,4 +1,4 @@
-"""trueup formats, trueup convert, and exports as the files of other commands."""
+"""trueup metrics, formats and convert, and exports as the files of other commands."""
 
 import json
 
@@ -6,6 +6,7 @@ import pytest
 from cli_helpers import QUICK, assert_one_sentence, rows_of, write_csv
 
 import trueup as tu
+from trueup.metrics import get_metric, list_metrics
 from trueup.report import render_html, render_markdown
 
 
@@ -138,3 +139,16 @@ def test_a_file_with_one_class(run_main, tmp_path, name):
     assert ran.code == 0, ran.err
     assert [row["label"] for row in rows_of(tmp_path / "out.csv")] == [name] * 3
     assert run_main("convert", votes, tmp_path / "tasks.json", "--to", "label-studio").code == 2
+
+
+def test_every_metric_is_listed_with_what_it_needs(run_main):
+    records = {one["name"]: one for one in json.loads(run_main("metrics", "--json").out)["metrics"]}
+    assert sorted(records) == list_metrics()
+    assert records["accuracy"]["needs"] == "classes"
+    assert records["auc"]["needs"] == "scores"
+    assert records["log_loss"]["needs"] == "probabilities"
+    assert records["log_loss"]["better"] == "lower"
+    assert records["log_loss"]["bounds"] == [0.0, None]
+    assert records["f1"]["description"] == get_metric("f1", ["no", "yes"]).description
+    out = run_main("metrics").out
+    assert all(name in out for name in list_metrics())

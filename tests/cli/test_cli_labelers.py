@@ -1,4 +1,4 @@
-"""trueup labelers."""
+"""trueup labelers and agreement."""
 
 import json
 
@@ -13,22 +13,15 @@ from trueup.data.reading import write_labels
 QUICK = ("--noise", "majority")  # rough, where the numbers are not the point
 
 
-def votes_of(path, votes, names=None):
-    rows = [
-        (f"i{i}", names[t] if names else f"w{t}", ("no", "yes")[v])
-        for i, row in enumerate(votes)
-        for t, v in enumerate(row)
-    ]
-    return write_csv(path, ("item", "labeler", "label"), rows)
-
-
 @pytest.fixture
 def with_spammer(tmp_path):
     """Four who know, and w4 who tosses a coin."""
     rng = np.random.default_rng(0)
     truth = rng.integers(2, size=200)
     votes = np.where(rng.random((200, 4)) < 0.9, truth[:, None], 1 - truth[:, None])
-    return votes_of(tmp_path / "spam.csv", np.column_stack([votes, rng.integers(2, size=200)]))
+    votes = np.column_stack([votes, rng.integers(2, size=200)])
+    rows = [(f"i{i}", f"w{t}", ("no", "yes")[v]) for i, row in enumerate(votes) for t, v in enumerate(row)]
+    return write_csv(tmp_path / "spam.csv", ("item", "labeler", "label"), rows)
 
 
 def test_json_is_what_the_library_says(votes_csv, run_main):
@@ -76,3 +69,31 @@ def test_what_the_panel_is_worth(run_main, votes_csv):
     shown = run_main("labelers", votes_csv, "--panel", "--seed", "3").out
     assert panel.labelers[0] in shown
     assert "independent ones" in shown
+
+
+@pytest.fixture
+def votes(tmp_path):
+    labels = tu.simulate.dawid_skene(n_items=60, n_labelers=4, accuracy=[0.9, 0.9, 0.8, 0.7], random_state=0).labels
+    write_labels(labels, tmp_path / "votes.csv")
+    return labels, tmp_path / "votes.csv"
+
+
+def test_the_numbers_are_those_of_the_library(votes, run_main, tmp_path):
+    labels, path = votes
+    page = tmp_path / "page.html"
+    ran = run_main(
+        "agreement", path, "--scale", "ordinal", "--expert", "0", "--expert", "1", "--json", "--report", page
+    )
+    assert ran.code == 0, ran.err
+    found = json.loads(ran.out)
+    a = tu.agreement(labels, scale="ordinal", experts=[0, 1])
+    assert found["coefficients"]["alpha"]["mean"] == pytest.approx(a["alpha"].mean)
+    assert len(found["judges"]["judges"]) == len(a.judges.to_dict()["judges"])
+    assert page.stat().st_size > 1000
+
+
+def test_a_table_and_an_error(votes, run_main):
+    ran = run_main("agreement", votes[1], "--labelers", "fixed")
+    assert ran.code == 0, ran.err
+    assert all(name in ran.out for name in ("percent", "cohen", "fleiss", "conger", "alpha", "ac1"))
+    assert run_main("agreement", votes[1], "--scale", "ordina").code == 2

@@ -176,7 +176,11 @@ def as_command(function: Callable[..., Any]) -> Callable[..., None]:
             parameters.append(Parameter.of(name, hint, parameter.default))
     if hints.get("return") is Answer:
         parameters.append(Parameter("as_json", bool, False, _AS_JSON))
-    options = options_by_parameter(parameters)
+    # The option of each parameter of the command, and of the library's parameters behind them.
+    options = {p.name: p.option.names(p.name)[0].split("/")[0] for p in parameters if p.option is not None}
+    if "no_vote" in options:
+        options.setdefault("missing", options["no_vote"])
+    options |= {there: options[here] for there, here in _NAMED_HERE.items() if here in options}
 
     @functools.wraps(function)
     def call(**values: Any) -> None:
@@ -203,14 +207,6 @@ def as_command(function: Callable[..., Any]) -> Callable[..., None]:
     call.__annotations__ = {name: parameter.annotation for name, parameter in signature.parameters.items()}
     call.options = options  # type: ignore[attr-defined]
     return call
-
-
-def options_by_parameter(parameters: Iterable[Parameter]) -> dict[str, str]:
-    """The option of each parameter of a command, and of the library's parameters behind them."""
-    options = {p.name: p.option.names(p.name)[0].split("/")[0] for p in parameters if p.option is not None}
-    if "no_vote" in options:
-        options.setdefault("missing", options["no_vote"])
-    return options | {there: options[here] for there, here in _NAMED_HERE.items() if here in options}
 
 
 def add_to(
