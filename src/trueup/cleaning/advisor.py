@@ -38,27 +38,15 @@ from trueup.storage import Storage
 from trueup.storage.joining import StoredLog, fingerprint, of_votes
 from trueup.training.objectives import noise_removed, noise_tolerant
 
-# ------------------ What cleaning is worth: of the best label, for a budget, and against another vote.
-
 
 def shrunk_improvement(improvement: npt.ArrayLike, standard_error: npt.ArrayLike) -> tuple[Floats, Floats]:
     r"""Improvements drawn together towards their mean, because the largest of many estimates is too large.
 
     .. math:: \tau^2 = \max\Bigl(0, \operatorname{var}(d) - \overline{s^2}\Bigr), \qquad
-       B_i = \frac{s_i^2}{\tau^2 + s_i^2}, \qquad
-       \tilde d_i = \bar d + (1 - B_i)(d_i - \bar d)
+       B_i = \frac{s_i^2}{\tau^2 + s_i^2}, \qquad \tilde d_i = \bar d + (1 - B_i)(d_i - \bar d)
 
-    .. math:: \tilde s_i^2 = s_i^2\Bigl(1 - \tfrac{n-1}{n} B_i\Bigr)
-       + \frac{2 B_i^2}{n-3}\,\frac{\overline{s^2} + \tau^2}{s_i^2 + \tau^2}\,(d_i - \bar d)^2
-
-    the posterior mean and variance under a normal prior whose mean and variance are those of the improvements
-    themselves (empirical Bayes); the terms in n are there because both are estimated [1]_. The best of these is
-    a fair guess of what the best is worth; the best of the raw ones is not. Improvements that are 0 without error stay
-    as they are and tell nothing of the others.
-
-    References
-    ----------
-    .. [1] C. N. Morris, "Parametric empirical Bayes inference: theory and applications", JASA 78 (1983).
+    the posterior mean under a normal prior that is estimated from the improvements (empirical Bayes), with the standard
+    error of Morris (1983). Improvements that are 0 without error stay as they are.
 
     Examples
     --------
@@ -95,11 +83,6 @@ def value_of_cleaning(
     ----------
     improvement, standard_error : arrays of shape (n,). Of all labels that could be cleaned.
     best : int, optional. The position of the one that would be cleaned; by default the largest.
-
-    Examples
-    --------
-    >>> value_of_cleaning([0.3, 0.0, 0.0, 0.1], [0.001, 0.001, 0.001, 0.001]).mean.__round__(3)
-    0.3
     """
     mean, spread = shrunk_improvement(improvement, standard_error)
     if not len(mean):
@@ -138,9 +121,8 @@ def budget_curve(
 ) -> BudgetCurve:
     """The expected improvement against the cost, the best value for money first.
 
-    Improvements are those of one label each and are added up, after `shrunk_improvement`; labels that are expected to
-    make the model worse are left out. Changes of nearby labels overlap, so the curve promises too much far out: it is
-    for comparing budgets, and to be worked out again as answers come in.
+    Improvements are shrunk (`shrunk_improvement`) and added up; labels that are expected to make the model worse are
+    left out. Changes of nearby labels overlap, so the curve promises too much far out: compare budgets by it.
 
     Parameters
     ----------
@@ -193,26 +175,15 @@ def clean_or_vote(
 ) -> CleanOrVote:
     r"""Compare the oracle's look at an item with one more vote of the crowd.
 
-    With :math:`g_c` the change of the metric if the item is labeled c, and :math:`p_c` the probability that c is its
-    truth, the oracle is worth :math:`\sum_c p_c g_c`. A vote v of a labeler with confusion matrix q makes c the label
-    with the highest :math:`p_c\, q_{cv}`, so it is worth
-
-    .. math:: \sum_v \Bigl(\sum_c p_c\, q_{cv}\Bigr)\, g_{\hat c(v)}, \qquad \hat c(v) = \arg\max_c p_c\, q_{cv}
+    The oracle is worth :math:`\sum_c p_c g_c`. A vote v makes c the label with the highest :math:`p_c\, q_{cv}`, so it
+    is worth :math:`\sum_v \sum_c p_c\, q_{cv}\, g_{\hat c(v)}`.
 
     Parameters
     ----------
-    gains : array of shape (n_classes,). 0 for the label as it is.
-    chances : array of shape (n_classes,)
+    gains : array of shape (n_classes,). The change of the metric by each class; 0 for the label as it is.
+    chances : array of shape (n_classes,). The probability of each class.
     confusion : array of shape (n_classes, n_classes). P(vote | truth) of the next labeler, rows the truth.
-    item : hashable, optional. For the words.
-
-    Examples
-    --------
-    >>> q = [[0.9, 0.1], [0.1, 0.9]]
-    >>> clean_or_vote([0.0, 0.01], [0.4, 0.6], q, clean_cost=1.0, vote_cost=0.1).choice
-    'vote'
-    >>> clean_or_vote([0.0, 0.01], [0.99, 0.01], q, clean_cost=1.0, vote_cost=0.1).choice
-    'clean'
+    item : hashable, optional. The item's name, for the result.
     """
     gain = np.asarray(gains, dtype=float)
     p = check_distribution(chances, name="chances", n=len(gain))
@@ -239,10 +210,9 @@ _KEPT = 3  # states: the one now, the one before, and theirs if scores are older
 
 
 class CleaningAdvisor(Session):
-    """Which training label should an oracle fix next?
+    """Which training label should an oracle fix next? (Dolatshah et al. 2018, Section 5)
 
-    Ask for items, tell their true classes, and the model is trained on what is then known [1]_. An answer on an item of
-    the validation part makes the metric more certain.
+    An answer on an item of the validation part makes the metric more certain.
 
     Parameters
     ----------
@@ -274,11 +244,6 @@ class CleaningAdvisor(Session):
     name : str, optional. Of the session in the storage.
     **options
         For the strategy, e.g. ``belief="votes"`` for "emi" as published.
-
-    References
-    ----------
-    .. [1] M. Dolatshah, M. Teoh, J. Wang, J. Pei, "Cleaning Crowdsourced Labels Using Oracles for Statistical
-       Classification", PVLDB 12(4) (2018), Section 5.
     """
 
     def __init__(
@@ -372,14 +337,11 @@ class CleaningAdvisor(Session):
 
     def _scored_after(self) -> int:
         """The number of events after which scores were last worked out; a share `prune` of the answers is left out."""
-        done = self.n_cleaned
         if not self.prune:
             return len(self._events)
-        kept = [math.floor(round(k * (1 - self.prune), 9)) for k in range(done + 1)]
-        last = kept.index(kept[-1])  # the first answer since which nothing was worked out
+        n_scored = [math.floor(round(k * (1 - self.prune), 9)) for k in range(self.n_cleaned + 1)]
+        last = n_scored.index(n_scored[-1])  # the first answer since which nothing was computed
         return self._ends_of_answers()[last] if last else 0
-
-    # ------------------------------------------------------------------ where it stands
 
     @property
     def state(self) -> CleaningState:
@@ -439,8 +401,6 @@ class CleaningAdvisor(Session):
         other = super()._copy(events)
         other._states = dict(self._states)
         return other
-
-    # ------------------------------------------------------------------ what it is worth
 
     @property
     def _improvement(self) -> ExpectedImprovement:

@@ -40,8 +40,6 @@ from trueup.exceptions import InvalidParameter
 from trueup.training.copies import split_pipeline
 from trueup.training.objectives import check_codes
 
-# ------------------ Flip models of naive Bayes, exactly: counts and moments of two classes change.
-
 
 class NaiveBayesFlips(LinearFlips):
     """Scores are linear in some features, and a change of a label moves the parameters of two classes."""
@@ -53,8 +51,7 @@ class NaiveBayesFlips(LinearFlips):
         self.number = np.bincount(y, minlength=len(codes)).astype(float)
         self._prepare(X)
         self.features_ = self.features(X)
-        every = np.arange(len(codes))
-        self.theta = self._parameters(every, self.number, None, 0.0)
+        self.theta = self._parameters(np.arange(len(codes)), self.number, None, 0.0)
 
     @abstractmethod
     def _prepare(self, X: Any) -> None:
@@ -110,7 +107,11 @@ class GaussianFlips(NaiveBayesFlips):
 
 
 class DiscreteFlips(NaiveBayesFlips):
-    """Shared by the two models of counts."""
+    """Multinomial and Bernoulli models of counts.
+
+    The first has log θ_cw = log(N_cw + α) − log Σ_w (N_cw + α), the second log p_cw = log(N_cw + α) − log(n_c + 2α),
+    and the log of the rest for absent words.
+    """
 
     def _prepare(self, X: Any) -> None:
         self._rows = self._counts(X)
@@ -118,53 +119,32 @@ class DiscreteFlips(NaiveBayesFlips):
         self._sums = dense(member @ self._rows)
 
     def _counts(self, X: Any) -> Any:
-        return csr(X) if is_sparse(X) else np.asarray(X, dtype=float)
+        rows, edge = csr(X) if is_sparse(X) else np.asarray(X, dtype=float), getattr(self.model, "binarize", None)
+        if edge is None:
+            return rows
+        if not is_sparse(X):
+            return (rows > edge).astype(float)
+        rows.data = (rows.data > edge).astype(float)
+        rows.eliminate_zeros()
+        return rows
 
     def features(self, X: Any) -> Any:
         """The counts and 1."""
         rows = self._counts(X)
-        one: Any = np.ones((rows.shape[0], 1))
-        return sparse.hstack([rows, one], format="csr") if is_sparse(rows) else np.hstack([rows, one])
-
-    def _changed_sums(self, of: Codes, rows: Codes | None, sign: float) -> Floats:
-        sums = self._sums[of]
-        # Sums of counts taken away may be a rounding below zero.
-        return sums if rows is None else np.maximum(sums + sign * dense(self._rows[rows]), 0.0)
-
-    def _prior(self, of: Codes, number: Floats) -> Floats:
-        return self._log_prior(of, number, self.model.class_prior, fit=self.model.fit_prior)
-
-
-class MultinomialFlips(DiscreteFlips):
-    """log θ_cw = log(N_cw + α) − log Σ_w (N_cw + α)."""
+        constant: Any = np.ones((rows.shape[0], 1))
+        return sparse.hstack([rows, constant], format="csr") if is_sparse(rows) else np.hstack([rows, constant])
 
     def _parameters(self, of: Codes, number: Floats, rows: Codes | None, sign: float) -> Floats:
-        smooth = self._changed_sums(of, rows, sign) + _alpha(self.model)
-        logs = np.log(smooth) - np.log(smooth.sum(axis=1, keepdims=True))
-        return np.column_stack([logs, self._prior(of, number)])
-
-
-class BernoulliFlips(DiscreteFlips):
-    """log p_cw = log(N_cw + α) − log(n_c + 2α), and the log of the rest for absent words."""
-
-    def _counts(self, X: Any) -> Any:
-        edge = self.model.binarize
-        if edge is None:
-            return super()._counts(X)
-        if is_sparse(X):
-            rows = csr(X)
-            rows.data = (rows.data > edge).astype(float)
-            rows.eliminate_zeros()
-            return rows
-        return (np.asarray(X) > edge).astype(float)
-
-    def _parameters(self, of: Codes, number: Floats, rows: Codes | None, sign: float) -> Floats:
-        alpha = _alpha(self.model)
-        sums = self._changed_sums(of, rows, sign)
+        sums, alpha = self._sums[of], _alpha(self.model)
+        if rows is not None:  # sums of counts taken away may be a rounding below zero
+            sums = np.maximum(sums + sign * dense(self._rows[rows]), 0.0)
+        prior = self._log_prior(of, number, self.model.class_prior, fit=self.model.fit_prior)
+        if not hasattr(self.model, "binarize"):
+            return np.column_stack([np.log(sums + alpha) - np.log((sums + alpha).sum(axis=1, keepdims=True)), prior])
         total = (number + 2 * alpha)[:, None]
         present = np.log(sums + alpha) - np.log(total)
         absent = np.log(np.maximum(total - alpha - sums, 1e-300)) - np.log(total)
-        return np.column_stack([present - absent, self._prior(of, number) + absent.sum(axis=1)])
+        return np.column_stack([present - absent, prior + absent.sum(axis=1)])
 
 
 def _alpha(model: Any) -> float:
@@ -175,10 +155,9 @@ def _alpha(model: Any) -> float:
 
 def naive_bayes_flips(model: Any, X: Any, y: Codes, codes: Codes) -> FlipModels | None:
     """Flip models of fitted naive Bayes; None for sparse Gaussians, and for counts without smoothing."""
-    kind = {"GaussianNB": GaussianFlips, "MultinomialNB": MultinomialFlips}.get(type(model).__name__, BernoulliFlips)
-    if is_sparse(X) if kind is GaussianFlips else not np.isscalar(model.alpha) or _alpha(model) <= 0:
-        return None
-    return kind(model, X, y, codes)
+    if type(model).__name__ == "GaussianNB":
+        return None if is_sparse(X) else GaussianFlips(model, X, y, codes)
+    return DiscreteFlips(model, X, y, codes) if np.isscalar(model.alpha) and _alpha(model) > 0 else None
 
 
 _FAMILIES = {
@@ -205,8 +184,8 @@ def flip_models(model: Any, X: Any, y: npt.ArrayLike, classes: npt.ArrayLike | N
 
     .. math:: \delta_i = -\frac{\gamma_i}{1 + \eta_i\, \phi_i^\top H^{-1} \phi_i} H^{-1} \phi_i
 
-    and for logistic regression a second term follows from the third derivatives (two classes) or the exact gradient.
     Ridge and naive Bayes have closed forms. The model's own solution is first made exact, because solvers stop early.
+    The step is that of Rad and Maleki (2020) for a changed instead of a missing label.
 
     Parameters
     ----------
@@ -218,24 +197,6 @@ def flip_models(model: Any, X: Any, y: npt.ArrayLike, classes: npt.ArrayLike | N
     y : integer array of shape (n,). The labels, as codes.
     classes : array of shape (n_classes,), optional
         What the codes stand for; the model was fitted on ``classes[y]``. By default the codes themselves.
-
-    References
-    ----------
-    The step is that of K. Rad, A. Maleki, "A scalable estimate of the out-of-sample prediction error via approximate
-    leave-one-out cross-validation", JRSS B 82 (2020), for a changed instead of a missing label.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> from trueup.cleaning.flips import Candidates
-    >>> X = np.arange(12.0)[:, None]
-    >>> y = np.array([0, 0, 0, 0, 1, 0, 1, 0, 1, 1, 1, 1])
-    >>> models = flip_models(LogisticRegression().fit(X, y), X, y)
-    >>> models.base_predictions([[5.4], [5.6]]).tolist()
-    [0, 1]
-    >>> changes = Candidates(np.array([4]), np.array([0]))
-    >>> [predicted.tolist() for _, predicted in models.decision_blocks([[5.4], [5.6]], changes)]
-    [[[0, 0]]]
     """
     head, last = split_pipeline(model)
     if head is not None:
@@ -247,16 +208,13 @@ def flip_models(model: Any, X: Any, y: npt.ArrayLike, classes: npt.ArrayLike | N
     family = _FAMILIES.get(type(last).__name__)
     if family is None or not type(last).__module__.startswith("sklearn."):
         return None
-    known = np.asarray(last.classes_)
     names = np.arange(int(np.max(y)) + 1) if classes is None else np.asarray(classes)
     labels = check_codes(y, len(names))
-    place = {name: code for code, name in enumerate(names.tolist())}
-    codes = np.array([place.get(name, -1) for name in known.tolist()], dtype=np.int64)
-    position = np.full(len(names), -1, dtype=np.int64)
-    position[codes[codes >= 0]] = np.flatnonzero(codes >= 0)
-    if (codes < 0).any() or set(np.unique(labels).tolist()) != set(codes.tolist()):
+    position = {name: code for code, name in enumerate(names.tolist())}
+    codes = np.array([position.get(name, -1) for name in last.classes_.tolist()], dtype=np.int64)
+    if set(np.unique(labels).tolist()) != set(codes.tolist()):
         return None  # fitted on other labels
-    return family(last, X, position[labels], codes)
+    return family(last, X, positions_of(codes)[labels], codes)
 
 
 class _Behind(FlipModels):
@@ -308,13 +266,12 @@ def few_features(train: Any, there: Any) -> tuple[Any, Any]:
     from sklearn.decomposition import TruncatedSVD
     from sklearn.preprocessing import StandardScaler
 
-    scaler = StandardScaler(with_mean=not is_sparse(train)).fit(train)
-    train, there = scaler.transform(train), scaler.transform(there)
+    steps = [StandardScaler(with_mean=not is_sparse(train))]
     if train.shape[1] > _MOST_FEATURES:
-        n = min(_MOST_FEATURES, train.shape[0] - 1)
-        reduce = TruncatedSVD(n, random_state=0).fit(train)
-        rotated = StandardScaler().fit(reduce.transform(train))
-        return rotated.transform(reduce.transform(train)), rotated.transform(reduce.transform(there))
+        steps += [TruncatedSVD(min(_MOST_FEATURES, train.shape[0] - 1), random_state=0), StandardScaler()]
+    for step in steps:
+        step.fit(train)
+        train, there = step.transform(train), step.transform(there)
     return train, there
 
 
@@ -388,11 +345,11 @@ def expected_improvement(
     memory_limit: int = 1 << 30,
     progress: Callable[[int, int], None] | None = None,
 ) -> EMI:
-    r"""The expected improvement of the model for each label that could be cleaned [1]_.
+    r"""The expected improvement of the model for each label that could be cleaned (Dolatshah et al. 2018, Section 5).
 
     .. math:: \mathrm{EMI}(i) = \sum_c P(y_i = c \mid y'_i)\,\bigl(\mathrm{eval}(f_{i\to c}) - \mathrm{eval}(f)\bigr)
 
-    with the unbiased metric on validation items (eq. 16, for any number of classes). With `weigh` items rank by
+    with the unbiased metric on validation items (eq. 16). With `weigh` items rank by
     :math:`u(x_i)\,\sigma(\mathrm{EMI}(i))`, where u is the model's uncertainty (eq. 22).
 
     Parameters
@@ -416,24 +373,6 @@ def expected_improvement(
     n_jobs, warm_start, progress
         As for `retrained_scores`.
     memory_limit : int. Bytes for temporary arrays.
-
-    References
-    ----------
-    .. [1] M. Dolatshah, M. Teoh, J. Wang, J. Pei, "Cleaning Crowdsourced Labels Using Oracles for Statistical
-       Classification", PVLDB 12(4) (2018), Section 5.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> from trueup.cleaning import true_class_probabilities
-    >>> rng = np.random.default_rng(0)
-    >>> X, matrix = rng.normal(size=(400, 2)), np.array([[0.8, 0.2], [0.4, 0.6]])
-    >>> y = np.where(rng.random(400) < matrix[(X[:, 0] > 0).astype(int), 1], 1, 0)
-    >>> chances = true_class_probabilities(y[:200], matrix, [0.5, 0.5])
-    >>> scorer = UnbiasedScorer(y[200:], matrix)
-    >>> emi = expected_improvement(LogisticRegression(), X[:200], y[:200], X[200:], scorer, chances)
-    >>> emi.how, len(emi.items), emi.best(3).shape
-    ('fast', 200, (3,))
     """
     chosen = check_choice(how, _HOW, name="how")
     labels = check_codes(y, scorer.n_classes)
@@ -462,35 +401,22 @@ def expected_improvement(
     before = predicted_codes(base, X_val, scorer.classes)
     training = {"model": base, "n_jobs": n_jobs, "warm_start": warm_start, "progress": progress}
 
-    def train(rows: Codes) -> Block:
-        codes = retrained_predictions(estimator, X, labels, X_val, scorer.classes, changes.select(rows), **training)
-        return Block(rows, np.arange(scorer.n_items), codes)
-
     worth.start(before)
-    first: Codes = where
-    if chosen != "exact":
-        by_weight = weigh and by_chance  # which needs no training
-        first = (
-            np.sort(where[np.argsort(-weights, kind="stable")[:shortlist]])
-            if by_weight
-            else worth.ranked_by_surrogate(X, labels, X_val, shortlist, memory_limit)
-        )
+    if chosen == "exact":
+        first: Codes = where
+    elif weigh and by_chance:  # weights need no training
+        first = np.sort(where[np.argsort(-weights, kind="stable")[:shortlist]])
+    else:
+        first = worth.ranked_by_surrogate(X, labels, X_val, shortlist, memory_limit)
     rows = changes.of(first)
     if len(rows):
-        worth.take(train(rows), exact=True)
-    return worth.result("exact" if chosen == "exact" else "shortlist", above=None if chosen == "exact" else first)
+        codes = retrained_predictions(estimator, X, labels, X_val, scorer.classes, changes.select(rows), **training)
+        worth.take(Block(rows, np.arange(scorer.n_items), codes), exact=True)
+    return worth.result("exact" if chosen == "exact" else "shortlist", above=first)
 
 
 def model_uncertainty(model: Any, X: Any) -> Floats:
-    """u(x) = 1 − max_c p(c | x); from scores through the logistic function for models without probabilities.
-
-    Examples
-    --------
-    >>> from sklearn.naive_bayes import GaussianNB
-    >>> model = GaussianNB().fit([[-1.0], [-2.0], [1.0], [2.0]], [0, 0, 1, 1])
-    >>> model_uncertainty(model, [[0.0], [9.0]]).round(3).tolist()
-    [0.5, 0.0]
-    """
+    """u(x) = 1 − max_c p(c | x); from scores through the logistic function for models without probabilities."""
     if hasattr(model, "predict_proba"):
         chances = np.asarray(model.predict_proba(X), dtype=float)
     else:
@@ -617,7 +543,7 @@ class _Worth:
     def result(self, how: str, above: Codes | None = None) -> EMI:
         """The result; items in `above` rank before all others."""
         score = self.score()
-        if above is not None and len(above) < len(self.items):
+        if above is not None:
             behind = ~np.isin(self.items, above)
             if behind.any() and not behind.all():
                 score[behind] = np.minimum(score[behind], np.nextafter(score[~behind].min(), -np.inf))

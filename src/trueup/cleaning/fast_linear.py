@@ -103,21 +103,29 @@ class LinearFlips(FlipModels):
     def changed_blocks(
         self, X_val: Any, candidates: Candidates, *, memory_limit: int = MEMORY, exact: bool = False
     ) -> Iterator[Block]:
-        """As the base class says; blocks of models that move alike far."""
+        """As the base class says; in blocks of models whose moves are of one size."""
         if not len(candidates):
             return
         order, reach, near, scores = self._by_reach(X_val)
         metric, (k, p) = self._metric, self.theta.shape
         for chunk in item_chunks(candidates.item, max(int(memory_limit // (32 * k * p)), 1)):
             delta = self.shifts(candidates.select(chunk), exact=exact, memory_limit=memory_limit // 4)
-            # A hair is added, so that rounding never hides an item.
+            # Slightly more, so that rounding never hides an item.
             moves = metric.norm(delta.reshape(-1, p)).reshape(len(delta), k).max(axis=1) * (1 + 1e-9)
             for rows in _like_blocks(candidates.item[chunk], moves):
                 n_near = int(np.searchsorted(reach, moves[rows].max(), side="right"))
-                columns = order[:n_near]
-                yield from self._block(
-                    chunk[rows], delta[rows], near[:n_near], scores[:n_near], columns, candidates.item, memory_limit
-                )
+                phi, before = near[:n_near], scores[:n_near]
+                for part in item_chunks(
+                    candidates.item[chunk[rows]], max(memory_limit // (64 * k * max(n_near, 1)), 1)
+                ):
+                    models = rows[part]
+                    best = (before[:, :1] + dense(phi @ delta[models, 0].T)).T
+                    which = (best > 0).astype(np.intp) if k == 1 else np.zeros(best.shape, dtype=np.intp)
+                    for other in range(1, k):  # class by class: numpy is slow along a short last axis
+                        rival = (before[:, other, None] + dense(phi @ delta[models, other].T)).T
+                        which[rival > best] = other
+                        np.maximum(best, rival, out=best)
+                    yield Block(chunk[models], order[:n_near], self.columns_[which])
 
     def _by_reach(self, X_val: Any) -> tuple[Codes, Floats, Any, Floats]:
         """Validation items sorted by the move that could change them: order, moves, features and scores."""
@@ -132,20 +140,6 @@ class LinearFlips(FlipModels):
             order = np.argsort(reach, kind="stable").astype(np.int64)
             self._seen = X_val, (order, reach[order], phi[order], scores[order])
         return self._seen[1]
-
-    def _block(
-        self, rows: Codes, delta: Floats, phi: Any, scores: Floats, columns: Codes, item: Codes, memory_limit: int
-    ) -> Iterator[Block]:
-        k = delta.shape[1]
-        most = max(int(memory_limit // (64 * k * max(len(columns), 1))), 1)
-        for part in item_chunks(item[rows], most):
-            best = (scores[:, :1] + dense(phi @ delta[part, 0].T)).T
-            which = (best > 0).astype(np.intp) if k == 1 else np.zeros(best.shape, dtype=np.intp)
-            for other in range(1, k):  # class by class: numpy is slow along a short last axis
-                rival = (scores[:, other, None] + dense(phi @ delta[part, other].T)).T
-                which[rival > best] = other
-                np.maximum(best, rival, out=best)
-            yield Block(rows[part], columns, self.columns_[which])
 
     @cached_property
     def _metric(self) -> _Metric:
@@ -199,13 +193,11 @@ def dense(matrix: Any) -> Floats:
 
 def with_intercept(X: Any, value: float | None) -> Any:
     """The features with a constant column in front, if there is an intercept."""
-    if is_sparse(X):
-        rows = csr(X)
-        if value is None:
-            return rows
-        return sparse.hstack([sparse.csr_array(np.full((rows.shape[0], 1), value)), rows], format="csr")
-    rows = np.asarray(X, dtype=float)
-    return rows if value is None else np.column_stack([np.full(len(rows), value), rows])
+    rows = csr(X) if is_sparse(X) else np.asarray(X, dtype=float)
+    if value is None:
+        return rows
+    column = np.full((rows.shape[0], 1), value)
+    return sparse.hstack([sparse.csr_array(column), rows], format="csr") if is_sparse(X) else np.hstack([column, rows])
 
 
 def item_chunks(item: Codes, most: int) -> Iterator[Codes]:
@@ -220,16 +212,14 @@ def item_chunks(item: Codes, most: int) -> Iterator[Codes]:
 
 
 def _like_blocks(item: Codes, moves: Floats) -> Iterator[Codes]:
-    """Positions in blocks of models that move alike far, the candidates of an item together."""
+    """Positions in blocks of models whose moves are of one size, the candidates of an item together."""
     starts = np.flatnonzero(np.append(True, item[1:] != item[:-1]))
     ends = np.append(starts[1:], len(item))
     order = np.argsort(np.maximum.reduceat(moves, starts), kind="stable")
     per_block = max(_BLOCK_ROWS * len(starts) // len(item), 1)
     for first in range(0, len(order), per_block):
         some = np.sort(order[first : first + per_block])
-        lengths = ends[some] - starts[some]
-        offsets = np.repeat(starts[some] - np.append(0, lengths.cumsum()[:-1]), lengths)
-        yield np.arange(int(lengths.sum())) + offsets
+        yield np.concatenate([np.arange(start, end) for start, end in zip(starts[some], ends[some], strict=True)])
 
 
 def positions_of(codes: Codes) -> Codes:
@@ -245,8 +235,6 @@ def gram(phi: Any, weights: Floats) -> Floats:
         return dense(phi.T @ phi.multiply(weights[:, None]).tocsr())
     return np.asarray(phi.T @ (phi * weights[:, None]))
 
-
-# ------------------ Problems whose solutions are linear models, and how a change of one label moves a solution
 
 SMALL_WORK = 2e5  # scores of all models on all training items, up to which all models are made exact
 MOST_PARAMETERS = 5000  # columns of a Hessian that is still factorised
@@ -389,8 +377,8 @@ class Problem(ABC):
         return loss.sum(axis=0) + 0.5 * (self.penalty * theta**2).sum(axis=(1, 2)), gradient
 
 
-def _dot(one: Floats, other: Floats) -> Floats:
-    return np.asarray(np.einsum("mkp,mkp->m", one, other))
+def _dot(first: Floats, second: Floats) -> Floats:
+    return np.asarray(np.einsum("mkp,mkp->m", first, second))
 
 
 @dataclass(frozen=True)
@@ -553,8 +541,7 @@ class ObjectiveFlips(LinearFlips):
                 number = np.bincount(self.y, minlength=len(self.columns_)).astype(float)
                 number[[a, b]] += (-1, 1)
                 self._others[a, b] = replace(self.problem, weights=self._weights_after(number)).solved()
-            problem = self._others[a, b]
-            if problem is not None:
+            if (problem := self._others[a, b]) is not None:
                 steps = problem.steps(candidates.item[rows], to[rows], exact=exact, memory_limit=memory_limit)
                 delta[rows] = problem.theta - self.theta + steps
         return delta
@@ -562,24 +549,14 @@ class ObjectiveFlips(LinearFlips):
 
 def _chance(score: Floats) -> Floats:
     """The logistic function; numpy's tanh works on several numbers at once, scipy's expit does not."""
-    chance = np.tanh(0.5 * score)
-    chance += 1
-    chance *= 0.5
-    return np.asarray(chance)
+    return np.asarray((np.tanh(0.5 * score) + 1) * 0.5)
 
 
-def _slope(score: Floats, target: Floats) -> Floats:
-    slope = _chance(score)
-    slope -= target > 0
-    return slope
-
-
-def _curve(score: Floats, target: Floats) -> Floats:
-    chance = _chance(score)
-    return np.asarray(chance * (1 - chance))
-
-
-LOGISTIC = Loss(lambda s, t: np.logaddexp(0.0, -t * s), _slope, _curve)
+LOGISTIC = Loss(
+    value=lambda s, t: np.logaddexp(0.0, -t * s),
+    slope=lambda s, t: _chance(s) - (t > 0),
+    curve=lambda s, t: _chance(s) * (1 - _chance(s)),
+)
 SQUARED_HINGE = Loss(
     value=lambda s, t: np.maximum(1 - t * s, 0.0) ** 2,
     slope=lambda s, t: -2 * t * np.maximum(1 - t * s, 0.0),
@@ -613,7 +590,12 @@ def _linear_flips(
     targets = np.array([[-1.0], [1.0]]) if n_classes == 2 else 2 * np.eye(n_classes) - 1
 
     def weigh(number: Floats) -> Floats:
-        each = _class_weights(model.class_weight, model.classes_, number)
+        """The weights as scikit-learn makes them; `number` has how many labels each class has."""
+        choice, each = model.class_weight, np.ones(n_classes)
+        if choice == "balanced":
+            each = number.sum() / (len(number) * number)
+        elif choice is not None:
+            each = np.array([float(choice.get(name, 1.0)) for name in model.classes_.tolist()])
         if loss is None:
             return each
         return np.where((targets > 0) | (n_classes == 2) | weighs_rest, each[:, None], 1.0)
@@ -628,15 +610,6 @@ def _linear_flips(
         return None
     after = weigh if isinstance(model.class_weight, str) else None
     return ObjectiveFlips(problem, codes, intercept, after, exact=loss is SQUARED)
-
-
-def _class_weights(choice: Any, classes: npt.NDArray[Any], number: Floats) -> Floats:
-    """The weight of each class as scikit-learn makes it; `number` has how many labels each class has."""
-    if choice is None:
-        return np.ones(len(classes))
-    if choice == "balanced":
-        return np.asarray(number.sum() / (len(number) * number))
-    return np.array([float(choice.get(name, 1.0)) for name in classes.tolist()])
 
 
 def logistic_flips(model: Any, X: Any, y: Codes, codes: Codes) -> FlipModels | None:

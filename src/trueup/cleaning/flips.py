@@ -1,7 +1,4 @@
-"""Changes of one training label each: how probable they are, and the models that are trained with each.
-
-To train a model for each change is the reference, and the way for estimators without a fast path.
-"""
+"""Changes of one training label each: how probable they are, and the models that are trained with each."""
 
 from __future__ import annotations
 
@@ -62,11 +59,6 @@ class UnbiasedScorer:
     weights : array of shape (n_items, n_classes). w_j; zero for items left out.
     n_used : int. The number of items that count.
     linear : bool. Whether the metric is linear in the shares, so that gains add up to its change.
-
-    References
-    ----------
-    .. [1] M. Dolatshah, M. Teoh, J. Wang, J. Pei, "Cleaning Crowdsourced Labels Using Oracles for Statistical
-       Classification", PVLDB 12(4) (2018), Sections 4.1 and 5.3.
 
     Examples
     --------
@@ -202,12 +194,9 @@ _TASKS = 32  # runs of models for each worker, so that none waits long for the l
 
 
 def true_class_probabilities(codes: npt.ArrayLike, matrices: npt.ArrayLike, prior: npt.ArrayLike) -> Floats:
-    r"""P(truth = c | consolidated label) of each item [1]_.
+    r"""P(truth = c | consolidated label) of each item (Dolatshah et al. 2018, eq. 21, for any number of classes).
 
     .. math:: P(y_i = c \mid y'_i) = \frac{R_i[c, y'_i]\, \pi_c}{\sum_b R_i[b, y'_i]\, \pi_b}
-
-    which is eq. 21 of the paper for any number of classes. One minus the entry of the label itself is the probability
-    that an oracle flips it.
 
     Parameters
     ----------
@@ -215,11 +204,6 @@ def true_class_probabilities(codes: npt.ArrayLike, matrices: npt.ArrayLike, prio
     matrices : array of shape (n_items, n_classes, n_classes) or (n_classes, n_classes)
         P(y' | truth), rows the truth; the identity for items known to be clean. One matrix is that of all items.
     prior : array of shape (n_classes,). The share of each class.
-
-    References
-    ----------
-    .. [1] M. Dolatshah, M. Teoh, J. Wang, J. Pei, "Cleaning Crowdsourced Labels Using Oracles for Statistical
-       Classification", PVLDB 12(4) (2018), Section 5.2.
 
     Examples
     --------
@@ -328,8 +312,7 @@ def retrained_scores(
 ) -> Retrained:
     """Train a model for each change of a label and evaluate it on the validation items.
 
-    Models are trained through `joblib.Parallel`, so that a joblib backend of dask or ray runs the same code. Data are
-    shared and read only; each worker changes one label of a copy of the labels.
+    Models are trained through `joblib.Parallel`: joblib backends of dask or ray run the same code.
 
     Parameters
     ----------
@@ -345,17 +328,6 @@ def retrained_scores(
         Start each training at the base model, for estimators that can (those with a parameter ``warm_start`` whose
         fit goes on from coefficients: linear models and networks; not ensembles, which would only add to their trees).
     progress : callable, optional. Called with how many models are trained, and how many there are.
-
-    Examples
-    --------
-    >>> from sklearn.tree import DecisionTreeClassifier
-    >>> X = np.arange(8.0)[:, None]
-    >>> y = np.array([0, 0, 0, 1, 1, 1, 0, 1])
-    >>> scorer = UnbiasedScorer(y, np.eye(2))
-    >>> changes = Candidates(np.array([6]), np.array([1]))
-    >>> trained = retrained_scores(DecisionTreeClassifier(max_depth=1, random_state=0), X, y, X, scorer, changes)
-    >>> trained.base, trained.scores.tolist()
-    (0.875, [0.875])
     """
     labels = np.asarray(y, dtype=np.int64)
     base = fitted(estimator, X, scorer.classes[labels]) if model is None else model

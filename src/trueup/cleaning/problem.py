@@ -1,4 +1,4 @@
-"""What is known before the first question, and after each answer: features, labels, their noise and the two parts."""
+"""Labels that are probably wrong, the problem and the state of an advisor, and checks until labels are good enough."""
 
 from __future__ import annotations
 
@@ -29,8 +29,6 @@ from trueup.metrics import Metric
 from trueup.noise import NoiseModel, fit, resolve
 from trueup.noise.em import partitions_over
 from trueup.training.copies import aligned_columns, take
-
-# ------------------ The labels that are most likely wrong, from votes alone: in memory, in files, or on a cluster.
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,25 +73,17 @@ def likely_wrong(
 ) -> LikelyWrong:
     """The consolidated labels that are most likely wrong, whatever they mean for a model.
 
-    The scores are those of the strategy "noise-rate" of `CleaningAdvisor`, 1 − P(truth = label | label, who voted), and
-    need no features: a first list for an oracle where there are more votes than memory holds.
+    The scores are those of the strategy "noise-rate" of `CleaningAdvisor` and need no features: a first list for an
+    oracle where there are more votes than memory holds.
 
     Parameters
     ----------
     labels : Labels or LabelScan. Gold items are right and are left out, and so are items without votes.
     noise : str or NoiseModel. With a confusion matrix for each labeler, known or fitted.
-    most : int. Labels that are told; of equal ones those whose items come first.
+    most : int. Number of labels; of equal ones those whose items come first.
     random_state : int, Generator or None. For matrices of labels that can only be drawn.
     engine : {"scipy", "numba", "torch", "dask"}, optional
         What works it out, "torch" for votes in memory, "dask" for votes that are scanned; see `trueup.engines`.
-
-    Examples
-    --------
-    >>> import trueup as tu
-    >>> labels = tu.Labels.from_matrix([[0, 0, 0], [0, 0, 1], [1, -1, -1]])
-    >>> worst = tu.cleaning.likely_wrong(labels, noise=tu.noise.Confusion([[0.8, 0.2], [0.3, 0.7]]), most=2)
-    >>> list(worst), worst.chances.round(3).tolist()
-    ([2, 0], [0.222, 0.194])
     """
     if not isinstance(labels, Labels | LabelScan):
         raise InvalidLabels(f"labels must be trueup.Labels, got {type(labels).__name__}; use Labels.from_frame")
@@ -110,27 +100,24 @@ def likely_wrong(
 
 def worst_of(labels: Labels, model: NoiseModel, most: int, seed: int) -> LikelyWrong:
     """The labels of some items that are most likely wrong."""
-    known = consolidated_labels(labels, model, seed)
-    at = np.flatnonzero((known.codes >= 0) & (labels.gold_codes < 0))
-    codes = known.codes[at]
-    own = true_class_probabilities(codes, known.matrices[known.group[at]], known.prior)[np.arange(len(at)), codes]
+    codes, group, matrices, prior = consolidated_labels(labels, model, seed).values()
+    at = np.flatnonzero((codes >= 0) & (labels.gold_codes < 0))
+    codes = codes[at]
+    own = true_class_probabilities(codes, matrices[group[at]], prior)[np.arange(len(at)), codes]
     return _sorted(LikelyWrong(labels.items[at], labels.classes[codes], 1 - own), most)
 
 
-def _joined(one: LikelyWrong, other: LikelyWrong, *, most: int) -> LikelyWrong:
-    items, labels = (
-        vocabulary_from([*getattr(one, name).tolist(), *getattr(other, name).tolist()]) for name in ("items", "labels")
-    )
-    return _sorted(LikelyWrong(items, labels, np.concatenate([one.chances, other.chances])), most)
+def _joined(first: LikelyWrong, second: LikelyWrong, *, most: int) -> LikelyWrong:
+    items = vocabulary_from([*first.items.tolist(), *second.items.tolist()])
+    labels = vocabulary_from([*first.labels.tolist(), *second.labels.tolist()])
+    return _sorted(LikelyWrong(items, labels, np.concatenate([first.chances, second.chances])), most)
 
 
 def _sorted(labels: LikelyWrong, most: int) -> LikelyWrong:
     """The likeliest first, equal ones by their items, whatever the order they came in."""
     chances = labels.chances.round(12)
-    if len(chances) > most:
-        kept = np.flatnonzero(chances >= np.partition(chances, -most)[-most])
-    else:
-        kept = np.arange(len(chances))
+    least = np.partition(chances, -most)[-most] if len(chances) > most else 0.0
+    kept = np.flatnonzero(chances >= least)
     names = labels.items.tolist()
     order = np.array(sorted(kept.tolist(), key=lambda k: (-chances[k], names[k]))[:most], dtype=np.int64)
     return LikelyWrong(labels.items[order], labels.labels[order], labels.chances[order])
@@ -196,14 +183,10 @@ class CleaningProblem:
 
     def scorer(self, truth: Codes) -> UnbiasedScorer:
         """The unbiased metric on the validation part, where `truth` (-1: unknown) holds what an oracle said."""
-        at = np.flatnonzero(self.validates & ((self.codes >= 0) | (truth >= 0)))
-        known = truth[at] >= 0
-        codes = np.where(known, truth[at], self.codes[at])
-        group = np.where(known, len(self.matrices) - 1, self.group[at])
-        return UnbiasedScorer(codes, self.matrices[group], metric=self.metric, classes=self.labels.classes)
+        return self.after(truth).scorer
 
     def after(self, truth: Codes, scorer: UnbiasedScorer | None = None) -> CleaningState:
-        """The state once these truths are known (-1: unknown), with a scorer that is known to be its own."""
+        """The state once these truths are known (-1: unknown), perhaps with a scorer that another state has made."""
         return CleaningState(self, truth, scorer)
 
 
@@ -255,7 +238,9 @@ class CleaningState:
     @cached_property
     def scorer(self) -> UnbiasedScorer:
         """The unbiased metric on the validation part."""
-        return self.problem.scorer(self.truth)
+        problem, matrices = self.problem, self.problem.matrices[self.group[self.validation]]
+        names = problem.labels.classes
+        return UnbiasedScorer(self.codes[self.validation], matrices, metric=problem.metric, classes=names)
 
     @cached_property
     def chances(self) -> Floats:
@@ -285,27 +270,15 @@ class CleaningState:
         return np.flatnonzero(~self.clean[self.train] & (own < 1))
 
 
-@dataclass(frozen=True, eq=False)
-class ConsolidatedLabels:
-    """The label of each item that its votes make, and how it errs."""
-
-    codes: Codes  # (n_items,): -1 for an item without votes
-    group: Codes  # (n_items,): which of `matrices` is the item's
-    matrices: Floats  # (n_groups, n_classes, n_classes)
-    prior: Floats  # (n_classes,)
-
-
-def consolidated_labels(labels: Labels, model: NoiseModel, seed: int) -> ConsolidatedLabels:
-    """The labels under a fitted model."""
-    _, prior = labeler_matrices(labels, model)
+def consolidated_labels(labels: Labels, model: NoiseModel, seed: int) -> dict[str, Any]:
+    """The codes, group, matrices and prior of a `CleaningProblem`, under a fitted model."""
     consolidated = consolidate(labels, model, random_state=seed)
-    group = np.where(labels.gold_codes >= 0, len(consolidated.matrices), consolidated.group)
-    return ConsolidatedLabels(
-        np.asarray(consolidated.codes, dtype=np.int64),
-        np.asarray(group, dtype=np.int64),
-        np.concatenate([consolidated.matrices, np.eye(labels.n_classes)[None]]),
-        prior,
-    )
+    return {
+        "codes": consolidated.codes.astype(np.int64),
+        "group": np.where(labels.gold_codes >= 0, len(consolidated.matrices), consolidated.group).astype(np.int64),
+        "matrices": np.concatenate([consolidated.matrices, np.eye(labels.n_classes)[None]]),
+        "prior": labeler_matrices(labels, model)[1],
+    }
 
 
 def make_problem(
@@ -331,10 +304,9 @@ def make_problem(
     rows = _rows(X, labels)
     with silenced_warnings():
         model = settle_noise(resolve(noise), labels, draw=False)
-    known = consolidated_labels(labels, model, seed)
-    validates = (
-        _validation_part(validation, known.codes, labels, seed) if split else np.ones(labels.n_items, dtype=bool)
-    )
+    consolidated = consolidated_labels(labels, model, seed)
+    codes = consolidated["codes"]
+    validates = _validation_part(validation, codes, labels, seed) if split else np.ones(labels.n_items, dtype=bool)
     names = labels.classes.tolist()
     code = labels.n_classes - 1 if positive is None else labels.class_code(positive)
     problem = CleaningProblem(
@@ -342,7 +314,7 @@ def make_problem(
         X=rows,
         labels=labels,
         noise=model,
-        **vars(known),
+        **consolidated,
         trains=~validates if split else validates,
         validates=validates,
         costs=_costs(costs, labels),
@@ -350,7 +322,23 @@ def make_problem(
         positive=code,
         resources=resources,
     )
-    _check_parts(problem)
+    seen = np.unique(codes[codes >= 0])
+    for part, mask in (("validation", problem.validates), ("training", problem.trains)):
+        lost = np.setdiff1d(seen, codes[mask])
+        if len(lost) or not len(seen):
+            raise InvalidLabels(
+                f"the {part} part must have labels of every class, got none of "
+                f"{preview(labels.classes[lost], most=10)}; change `validation`, pass `split=False`, or add items"
+            )
+    if len(seen) < 2:
+        shown = preview(labels.classes[seen])
+        raise InvalidLabels(f"a classifier needs labels of two classes, got {shown} only; add items")
+    state = problem.after(np.full(problem.n_items, -1, dtype=np.int64))
+    if not len(state.open):
+        raise InvalidLabels(
+            f"every training label is already clean, got {int(state.clean.sum())} gold items and no label that may be "
+            "wrong; train the classifier on them"
+        )
     return problem
 
 
@@ -385,10 +373,10 @@ def _seeded(estimator: Any, seed: int) -> Any:
             f"estimator must be a scikit-learn classifier with fit and predict_proba, got {estimator!r}; pass e.g. "
             "LogisticRegression()"
         )
-    own = clone(estimator)
-    options = own.get_params(deep=True)
+    cloned = clone(estimator)
+    options = cloned.get_params(deep=True)
     unset = {k: seed for k, v in options.items() if v is None and k.split("__")[-1] == "random_state"}
-    return own.set_params(**unset)
+    return cloned.set_params(**unset)
 
 
 def _validation_part(validation: Any, codes: Codes, labels: Labels, seed: int) -> Booleans:
@@ -414,29 +402,6 @@ def _validation_part(validation: Any, codes: Codes, labels: Labels, seed: int) -
     return part
 
 
-def _check_parts(problem: CleaningProblem) -> None:
-    """Both parts can do their work, and something is left to clean."""
-    names = problem.labels.classes
-    seen = np.unique(problem.codes[problem.codes >= 0])
-    for words, part in (("validation", problem.validates), ("training", problem.trains)):
-        there = problem.codes[part & (problem.codes >= 0)]
-        lost = np.setdiff1d(seen, there)
-        if len(lost) or not len(seen):
-            shown = preview(names[lost], most=10)
-            raise InvalidLabels(
-                f"the {words} part must have labels of every class, got none of {shown}; change `validation`, pass "
-                "`split=False`, or add items"
-            )
-    if len(seen) < 2:
-        raise InvalidLabels(f"a classifier needs labels of two classes, got {preview(names[seen])} only; add items")
-    state = problem.after(np.full(problem.n_items, -1, dtype=np.int64))
-    if not len(state.open):
-        raise InvalidLabels(
-            f"every training label is already clean, got {int(state.clean.sum())} gold items and no label that may be "
-            "wrong; train the classifier on them"
-        )
-
-
 def _costs(costs: Any, labels: Labels) -> Floats:
     if costs is None:
         return np.ones(labels.n_items)
@@ -452,8 +417,6 @@ def _costs(costs: Any, labels: Labels) -> Floats:
         )
     return prices
 
-
-# ------------------ Checking the surest labels until few are wrong
 
 _MOST_AFFORDED = 10  # wrong labels in the sample with which all others may still go unchecked
 _AFFORDED_ELSE = 2  # where votes let expect more: then the surest alone can go unchecked
@@ -521,8 +484,6 @@ class CheckUntil:
         afforded = [size for n_seen, size in enumerate(sizes) if expected_error * size <= n_seen]
         return max(1, afforded[0] if afforded else sizes[_AFFORDED_ELSE])
 
-    # ------------------------------------------------------------------ what is left
-
     @property
     def n_checked(self) -> int:
         """Items that were checked here."""
@@ -536,13 +497,11 @@ class CheckUntil:
 
     def _n_unchecked(self) -> int:
         """How many of the surest items may go unchecked."""
-        n_wrong = np.cumsum(self._sampled_wrong())
         if self._wrong_at_first > self._n_open:
             return self._n_open  # not even all of them wrong are too many
-        chance = scipy.stats.hypergeom.cdf(
-            np.arange(len(self._sample) + 1), self._n_open, self._wrong_at_first, len(self._sample)
-        )
-        return int((chance[n_wrong] <= 1 - self.confidence).sum())
+        counts, sample_size = np.arange(len(self._sample) + 1), len(self._sample)
+        chance = scipy.stats.hypergeom.cdf(counts, self._n_open, self._wrong_at_first, sample_size)
+        return int((chance[np.cumsum(self._sampled_wrong())] <= 1 - self.confidence).sum())
 
     def _left(self) -> Codes:
         """The items that are still to be checked, those of the sample first, then the least sure."""
@@ -569,10 +528,7 @@ class CheckUntil:
             if item not in self._place:
                 raise InvalidParameter(f"the items must be among the labels, got {item!r}", parameter="answers")
             codes[self._place[item]] = self._votes.class_code(name, parameter="answers")
-        for place, code in codes.items():
-            self._truth[place] = code
-
-    # ------------------------------------------------------------------ what came of it
+        self._truth[list(codes)] = list(codes.values())
 
     @property
     def labels(self) -> dict[Hashable, Hashable]:
@@ -599,6 +555,5 @@ class CheckUntil:
         return min(most, int(is_unchecked.sum())) / self._votes.n_items
 
     def __repr__(self) -> str:
-        n_left = len(self._left())
-        what = "finished" if not n_left else f"{n_left:,} to check now"
+        what = "finished" if self.finished else f"{len(self._left()):,} to check now"
         return f"CheckUntil({self.n_checked:,} of {self._n_open:,} checked, {what}, error at most {self.bound:.3g})"

@@ -25,21 +25,20 @@ from trueup.noise.base import as_table, from_table, normalise
 from trueup.training.copies import split_pipeline, take
 from trueup.training.objectives import noise_aware_probabilities
 
-# ------------------ What every strategy promises, and the strategies that others have proposed.
-
 _SMOOTHING = 0.01  # added to each count of a labeler's answers, so that none is impossible
 
 
 class CleaningStrategy(ABC):
     """Which label an oracle should look at next.
 
-    A strategy is a frozen dataclass of its options and keeps nothing else: what it says is a function of the state.
-    ``scores(state)`` has a number for each item of the training part, -inf where the label is known to be right.
-    Equal scores are ordered by ``ties(state)``, then at random by the advisor's seed.
+    A strategy is a frozen dataclass of its options; its answers are a function of the state. ``scores(state)`` has a
+    number for each item of the training part, -inf where the label is known to be right. Equal scores are ordered by
+    ``ties(state)``, then at random by the advisor's seed.
     """
 
     name: ClassVar[str]
     needs_probabilities: ClassVar[bool] = False
+    _sentence: ClassVar[str] = "Its score is {score:.3g}."  # with {score}, or {rest} for 1 − score
 
     @abstractmethod
     def scores(self, state: CleaningState) -> Floats:
@@ -49,9 +48,9 @@ class CleaningStrategy(ABC):
         """What decides between equal scores; shape (n_train,)."""
         return np.zeros(len(state.train))
 
-    @abstractmethod
     def reasons(self, state: CleaningState, scores: Floats, positions: Sequence[int]) -> list[str]:
         """Why these positions in the training part, one sentence each."""
+        return [self._sentence.format(score=scores[k], rest=1 - scores[k], n=len(state.open)) for k in positions]
 
 
 def only_open(state: CleaningState, values: Floats) -> Floats:
@@ -66,14 +65,11 @@ class RandomOrder(CleaningStrategy):
     """Every open label is as likely as the other."""
 
     name: ClassVar[str] = "random"
+    _sentence: ClassVar[str] = "Drawn at random among {n} labels that may be wrong."
 
     def scores(self, state: CleaningState) -> Floats:
         """All the same; the advisor's seed decides."""
         return only_open(state, np.zeros(len(state.train)))
-
-    def reasons(self, state: CleaningState, scores: Floats, positions: Sequence[int]) -> list[str]:
-        """The same for all."""
-        return [f"Drawn at random among {len(state.open)} labels that may be wrong."] * len(positions)
 
 
 @dataclass(frozen=True)
@@ -81,14 +77,11 @@ class NoiseRate(CleaningStrategy):
     """The labels that are most likely wrong, whatever they mean for the model ("SortNoise")."""
 
     name: ClassVar[str] = "noise-rate"
+    _sentence: ClassVar[str] = "Its label is wrong with probability {score:.2f}."
 
     def scores(self, state: CleaningState) -> Floats:
         """P(truth ≠ label | label)."""
         return only_open(state, 1 - state.chances[np.arange(len(state.train)), state.y])
-
-    def reasons(self, state: CleaningState, scores: Floats, positions: Sequence[int]) -> list[str]:
-        """How likely it is wrong."""
-        return [f"Its label is wrong with probability {scores[at]:.2f}." for at in positions]
 
 
 @dataclass(frozen=True)
@@ -97,14 +90,11 @@ class Uncertainty(CleaningStrategy):
 
     name: ClassVar[str] = "uncertainty"
     needs_probabilities: ClassVar[bool] = True
+    _sentence: ClassVar[str] = "The model gives its likeliest class a probability of {rest:.2f} only."
 
     def scores(self, state: CleaningState) -> Floats:
         """1 − max_c p(c | x)."""
         return only_open(state, 1 - state.model_chances.max(axis=1))
-
-    def reasons(self, state: CleaningState, scores: Floats, positions: Sequence[int]) -> list[str]:
-        """How uncertain the model is."""
-        return [f"The model gives its likeliest class a probability of {1 - scores[at]:.2f} only." for at in positions]
 
 
 @dataclass(frozen=True)
@@ -113,6 +103,7 @@ class ExpectedError(CleaningStrategy):
 
     name: ClassVar[str] = "expected-error"
     needs_probabilities: ClassVar[bool] = True
+    _sentence: ClassVar[str] = "The metric on noisy labels is expected to rise by {score:+.4f}."
 
     def scores(self, state: CleaningState) -> Floats:
         """Σ_c p(c | x_i) (accuracy of the model with label c − accuracy now), on noisy labels."""
@@ -124,83 +115,63 @@ class ExpectedError(CleaningStrategy):
         values[expected.items] = expected.score
         return values
 
-    def reasons(self, state: CleaningState, scores: Floats, positions: Sequence[int]) -> list[str]:
-        """How much the error is expected to fall."""
-        return [f"The metric on noisy labels is expected to rise by {scores[at]:+.4f}." for at in positions]
-
 
 @dataclass(frozen=True)
 class ActiveClean(CleaningStrategy):
     r"""The label that would change the model most (Krishnan et al. 2016).
 
     The change is the length of the change of the gradient of a linear model's loss,
-    :math:`\sum_c p(c\mid x_i)\,\lVert e_c - e_{y'_i}\rVert\,\lVert(x_i, 1)\rVert`, with the truth believed to be what
-    the model says: the noise of labels does not enter. The model is then trained again, where ActiveClean takes a step
-    of stochastic gradient descent.
+    :math:`\sum_c p(c\mid x_i)\,\lVert e_c - e_{y'_i}\rVert\,\lVert(x_i, 1)\rVert`; the noise of labels does not enter.
     """
 
     name: ClassVar[str] = "activeclean"
     needs_probabilities: ClassVar[bool] = True
+    _sentence: ClassVar[str] = "Its label is expected to change the gradient of the loss by {score:.2f}."
 
     def scores(self, state: CleaningState) -> Floats:
-        """√2 (1 − p(label | x)) ‖(x, 1)‖."""
+        """√2 (1 − p(label | x)) ‖(x, 1)‖, with x as the last step of a pipeline sees it."""
         doubt = 1 - state.model_chances[np.arange(len(state.train)), state.y]
-        return only_open(state, np.sqrt(2) * doubt * np.sqrt(1 + _squares(state)))
-
-    def reasons(self, state: CleaningState, scores: Floats, positions: Sequence[int]) -> list[str]:
-        """How much the gradient changes."""
-        return [f"Its label is expected to change the gradient of the loss by {scores[at]:.2f}." for at in positions]
-
-
-def _squares(state: CleaningState) -> Floats:
-    """The squared length of the features, as the last step of a pipeline sees them; 1 if they are no numbers."""
-    head, _ = split_pipeline(state.model)
-    X = state.features if head is None else head.transform(state.features)
-    if is_sparse(X):
-        return np.asarray(csr(X).power(2).sum(axis=1)).ravel()
-    try:
-        rows = np.asarray(X, dtype=float)
-    except (TypeError, ValueError):
-        return np.ones(len(state.train))
-    return np.asarray((rows.reshape(len(state.train), -1) ** 2).sum(axis=1))
+        head, _ = split_pipeline(state.model)
+        X = state.features if head is None else head.transform(state.features)
+        try:
+            rows = csr(X).power(2) if is_sparse(X) else np.asarray(X, dtype=float).reshape(len(state.train), -1) ** 2
+            squares = np.asarray(rows.sum(axis=1)).ravel()
+        except (TypeError, ValueError):  # features that are no numbers
+            squares = np.ones(len(state.train))
+        return only_open(state, np.sqrt(2) * doubt * np.sqrt(1 + squares))
 
 
 @dataclass(frozen=True)
 class ValidationEffort(CleaningStrategy):
     """The item whose truth makes the labels of all items most certain (Hung et al. 2015, uncertainty-driven).
 
-    The oracle's answers train the noise model too. For an item o and each class, the item is taken to have that class,
-    the matrices of those who voted on it are counted again, and with them the posteriors of all they voted on (one
-    step of their incremental EM). The score is the expected fall of the sum of all entropies. It is worked out for the
-    `shortlist` items that are least certain themselves; the others rank behind them. Where the noise is known, an
-    answer says nothing of other items, and what is left is the item's own entropy. The model plays no part.
+    For each class of an item the matrices of its labelers are counted again, and with them the posteriors of all they
+    voted on (one step of incremental EM); the score is the expected fall of the sum of entropies. It is worked out for
+    the `shortlist` items that are least certain themselves; the others rank behind them. Where the noise is known, an
+    answer informs of no other item, and what is left is the item's own entropy.
     """
 
     name: ClassVar[str] = "hung"
+    _sentence: ClassVar[str] = "Its truth is expected to make labels more certain, by {score:.3f} nats."
 
     def scores(self, state: CleaningState) -> Floats:
         """The expected fall of the entropy of all labels, in nats."""
         problem = state.problem
-        told = np.flatnonzero(state.truth >= 0)
-        names = problem.labels.classes[state.truth[told]].tolist()
-        gold = dict(zip(problem.labels.items[told].tolist(), names, strict=True))
+        cleaned = np.flatnonzero(state.truth >= 0)
+        names = problem.labels.classes[state.truth[cleaned]].tolist()
+        gold = dict(zip(problem.labels.items[cleaned].tolist(), names, strict=True))
         labels = problem.labels.with_gold(gold, correct=True)
-        known = problem.noise.is_known
-        noise = problem.noise if known else deepcopy(problem.noise).fit(labels)
+        noise = problem.noise if problem.noise.is_known else deepcopy(problem.noise).fit(labels)
         posterior = noise.posterior(labels)
         own = np.maximum(entr(posterior).sum(axis=1), 0.0)
         scores = only_open(state, own[state.train])
-        if known:
+        if noise.is_known:
             return scores
         best = state.open[np.argsort(-scores[state.open], kind="stable")][: problem.resources.shortlist]
         gains = _entropy_falls(labels, noise, posterior, state.train[best])
         scores[state.open] -= own.max() + max(float(-gains.min()), 0.0)  # behind the shortlist
         scores[best] = gains
         return scores
-
-    def reasons(self, state: CleaningState, scores: Floats, positions: Sequence[int]) -> list[str]:
-        """How much more certain labels become."""
-        return [f"Its truth is expected to make labels more certain, by {scores[at]:.3f} nats." for at in positions]
 
 
 def _entropy_falls(labels: Labels, noise: NoiseModel, posterior: Floats, items: Codes) -> Floats:
@@ -222,17 +193,17 @@ def _entropy_falls(labels: Labels, noise: NoiseModel, posterior: Floats, items: 
     for row, item in enumerate(items.tolist()):
         part = slice(votes.indptr[item], votes.indptr[item + 1])
         columns, times = votes.indices[part], votes.data[part]
-        voters = np.unique(columns // n_answers)
-        theirs = (voters[:, None] * n_answers + np.arange(n_answers)).ravel()
-        place = np.searchsorted(theirs, columns)
-        reach = by_column[:, theirs].tocsr()
+        labelers = np.unique(columns // n_answers)
+        cells = (labelers[:, None] * n_answers + np.arange(n_answers)).ravel()
+        own_cells = np.searchsorted(cells, columns)
+        reach = by_column[:, cells].tocsr()
         touched = np.flatnonzero((np.diff(reach.indptr) > 0) & unknown)
         reach = reach[touched]
         before = float(entropies[touched].sum())
         for code, chance in enumerate(posterior[item].tolist()):
-            table = counts[theirs].copy()
-            table[place] += times[:, None] * (np.eye(len(prior))[code] - posterior[item])
-            after = _entropy(scores[touched] + reach @ (logs(table) - now[theirs]))
+            table = counts[cells].copy()
+            table[own_cells] += times[:, None] * (np.eye(len(prior))[code] - posterior[item])
+            after = _entropy(scores[touched] + reach @ (logs(table) - now[cells]))
             after[touched == item] = 0.0
             falls[row] += chance * (before - float(after.sum()))
     return falls
@@ -245,9 +216,8 @@ def _entropy(scores: Floats) -> Floats:
 def believed_truths(state: CleaningState) -> Floats:
     """P(truth = c | features, label) of every item; shape (n_items, n_classes).
 
-    A noise-aware logistic regression on all labels, of both parts, on standardised features (their first principal
-    components if there are many; those of the last step for a pipeline). From the votes alone where features are no
-    numbers. Rows of items without a label are the prior.
+    A noise-aware logistic regression on all labels, on standardised features (their first principal components if there
+    are many; those of the last step for a pipeline). From the votes alone where features are no numbers.
     """
     problem = state.problem
     labelled = np.flatnonzero(state.codes >= 0)
@@ -267,8 +237,7 @@ def believed_truths(state: CleaningState) -> Floats:
 def believed_scorer(state: CleaningState, believed: Floats) -> UnbiasedScorer:
     """The metric on the validation part against what is believed of the truth there.
 
-    The unbiased weights of a label with error rates a and b are as large as 1 / (1 − a − b); those of a belief lie
-    between 0 and 1. So changes of the metric are far less noisy, at the price of a bias where the belief is wrong.
+    Weights between 0 and 1 make changes of the metric far less noisy than unbiased ones, at the price of a bias.
     """
     scorer = copy(state.scorer)
     scorer.weights, scorer.n_used = believed[state.validation], scorer.n_items
@@ -284,16 +253,13 @@ _BELIEFS: tuple[Belief, ...] = ("features", "votes")
 class ExpectedImprovement(CleaningStrategy):
     r"""The label whose cleaning is expected to make the model better (Dolatshah et al. 2018, "TARS").
 
-    As published (``belief="votes"``) labels rank by :math:`u(x_i)\,\sigma(\mathrm{EMI}(i))`, with the probability of a
-    flip from the votes alone and the unbiased metric on the validation part.
-
-    By default (``belief="features"``) the truth is believed to be what features and votes together say
-    (`noise_aware_probabilities`), for flips and on the validation part, and labels rank by
+    With ``belief="votes"``, as published, labels rank by :math:`u(x_i)\,\sigma(\mathrm{EMI}(i))`, by votes alone and
+    the unbiased metric. By default features and votes together (`noise_aware_probabilities`) give the truth, for flips
+    and on the validation part, and labels rank by
 
     .. math:: P(y_i \ne y'_i \mid x_i, y'_i)\; u(x_i)\; \sigma(s \cdot \mathrm{EMI}(i))
 
-    so that an uncertain item whose label is probably right is not looked at. Labels whose cleaning makes the model
-    worse by more than two standard errors come last, with a score 1 lower; smaller losses are mostly noise.
+    Labels whose cleaning makes the model worse by more than two standard errors come last, with a score 1 lower.
 
     Parameters
     ----------
@@ -324,7 +290,22 @@ class ExpectedImprovement(CleaningStrategy):
 
     def improvement(self, state: CleaningState) -> EMI:
         """The expected improvement by each open label."""
-        return _improvement(self, state)[0]
+        return self._improvement(state)[0]
+
+    def _improvement(self, state: CleaningState) -> tuple[EMI, Floats]:
+        """The improvement by each open label, and the probability that it is wrong; computed once for a state."""
+        if self not in state.memo:
+            chances, scorer, by_chance = state.chances, state.scorer, self.belief == "features"
+            if by_chance:
+                believed = believed_truths(state)
+                chances, scorer = believed[state.train], believed_scorer(state, believed)
+            flips = 1 - chances[np.arange(len(state.train)), state.y]
+            refine = self.refine or (20 if self.weigh else 100)
+            options: dict[str, Any] = {"how": self.how, "weigh": self.weigh, "scale": self.scale, "refine": refine}
+            expected = state.improvement(scorer, chances, by_chance=by_chance, **options)
+            state.memo[self] = expected, flips[expected.items]
+        found: tuple[EMI, Floats] = state.memo[self]
+        return found
 
     def scores(self, state: CleaningState) -> Floats:
         """How much each label is wanted; shape (n_train,)."""
@@ -345,14 +326,12 @@ class ExpectedImprovement(CleaningStrategy):
 
     def reasons(self, state: CleaningState, scores: Floats, positions: Sequence[int]) -> list[str]:
         """How likely the label is wrong, how unsure the model is, and what cleaning it is worth where that is clear."""
-        expected, flips = _improvement(self, state)
-        place = {int(item): k for k, item in enumerate(expected.items)}
+        expected, flips = self._improvement(state)
         metric, sign = state.scorer.metric.name, state.scorer.sign
         sentences = []
-        for k in (place[int(at)] for at in positions):
+        for k in np.searchsorted(expected.items, positions).tolist():
             change, error = expected.improvement[k], expected.standard_error[k]
-            is_clear = abs(change) > _CLEAR * error
-            if is_clear or not self.weigh:
+            if abs(change) > _CLEAR * error or not self.weigh:
                 worth = f"cleaning it is expected to change the {metric} by {sign * change:+.5f} ± {error:.5f}"
             else:
                 worth = f"what cleaning it alone changes in the {metric} is too little to be told from 0"
@@ -361,22 +340,6 @@ class ExpectedImprovement(CleaningStrategy):
                 f"{1 - expected.uncertainty[k]:.2f}, and {worth}."
             )
         return sentences
-
-
-def _improvement(strategy: ExpectedImprovement, state: CleaningState) -> tuple[EMI, Floats]:
-    """The improvement by each open label, and the probability that it is wrong; worked out once for a state."""
-    if strategy not in state.memo:
-        chances, scorer, by_chance = state.chances, state.scorer, strategy.belief == "features"
-        if by_chance:
-            believed = believed_truths(state)
-            chances, scorer = believed[state.train], believed_scorer(state, believed)
-        flips = 1 - chances[np.arange(len(state.train)), state.y]
-        refine = strategy.refine or (20 if strategy.weigh else 100)
-        how: dict[str, Any] = {"how": strategy.how, "weigh": strategy.weigh, "scale": strategy.scale}
-        expected = state.improvement(scorer, chances, refine=refine, by_chance=by_chance, **how)
-        state.memo[strategy] = expected, flips[expected.items]
-    found: tuple[EMI, Floats] = state.memo[strategy]
-    return found
 
 
 _ALL = (ExpectedImprovement, RandomOrder, NoiseRate, Uncertainty, ExpectedError, ActiveClean, ValidationEffort)
@@ -394,10 +357,5 @@ def get_cleaning_strategy(name: str | CleaningStrategy, **options: Any) -> Clean
         "emi", "random", "noise-rate", "uncertainty", "expected-error", "activeclean" or "hung".
     **options
         Those of the strategy, e.g. ``belief`` of "emi".
-
-    Examples
-    --------
-    >>> get_cleaning_strategy("noise_rate")
-    NoiseRate()
     """
     return STRATEGIES.make(name, options, base=CleaningStrategy)

@@ -1,12 +1,6 @@
 """A pool of candidate objects: what annotators and systems drew, as items with votes and predictions.
 
-Item c is a thing that somebody drew in one image. Whether it is a real object, z_c, is what the annotators vote on: 1
-for who drew it, 0 for who looked at the image and did not. One detection of a system is the first at its candidate,
-others there are duplicates. So precision, recall and average precision are functions of z, and noise models,
-`trueup.evaluate`, `trueup.compare` and `trueup.ActiveTest` apply as they are.
-
-Pairs of shapes are joined from the largest overlap down, two groups where no annotator is in both and the mean overlap
-of their shapes is large enough. Where overlaps are equal the shapes' own coordinates decide.
+Annotators vote on whether a candidate is a real object: 1 if they drew it, 0 if they looked at the image and did not.
 """
 
 from __future__ import annotations
@@ -17,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +25,11 @@ from trueup.exceptions import DataWarning, InvalidParameter, InvalidShapes
 
 
 def group_shapes(shapes: Shapes, *, iou: float, same_class: bool, by_centre: bool = False) -> Positions:
-    """The candidate object of each shape, numbered from 0 by image and place; -1 for crowd regions."""
+    """The candidate object of each shape, numbered from 0 by image and place; -1 for crowd regions.
+
+    Pairs are joined from the largest overlap down, if the two groups have no annotator in common and a large enough
+    mean overlap.
+    """
     group = np.full(len(shapes), -1, dtype=np.int64)
     counted = np.flatnonzero(~shapes.is_crowd)
     classes = shapes.category[counted] if same_class else np.zeros(len(counted), dtype=np.int32)
@@ -114,8 +113,13 @@ class Found:
     areas: Floats = field(default_factory=lambda: np.empty(0), repr=False)
 
     def __post_init__(self) -> None:
-        if len(self.areas) != len(self.boxes):
-            object.__setattr__(self, "areas", self.boxes[:, 2] * self.boxes[:, 3])
+        _fill_areas(self)
+
+
+def _fill_areas(of: Found | Pool) -> None:
+    """Areas of the boxes where none were given."""
+    if len(of.areas) != len(of.boxes):
+        object.__setattr__(of, "areas", of.boxes[:, 2] * of.boxes[:, 3])
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,8 +166,7 @@ class Pool:
     areas: Floats = field(default_factory=lambda: np.empty(0), repr=False)
 
     def __post_init__(self) -> None:
-        if len(self.areas) != len(self.boxes):
-            object.__setattr__(self, "areas", self.boxes[:, 2] * self.boxes[:, 3])
+        _fill_areas(self)
 
     def __len__(self) -> int:
         return len(self.image)
@@ -195,21 +198,16 @@ class Pool:
         labels = Labels.from_matrix(
             names[self.votes.T], missing="", classes=[NOTHING, REAL], items=self.items, labelers=list(self.annotators)
         )
-        ids, classes = self.images.ids.tolist(), self.categories
-        columns = {
-            "item": self.items,
-            "image": [ids[i] for i in self.image],
-            "category": [classes[k] for k in self.category],
-        }
+        ids = self.images.ids.tolist()
+        images, classes = [ids[i] for i in self.image], [self.categories[k] for k in self.category]
         sides = dict(zip(("x", "y", "width", "height"), self.boxes.T.tolist(), strict=True))
-        return labels.with_items({**columns, **sides})
+        return labels.with_items({"item": self.items, "image": images, "category": classes, **sides})
 
     def predictions(self, threshold: float | Mapping[str, float] = 0.5) -> dict[str, dict[str, str]]:
         """For each system, which candidates it reports: those with a detection of at least the threshold.
 
-        They say of candidates what a system says, and not how many of its detections are right: duplicates, and with
-        ``same_class=False`` the classes of detections, are left out. Where a system has any, precision and F scores of
-        these predictions are higher than the detector's, which `trueup.detection.evaluate` gives; a warning says so.
+        Duplicates, and with ``same_class=False`` detections of another class, are left out with a warning: precision
+        and F scores of these predictions are then higher than the detector's, which `trueup.detection.evaluate` gives.
         """
         chosen = {}
         for name, found in self.found.items():
@@ -267,12 +265,16 @@ def match(
         if found.scores is None:
             raise InvalidShapes("`found` must have scores; read it with read_results, annotations are `objects`")
         found, objects = align(found, objects)
-    if _shape_kind(shape, found, objects) == "box":
+    have_masks = objects.masks is not None and (found is None or found.masks is not None)
+    if shape is not None:
+        check_choice(shape, ("box", "mask"), name="shape")
+    if shape == "mask" and not have_masks:
+        raise InvalidParameter("`shape='mask'` needs masks of annotators and systems, got boxes; use `shape='box'`")
+    if shape == "box" or not have_masks:
         objects = objects.boxes_only()
         found = None if found is None else found.boxes_only()
     group = group_shapes(objects, iou=least, same_class=same_class, by_centre=by_centre)
     candidates = _candidates(objects, group)
-    found_by: dict[str, Found] = {}
     if found is not None:
         found = found.select(~_in_crowds(found, objects, cut))
         extra = _unmatched(found, candidates, cut, same_class, by_centre)
@@ -284,33 +286,19 @@ def match(
     # By image, class and place, so that names do not depend on who drew what first.
     order = np.lexsort((*candidates.boxes.T[::-1], candidates.category, candidates.image)).astype(np.int64)
     candidates = candidates.select(order)
-    votes = _votes(objects, np.argsort(order, kind="stable")[group[group >= 0]], group >= 0, candidates, cut)
-    if found is not None:
-        found_by = _place(found, candidates, cut, same_class, by_centre)
-    return Pool(
-        images=objects.images,
-        categories=objects.categories,
-        image=candidates.image,
-        category=candidates.category,
-        boxes=candidates.boxes,
-        masks=candidates.masks,
-        votes=votes,
-        annotators=objects.sources,
-        found=found_by,
-        iou=cut,
-        matching=matching,
-        areas=candidates.areas,
-    )
-
-
-def _shape_kind(shape: str | None, found: Shapes | None, objects: Shapes) -> str:
-    both = objects.masks is not None and (found is None or found.masks is not None)
-    if shape is None:
-        return "mask" if both else "box"
-    check_choice(shape, ("box", "mask"), name="shape")
-    if shape == "mask" and not both:
-        raise InvalidParameter("`shape='mask'` needs masks of annotators and systems, got boxes; use `shape='box'`")
-    return shape
+    is_drawn = group >= 0
+    votes = np.full((len(objects.sources), len(candidates)), -1, dtype=np.int8)
+    if objects.seen is not None:
+        votes[objects.seen[:, candidates.image]] = 0
+    for k in np.flatnonzero(objects.is_crowd).tolist():  # whoever drew a crowd does not say what is in it
+        votes[objects.source[k], _inside_crowd(candidates, objects, k, cut)] = -1
+    votes[objects.source[is_drawn], np.argsort(order, kind="stable")[group[is_drawn]]] = 1
+    found_by = {} if found is None else _place(found, candidates, cut, same_class, by_centre)
+    of_each: dict[str, Any] = {
+        name: getattr(candidates, name)
+        for name in ("images", "categories", "image", "category", "boxes", "masks", "areas")
+    }
+    return Pool(votes=votes, annotators=objects.sources, found=found_by, iou=cut, matching=matching, **of_each)
 
 
 def _candidates(shapes: Shapes, group: Positions) -> Shapes:
@@ -326,9 +314,15 @@ def _candidates(shapes: Shapes, group: Positions) -> Shapes:
         corners = np.column_stack([shapes.boxes[members, :2], shapes.boxes[members, :2] + shapes.boxes[members, 2:]])
         middle = np.median(corners, axis=0)
         boxes[k] = [*middle[:2], *(middle[2:] - middle[:2])]
-        chosen[k] = members[_most_alike(shapes, members)]
+        by_place = shapes.boxes[members].T[::-1]
+        if len(members) < 3 or shapes.masks is None:
+            chosen[k] = members[np.lexsort(by_place)[0]]
+        else:
+            masks = [shapes.masks[i] for i in members]
+            chosen[k] = members[mask_overlaps(masks, masks).mean(axis=1).argmax()]
         areas[k] = np.median(shapes.areas[members])
-        category[k] = _class_of(shapes, members, n_drawn)
+        of = shapes.category[members]  # the class that most have
+        category[k] = of[np.lexsort((shapes.source[members], *by_place, -n_drawn[of], -np.bincount(of)[of]))[0]]
     kept = shapes.select(chosen)
     return candidate_shapes(shapes, kept.image, category, boxes, areas, kept.masks)
 
@@ -352,21 +346,6 @@ def candidate_shapes(
     )
 
 
-def _class_of(shapes: Shapes, members: Positions, n_drawn: Positions) -> int:
-    """The class that most shapes of a group have."""
-    of = shapes.category[members]
-    counts = np.bincount(of)
-    at = np.lexsort((shapes.source[members], *shapes.boxes[members].T[::-1], -n_drawn[of], -counts[of]))[0]
-    return int(of[at])
-
-
-def _most_alike(shapes: Shapes, members: Positions) -> int:
-    if len(members) < 3 or shapes.masks is None:
-        return int(np.lexsort(shapes.boxes[members].T[::-1])[0])
-    masks = [shapes.masks[i] for i in members]
-    return int(mask_overlaps(masks, masks).mean(axis=1).argmax())
-
-
 def _joined(first: Shapes, second: Shapes) -> Shapes:
     if not len(second):
         return first
@@ -374,18 +353,6 @@ def _joined(first: Shapes, second: Shapes) -> Shapes:
     names = ("image", "category", "boxes", "areas")
     image, category, boxes, areas = (np.concatenate([getattr(first, n), getattr(second, n)]) for n in names)
     return candidate_shapes(first, image, category, boxes, areas, masks)
-
-
-def _votes(
-    objects: Shapes, group: Positions, is_drawn: Booleans, candidates: Shapes, iou: float
-) -> npt.NDArray[np.int8]:
-    votes = np.full((len(objects.sources), len(candidates)), -1, dtype=np.int8)
-    if objects.seen is not None:
-        votes[objects.seen[:, candidates.image]] = 0
-    for k in np.flatnonzero(objects.is_crowd).tolist():  # whoever drew a crowd does not say what is in it
-        votes[objects.source[k], _inside_crowd(candidates, objects, k, iou)] = -1
-    votes[objects.source[is_drawn], group] = 1
-    return votes
 
 
 def _inside_crowd(shapes: Shapes, objects: Shapes, k: int, iou: float) -> Positions:
@@ -427,14 +394,12 @@ def _overlaps_at(found: Shapes, mine: Positions, candidates: Shapes, theirs: Pos
 
 def _neighbours(found: Shapes, candidates: Shapes, same_class: bool) -> list[tuple[Positions, Positions]]:
     """Positions of detections and candidates of one image (and class), where there are both."""
-    n = len(candidates.categories)
-    mine = found.image.astype(np.int64) * n + (found.category if same_class else 0)
-    theirs = candidates.image.astype(np.int64) * n + (candidates.category if same_class else 0)
-    order, starts = group_by(theirs)
-    where = {int(theirs[order[first]]): order[first:last] for first, last in pairwise(starts)}
-    own, begins = group_by(mine)
-    groups = [own[first:last] for first, last in pairwise(begins)]
-    return [(members, where[int(mine[members[0]])]) for members in groups if int(mine[members[0]]) in where]
+    n, groups = len(candidates.categories), []
+    for shapes in (found, candidates):
+        key = shapes.image.astype(np.int64) * n + (shapes.category if same_class else 0)
+        order, starts = group_by(key)
+        groups.append({int(key[order[first]]): order[first:last] for first, last in pairwise(starts)})
+    return [(members, groups[1][key]) for key, members in groups[0].items() if key in groups[1]]
 
 
 def _place(found: Shapes, candidates: Shapes, iou: float, same_class: bool, by_centre: bool) -> dict[str, Found]:
@@ -457,10 +422,8 @@ def _place(found: Shapes, candidates: Shapes, iou: float, same_class: bool, by_c
     result = {}
     for k, name in enumerate(found.sources):
         of = np.flatnonzero(found.source == k)
-        own = found.select(of)
-        result[name] = Found(
-            found.scores[of], own.category, candidate[of], is_first[of], overlap[of], own.boxes, own.masks, own.areas
-        )
+        own, places = found.select(of), (candidate[of], is_first[of], overlap[of])
+        result[name] = Found(found.scores[of], own.category, *places, own.boxes, own.masks, own.areas)
     return result
 
 

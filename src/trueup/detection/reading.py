@@ -1,4 +1,4 @@
-"""Shapes from files of any known kind, told by what the files are."""
+"""Shapes from files of any known kind."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trueup._base.types import Floats
 from trueup._base.validation import check_choice, preview
 from trueup.data.files import table_suffix
 from trueup.data.reading import read_named_rows
-from trueup.detection.reading_tables import Problems, images_named, read_boxes, read_voc, read_yolo
+from trueup.detection.reading_tables import Problems, codes_of, images_named, read_boxes, read_voc, read_yolo
 from trueup.detection.shapes import (
     Images,
     Mask,
@@ -54,9 +54,34 @@ def read_coco(files: Files, *, labeler: str | None = None, seen: str | None = "a
     Shapes
         With masks where every annotation has one (needs ``trueup[coco]``), else with boxes.
     """
-    return join_shapes(
-        [_read_instances(name, path, labeler=labeler, seen=seen) for name, path in _by_source(files).items()]
-    )
+    parts = []
+    for name, path in _by_source(files).items():
+        content = load_json(path)
+        if not isinstance(content, Mapping) or not {"images", "annotations", "categories"} <= set(content):
+            raise InvalidFile(
+                f"{path} must hold images, annotations and categories, got {_keys(content)}; results of systems "
+                "are read with read_results"
+            )
+        rows = _records(content["annotations"], "annotations", path)
+        images = _images(_with_ids(content["images"], "images", path), path)
+        kinds = _with_ids(content["categories"], "categories", path)
+        annotators = [name if labeler is None else str(row.get(labeler, "")) for row in rows]
+        sources = (name,) if labeler is None else tuple(sorted(set(annotators)))
+        problems = Problems(str(path), len(rows), "annotations")
+        if labeler is not None:
+            problems.refuse([row.get(labeler) is None for row in rows], f"no field {labeler!r}")
+        ids = [row.get("id") for row in rows]
+        problems.refuse([not isinstance(name, Hashable) for name in ids], "an id that is no name")
+        keys = [_key(name) for name in ids]
+        firsts = {key: k for k, key in reversed(list(enumerate(keys)))}
+        repeated = [key is not None and firsts[key] < k for k, key in enumerate(keys)]
+        problems.refuse(repeated, "an id that another one has")
+        numbers = [category["id"] for category in kinds]
+        shapes = _shapes(rows, images, _names_of_categories(kinds), numbers, problems, scores=False)
+        looked = None if seen is None else np.ones((len(sources), images.n), dtype=bool)
+        source = np.array([sources.index(annotator) for annotator in annotators], dtype=np.int32)
+        parts.append(Shapes(sources=sources, source=source, seen=looked, **shapes))
+    return join_shapes(parts)
 
 
 def read_results(files: Files, objects: Shapes | None = None, *, unknown: Unknown = "error") -> Shapes:
@@ -73,7 +98,26 @@ def read_results(files: Files, objects: Shapes | None = None, *, unknown: Unknow
         out as COCO's program does, with a warning that says how many.
     """
     check_choice(unknown, get_args(Unknown), name="unknown")
-    return join_shapes([_read_results(name, path, objects, unknown) for name, path in _by_source(files).items()])
+    parts = []
+    for name, path in _by_source(files).items():
+        content = load_json(path)
+        if not isinstance(content, list):
+            raise InvalidFile(
+                f"{path} must hold a list of detections, got {_keys(content)}; annotations are read with read_coco"
+            )
+        rows = _records(content, "detections", path)
+        if objects is None:
+            images = images_named(key for row in rows if (key := _key(row.get("image_id"))) is not None)
+            numbers = sorted({key for row in rows if (key := _key(row.get("category_id"))) is not None}, key=str)
+            categories = tuple(str(number) for number in numbers)
+        else:
+            images, categories, numbers = objects.images, objects.categories, objects.category_ids.tolist()
+            if unknown == "drop":
+                rows = _known_rows(rows, images, numbers, path)
+        problems = Problems(str(path), len(rows), "detections")
+        shapes = _shapes(rows, images, categories, numbers, problems, scores=True)
+        parts.append(Shapes(sources=(name,), source=np.zeros(len(rows), dtype=np.int32), **shapes))
+    return join_shapes(parts)
 
 
 def _by_source(files: Files) -> dict[str, File]:
@@ -95,62 +139,20 @@ def load_json(path: File) -> Any:
         raise InvalidFile(f"{file} is no JSON: {error!s:.100}; pass a file in COCO's format") from None
 
 
-def _read_instances(name: str, path: File, *, labeler: str | None, seen: str | None) -> Shapes:
-    content = load_json(path)
-    if not isinstance(content, Mapping) or not {"images", "annotations", "categories"} <= set(content):
-        raise InvalidFile(
-            f"{path} must hold images, annotations and categories, got {_keys(content)}; results of systems "
-            "are read with read_results"
-        )
-    rows = _records(content["annotations"], "annotations", path)
-    images = _images(_with_ids(content["images"], "images", path), path)
-    kinds = _with_ids(content["categories"], "categories", path)
-    numbers = [category["id"] for category in kinds]
-    categories = _names_of_categories(kinds)
-    sources = (name,) if labeler is None else tuple(sorted({str(row.get(labeler, "")) for row in rows}))
-    problems = Problems(str(path), len(rows), "annotations")
-    if labeler is not None:
-        problems.refuse(np.array([row.get(labeler) is None for row in rows], dtype=bool), f"no field {labeler!r}")
-    named = [row.get("id") for row in rows]
-    problems.refuse(np.array([not isinstance(one, Hashable) for one in named], dtype=bool), "an id that is no name")
-    problems.refuse_repeated([one for one in map(_key, named) if one is not None], "an id that another one has")
-    shapes = _shapes(rows, images, categories, numbers, problems, scores=False)
-    source = [0 if labeler is None else sources.index(str(row.get(labeler, ""))) for row in rows]
-    looked = None if seen is None else np.ones((len(sources), images.n), dtype=bool)
-    return Shapes(sources=sources, source=np.array(source, dtype=np.int32), seen=looked, **shapes)
-
-
-def _read_results(name: str, path: File, objects: Shapes | None, unknown: Unknown) -> Shapes:
-    rows = load_json(path)
-    if not isinstance(rows, list):
-        raise InvalidFile(
-            f"{path} must hold a list of detections, got {_keys(rows)}; annotations are read with read_coco"
-        )
-    rows = _records(rows, "detections", path)
-    if objects is None:
-        images = images_named(key for row in rows if (key := _key(row.get("image_id"))) is not None)
-        numbers = sorted({key for row in rows if (key := _key(row.get("category_id"))) is not None}, key=str)
-        categories = tuple(str(number) for number in numbers)
-    else:
-        images, categories, numbers = objects.images, objects.categories, objects.category_ids.tolist()
-        if unknown == "drop":
-            rows = _known_rows(rows, images, numbers, path)
-    problems = Problems(str(path), len(rows), "detections")
-    shapes = _shapes(rows, images, categories, numbers, problems, scores=True)
-    return Shapes(sources=(name,), source=np.zeros(len(rows), dtype=np.int32), **shapes)
-
-
 def _records(rows: Any, what: str, path: File) -> list[Mapping[str, Any]]:
     """Rows of a file that are records."""
     if not isinstance(rows, list):
         raise InvalidFile(f"{path}: {what} must be a list of records, got {type(rows).__name__}; mend the file")
-    strange = [k for k, row in enumerate(rows) if not isinstance(row, Mapping)]
-    if strange:
-        raise InvalidFile(
-            f"{path}: {what} must be records, got {len(strange):,} of {len(rows):,} that are none (the first is number "
-            f"{strange[0] + 1:,}); mend or remove them: nothing is dropped silently"
-        )
+    _refuse_rows([not isinstance(row, Mapping) for row in rows], f"{path}: {what} must be records", "that are none")
     return rows
+
+
+def _refuse_rows(is_wrong: Sequence[bool], rule: str, problem: str) -> None:
+    if any(is_wrong):
+        raise InvalidFile(
+            f"{rule}, got {sum(is_wrong):,} of {len(is_wrong):,} {problem} (the first is number "
+            f"{is_wrong.index(True) + 1:,}); mend or remove them: nothing is dropped silently"
+        )
 
 
 def _with_ids(rows: Any, what: str, path: File) -> list[Mapping[str, Any]]:
@@ -159,12 +161,8 @@ def _with_ids(rows: Any, what: str, path: File) -> list[Mapping[str, Any]]:
     if not records:
         raise InvalidFile(f"{path} must have {what}, got none; add them")
     ids = [row.get("id") for row in records]
-    strange = [k for k, name in enumerate(ids) if not isinstance(name, int | str) or isinstance(name, bool)]
-    if strange:
-        raise InvalidFile(
-            f"{path}: {what} must have an id, a number or text, got {len(strange):,} of {len(records):,} without (the "
-            f"first is number {strange[0] + 1:,}); mend or remove them: nothing is dropped silently"
-        )
+    strange = [not isinstance(name, int | str) or isinstance(name, bool) for name in ids]
+    _refuse_rows(strange, f"{path}: {what} must have an id, a number or text", "without")
     n_repeated = len(ids) - len(set(ids))
     if n_repeated:
         raise InvalidFile(f"{path}: {what} must have ids of their own, got {n_repeated:,} with another's; mend them")
@@ -172,7 +170,7 @@ def _with_ids(rows: Any, what: str, path: File) -> list[Mapping[str, Any]]:
 
 
 def _key(value: Any) -> Hashable | None:
-    """A value by which others can be looked up; None for what nothing can be called."""
+    """A value by which others can be looked up; None for what cannot be a key."""
     return value if isinstance(value, Hashable) else None
 
 
@@ -193,7 +191,7 @@ def _known_rows(rows: list[Any], images: Images, numbers: Sequence[Any], path: F
         raise InvalidFile(f"{path}: all of {len(rows):,} detections are {lost}; check that both are of the same images")
     if len(known) < len(rows):
         left_out = f"{path}: {len(rows) - len(known):,} of {len(rows):,} detections are {lost}, and were left out"
-        warnings.warn(DataWarning(left_out), stacklevel=4)
+        warnings.warn(DataWarning(left_out), stacklevel=3)
     return known
 
 
@@ -203,8 +201,8 @@ def _images(rows: Sequence[Mapping[str, Any]], path: File) -> Images:
     ordered = [by_id[name] for name in names.tolist()]
     sides = [[row.get("width"), row.get("height")] for row in ordered]
     sizes = np.array([[_number(side) for side in both] for both in sides]).reshape(-1, 2)
-    is_told = np.array([[side is not None for side in both] for both in sides], dtype=bool).reshape(-1, 2)
-    wrong = (is_told & ~(np.isfinite(sizes) & (sizes > 0))).any(axis=1)
+    is_given = np.array([[side is not None for side in both] for both in sides], dtype=bool).reshape(-1, 2)
+    wrong = (is_given & ~(np.isfinite(sizes) & (sizes > 0))).any(axis=1)
     if wrong.any():
         raise InvalidFile(
             f"{path}: width and height of images must be numbers above 0, got {int(wrong.sum()):,} of {len(wrong):,} "
@@ -223,11 +221,10 @@ def _shapes(
     scores: bool,
 ) -> dict[str, Any]:
     """The arrays of `Shapes` from annotations or detections."""
-    at_image, at_category = images.position(), {number: k for k, number in enumerate(numbers)}
-    image = [at_image.get(_key(row.get("image_id")), -1) for row in rows]
-    category = [at_category.get(_key(row.get("category_id")), -1) for row in rows]
-    problems.refuse(np.array(image) < 0, "an image that is not in the set")
-    problems.refuse(np.array(category) < 0, "a class that is not in the set")
+    image = codes_of((_key(row.get("image_id")) for row in rows), images.position())
+    category = codes_of((_key(row.get("category_id")) for row in rows), {name: k for k, name in enumerate(numbers)})
+    problems.refuse(image < 0, "an image that is not in the set")
+    problems.refuse(category < 0, "a class that is not in the set")
     n_masks = sum(bool(row.get("segmentation")) for row in rows)
     with_masks = 0 < n_masks == len(rows)
     masks: list[Mask] = []
@@ -245,12 +242,12 @@ def _shapes(
     boxes = _boxes(rows, problems) if with_boxes else boxes_of_masks(masks)
     areas = boxes[:, 2] * boxes[:, 3] if with_boxes else mask_areas(masks)
     if not scores:
-        told = [row.get("area") for row in rows]
-        areas = np.array([area if own is None else _number(own) for own, area in zip(told, areas, strict=True)])
+        given = [row.get("area") for row in rows]
+        areas = np.array([area if own is None else _number(own) for own, area in zip(given, areas, strict=True)])
         problems.refuse(~(areas >= 0), "an area that is no number from 0 on")
     crowds = [row.get("iscrowd", 0) for row in rows]
-    problems.refuse(np.array([one not in (0, 1, None) for one in crowds], dtype=bool), "a crowd flag but 0 or 1")
-    problems.refuse_boxes(boxes, images.sizes[np.array(image, dtype=int)] if len(rows) else np.zeros((0, 2)))
+    problems.refuse([flag not in (0, 1, None) for flag in crowds], "a crowd flag but 0 or 1")
+    problems.refuse_boxes(boxes, images.sizes[image] if len(rows) else np.zeros((0, 2)))
     values = None
     if scores:
         values = np.array([_number(row.get("score")) for row in rows])
@@ -258,16 +255,16 @@ def _shapes(
     problems.raise_if_any()
     if 0 < n_masks < len(rows):
         message = f"{n_masks:,} of {len(rows):,} {problems.rows} have masks and the others have none"
-        warnings.warn(DataWarning(f"{problems.file}: {message}; the boxes of all are used"), stacklevel=5)
+        warnings.warn(DataWarning(f"{problems.file}: {message}; the boxes of all are used"), stacklevel=3)
     return {
         "images": images,
         "categories": categories,
         "category_ids": np.array(numbers, dtype=object),
-        "image": np.array(image, dtype=np.int32),
-        "category": np.array(category, dtype=np.int32),
+        "image": image,
+        "category": category,
         "boxes": boxes,
         "areas": areas,
-        "is_crowd": np.array([bool(one) for one in crowds], dtype=bool),
+        "is_crowd": np.array([bool(flag) for flag in crowds], dtype=bool),
         "scores": values,
         "masks": tuple(masks) if with_masks else None,
         "ids": np.array([row.get("id", k) for k, row in enumerate(rows)], dtype=object),
@@ -400,7 +397,11 @@ def read_detections(
             part = read_boxes(path, image=image, source=system, seen=None, name=name)
         elif kind == "yolo":
             sizes = {known: tuple(objects.images.sizes[k]) for known, k in names_of_images(objects.images).items()}
-            part = _in_pixels(path, name, _named(categories or objects.categories), sizes)
+            whole = {}  # images without a size are 1 × 1
+            for stem in (file.stem for file in Path(path).glob("*.txt")):
+                size = sizes.get(stem, (np.nan, np.nan))
+                whole[stem] = (1.0, 1.0) if np.isnan(size).any() else (size[0], size[1])
+            part = read_yolo({name: path}, categories=_named(categories or objects.categories), sizes=whole)
         else:
             raise InvalidFile(f"{path} is Pascal VOC, which has no scores; give detections as COCO, a table or YOLO")
         if part.scores is None:
@@ -409,34 +410,21 @@ def read_detections(
         problems = Problems(str(path), len(part), "detections")
         problems.refuse_boxes(part.boxes, part.images.sizes[part.image])
         problems.raise_if_any()
-        _warn_of_new_classes(part, objects, path)
+        # A class that no annotator has may be a typing error, and counts as a class in every mean over classes.
+        strange = [name for name in part.categories if name not in objects.categories]
+        n_strange = int(np.isin(part.category, [part.categories.index(name) for name in strange]).sum())
+        if n_strange:
+            message = (
+                f"{path}: {n_strange:,} of {len(part):,} detections are of classes that no annotator has "
+                f"({preview(strange)}); if they are the same classes, name them alike"
+            )
+            warnings.warn(DataWarning(message), stacklevel=2)
         parts.append(part)
     return _joined(parts, shape)
 
 
 def _joined(parts: Sequence[Shapes], shape: str | None) -> Shapes:
     return join_shapes([part.boxes_only() for part in parts] if shape == "box" else parts)
-
-
-def _warn_of_new_classes(found: Shapes, objects: Shapes, path: File) -> None:
-    """A class that no annotator has may be a typing error, and counts as a class in every mean over classes."""
-    strange = [name for name in found.categories if name not in objects.categories]
-    is_strange = np.isin(found.category, [found.categories.index(name) for name in strange])
-    if is_strange.any():
-        message = (
-            f"{path}: {int(is_strange.sum()):,} of {len(found):,} detections are of classes that no annotator has "
-            f"({preview(strange)}); if they are the same classes, name them alike"
-        )
-        warnings.warn(DataWarning(message), stacklevel=3)
-
-
-def _in_pixels(path: File, name: str, categories: Sequence[str], sizes: Mapping[str, tuple[float, ...]]) -> Shapes:
-    """YOLO's boxes in the pixels of the images that are known; images without a size are 1 × 1 there as well."""
-    whole = {}
-    for stem in (file.stem for file in Path(path).glob("*.txt")):
-        size = sizes.get(stem, (np.nan, np.nan))
-        whole[stem] = (1.0, 1.0) if np.isnan(size).any() else (size[0], size[1])
-    return read_yolo({name: path}, categories=categories, sizes=whole)
 
 
 def names_of_images(images: Images) -> dict[str, int]:
@@ -451,8 +439,8 @@ def _meanings(images: Images) -> dict[str, list[int]]:
         short = {Path(name).stem} if isinstance(name, str) else set()
         short |= {Path(file).stem, Path(file).name} if file else set()
         for table, names in zip(tables, (short, {file} - {""}, {str(name)}), strict=True):
-            for one in names:
-                table.setdefault(one, []).append(k)
+            for meant in names:
+                table.setdefault(meant, []).append(k)
     return tables[0] | tables[1] | tables[2]
 
 
@@ -471,9 +459,9 @@ def _in_known_images(found: Shapes, images: Images, path: File, unknown: Unknown
     """The same detections in the images of the annotations."""
     _refuse_ambiguous(found.images.ids.tolist(), images, str(path))
     names = names_of_images(images)
-    to_known = np.array([names.get(str(name), -1) for name in found.images.ids.tolist()], dtype=np.int64)
-    image = to_known[found.image] if len(found) else np.zeros(0, dtype=np.int64)
-    strange, ids = image < 0, found.images.ids.tolist()
+    ids = found.images.ids.tolist()
+    image = codes_of(map(str, ids), names)[found.image] if len(found) else np.zeros(0, dtype=np.int32)
+    strange = image < 0
     some = f"{path}: {int(strange.sum()):,} of {len(found):,} detections are in images that the annotations do not have"
     if strange.any() and (unknown == "error" or strange.all()):
         first = ids[int(found.image[int(strange.argmax())])]
@@ -483,17 +471,16 @@ def _in_known_images(found: Shapes, images: Images, path: File, unknown: Unknown
         )
     if strange.any():
         warnings.warn(DataWarning(f"{some}, and were left out"), stacklevel=3)
-    kept = found.select(~strange)
-    return replace(kept, images=images, image=image[~strange].astype(np.int32))
+    return replace(found.select(~strange), images=images, image=image[~strange])
 
 
 def with_seen(shapes: Shapes, rows: Iterable[tuple[Any, Any]]) -> Shapes:
     """The same shapes, where it is known who looked at which image."""
     people = {name: k for k, name in enumerate(shapes.sources)}
     images = names_of_images(shapes.images)
-    pairs = [(str(who), str(where)) for who, where in rows]
-    _refuse_ambiguous((where for _, where in pairs), shapes.images, "seen")
-    strange = [who for who, _ in pairs if who not in people] or [where for _, where in pairs if where not in images]
+    pairs = [(str(annotator), str(image)) for annotator, image in rows]
+    _refuse_ambiguous((image for _, image in pairs), shapes.images, "seen")
+    strange = [name for name, _ in pairs if name not in people] or [image for _, image in pairs if image not in images]
     if strange:
         known = preview(list(people) if strange[0] not in images else list(images), most=5)
         raise InvalidShapes(
@@ -501,8 +488,8 @@ def with_seen(shapes: Shapes, rows: Iterable[tuple[Any, Any]]) -> Shapes:
             f"{strange[0]!r}); there are {known}"
         )
     seen = np.zeros((len(people), shapes.images.n), dtype=bool)
-    for who, where in pairs:
-        seen[people[who], images[where]] = True
+    for annotator, image in pairs:
+        seen[people[annotator], images[image]] = True
     unseen = ~seen[shapes.source, shapes.image]
     if unseen.any():
         raise InvalidShapes(

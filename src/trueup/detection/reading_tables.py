@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from trueup._base.types import Booleans, Floats, Positions
+from trueup._base.types import Booleans, Codes, Floats, Positions
 from trueup._base.validation import RandomState, as_generator
 from trueup.data.encoding import is_null
 from trueup.data.files import Format, Source
@@ -37,31 +37,21 @@ class Problems:
         self._first.setdefault(problem, position)
         self._count[problem] += 1
 
-    def refuse(self, is_wrong: Booleans, problem: str) -> None:
+    def refuse(self, is_wrong: npt.ArrayLike, problem: str) -> None:
         """Rows with a problem."""
-        at = np.flatnonzero(is_wrong)
-        if len(at):
-            self._first.setdefault(problem, int(at[0]))
-            self._count[problem] += len(at)
-
-    def refuse_repeated(self, ids: Sequence[Hashable], problem: str) -> None:
-        """Rows whose id was there before."""
-        known: set[Hashable] = set()
-        for position, name in enumerate(ids):
-            if name in known:
-                self.refuse_one(position, problem)
-            known.add(name)
+        for position in np.flatnonzero(np.asarray(is_wrong)).tolist():
+            self.refuse_one(position, problem)
 
     def refuse_boxes(self, boxes: Floats, sizes: Floats) -> None:
         """Boxes that are no numbers, have no size, or lie wholly outside their image; many reach over its edge."""
         is_number = np.isfinite(boxes).all(axis=1)
-        self.refuse(np.asarray(~is_number), "a box with numbers missing")
-        flat = is_number & ((boxes[:, 2] <= 0) | (boxes[:, 3] <= 0))
-        self.refuse(np.asarray(flat), "a box without width or height")
+        flat = is_number & (boxes[:, 2:] <= 0).any(axis=1)
         with np.errstate(invalid="ignore"):
             ends = boxes[:, :2] + boxes[:, 2:]
             outside = (ends <= 0).any(axis=1) | (boxes[:, :2] >= sizes).any(axis=1)
-        self.refuse(np.asarray(is_number & ~flat & outside), "a box outside its image")
+        self.refuse(~is_number, "a box with numbers missing")
+        self.refuse(flat, "a box without width or height")
+        self.refuse(is_number & ~flat & outside, "a box outside its image")
 
     def refuse_scores(self, scores: Floats) -> None:
         """Scores that are missing or are no probabilities."""
@@ -77,8 +67,8 @@ class Problems:
             f"{count:,} with {problem} (the first is number {self._first[problem] + 1:,})"
             for problem, count in self._count.most_common(_MOST_KINDS)
         ]
-        more = len(self._count) - _MOST_KINDS
-        rest = f" and {more} more kinds of problems" if more > 0 else ""
+        n_more = len(self._count) - _MOST_KINDS
+        rest = f" and {n_more} more kinds of problems" if n_more > 0 else ""
         raise InvalidShapes(
             f"{self.file}: of {self.n:,} {self.rows} there are {'; '.join(parts)}{rest}; mend or remove them: "
             "nothing is dropped silently"
@@ -121,15 +111,13 @@ def boxes_from_arrays(
             raise InvalidShapes(f"{what} must be one for each of {n} boxes, got {len(values)}")  # type: ignore[arg-type]
     image_names = [_plain(value) for value in image]
     all_images = images if isinstance(images, Images) else images_named([*(images or ()), *image_names])
-    at_image = all_images.position()
-    classes = [str(value) for value in (category if category is not None else ["object"] * n)]
-    all_classes = tuple(map(str, categories)) if categories is not None else tuple(sorted(set(classes) or {"object"}))
-    people = [str(value) for value in (source if source is not None else [name] * n)]
+    classes = [str(value) for value in (["object"] * n if category is None else category)]
+    all_classes = tuple(sorted(set(classes) or {"object"})) if categories is None else tuple(map(str, categories))
+    people = [str(value) for value in ([name] * n if source is None else source)]
     sources = tuple(sorted(set(people) or {name}))
     problems = Problems(name if file is None else file, n, "boxes")
-    image_codes = np.array([at_image.get(value, -1) for value in image_names], dtype=np.int32)
-    at_class = {value: k for k, value in enumerate(all_classes)}
-    codes = np.array([at_class.get(value, -1) for value in classes], dtype=np.int32)
+    image_codes = codes_of(image_names, all_images.position())
+    codes = codes_of(classes, {value: k for k, value in enumerate(all_classes)})
     problems.refuse(image_codes < 0, "an image that is not in the set")
     problems.refuse(codes < 0, "a class that is not in the set")
     problems.refuse_boxes(table, all_images.sizes[image_codes] if n else np.zeros((0, 2)))
@@ -159,6 +147,11 @@ def boxes_from_arrays(
         category_ids=np.arange(1, len(all_classes) + 1).astype(object),
         seen=looked,
     )
+
+
+def codes_of(values: Iterable[Any], position: Mapping[Any, int]) -> Codes:
+    """The position of each value, -1 where it has none."""
+    return np.array([position.get(value, -1) for value in values], dtype=np.int32)
 
 
 def images_named(names: Iterable[Any]) -> Images:
@@ -216,8 +209,7 @@ def read_boxes(
     scores = table.get(score)
     problems = Problems(str(path), len(boxes), "boxes")
     for what, column in (("image", image_of_row), ("class", classes), ("annotator or system", people)):
-        if column is not None:
-            problems.refuse(np.array([is_null(value) for value in column], dtype=bool), f"no {what}")
+        problems.refuse([is_null(value) for value in column or ()], f"no {what}")
     problems.raise_if_any()
     n_sources = len({str(name) for name in people or ()}) or 1
     known = images if isinstance(images, Images) else images_named([*(images or ()), *image_of_row])
@@ -281,7 +273,34 @@ def read_yolo(
     sizes : mapping from images to (width, height), optional
         In pixels. Without it images are 1 × 1, which leaves overlaps as they are, and areas without meaning.
     """
-    return join_shapes([_yolo_folder(*each, categories, sizes) for each in _files_in(folders, ".txt")])
+    parts = []
+    for name, folder, files in _files_in(folders, ".txt"):
+        rows = [(file.stem, row) for file in files for row in _yolo_rows(file, len(categories))]
+        n_values = {len(values) for _, values in rows}
+        if len(n_values) > 1:
+            raise InvalidFile(f"{folder}: some lines have a score and others not; give all or none")
+        missing = [] if sizes is None else [file.stem for file in files if file.stem not in sizes]
+        if missing:
+            raise InvalidFile(f"sizes must have all images of {folder}, got none for {missing[0]!r}")
+        whole = {file.stem: (1.0, 1.0) if sizes is None else sizes[file.stem] for file in files}
+        boxes = np.array([values[1:5] for _, values in rows]).reshape(-1, 4)
+        scale = np.array([whole[image] for image, _ in rows]).reshape(-1, 2)
+        boxes[:, :2] -= boxes[:, 2:] / 2
+        has_scores = n_values == {6}
+        parts.append(
+            boxes_from_arrays(
+                image=[image for image, _ in rows],
+                boxes=boxes * np.tile(scale, 2),
+                category=[categories[int(values[0])] for _, values in rows],
+                scores=[values[5] for _, values in rows] if has_scores else None,
+                images=images_of_sizes(whole),
+                categories=categories,
+                seen=None if has_scores else np.ones((1, len(files)), dtype=bool),
+                name=name,
+                file=str(folder),
+            )
+        )
+    return join_shapes(parts)
 
 
 def _files_in(folders: Folders, suffix: str) -> Iterator[tuple[str, Path, list[Path]]]:
@@ -294,55 +313,25 @@ def _files_in(folders: Folders, suffix: str) -> Iterator[tuple[str, Path, list[P
         yield str(name), Path(folder), files
 
 
-def _yolo_folder(
-    name: str,
-    folder: Path,
-    files: Sequence[Path],
-    categories: Sequence[str],
-    sizes: Mapping[str, tuple[float, float]] | None,
-) -> Shapes:
-    rows: list[tuple[str, int, list[float]]] = []
-    for file in files:
+def _yolo_rows(file: Path, n_classes: int) -> Iterator[list[float]]:
+    """The numbers of each line of a text: class, box, and perhaps a score."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise InvalidFile(f"{file} is no text of YOLO: {error!s:.100}; mend or remove it") from None
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip():
+            continue
         try:
-            text = file.read_text(encoding="utf-8")
-        except (OSError, ValueError) as error:
-            raise InvalidFile(f"{file} is no text of YOLO: {error!s:.100}; mend or remove it") from None
-        for number, line in enumerate(text.splitlines(), start=1):
-            words = line.split()
-            if not words:
-                continue
-            try:
-                values = [float(word) for word in words]
-            except ValueError:
-                values = []
-            if len(values) not in (5, 6) or not values[0].is_integer() or not 0 <= values[0] < len(categories):
-                raise InvalidFile(
-                    f"{file.name}, line {number}, must be a class below {len(categories)}, four numbers and perhaps a "
-                    f"score, got {line[:60]!r}"
-                )
-            rows.append((file.stem, int(values[0]), values[1:]))
-    with_scores = {len(values) for _, _, values in rows}
-    if len(with_scores) > 1:
-        raise InvalidFile(f"{folder}: some lines have a score and others not; give all or none")
-    missing = [] if sizes is None else [file.stem for file in files if file.stem not in sizes]
-    if missing:
-        raise InvalidFile(f"sizes must have all images of {folder}, got none for {missing[0]!r}")
-    whole = {file.stem: (1.0, 1.0) if sizes is None else sizes[file.stem] for file in files}
-    boxes = np.array([values[:4] for _, _, values in rows]).reshape(-1, 4)
-    scale = np.array([whole[image] for image, _, _ in rows]).reshape(-1, 2)
-    boxes[:, :2] -= boxes[:, 2:] / 2
-    has_scores = with_scores == {5}
-    return boxes_from_arrays(
-        image=[image for image, _, _ in rows],
-        boxes=boxes * np.tile(scale, 2),
-        category=[categories[kind] for _, kind, _ in rows],
-        scores=[values[4] for _, _, values in rows] if has_scores else None,
-        images=images_of_sizes(whole),
-        categories=categories,
-        seen=None if has_scores else np.ones((1, len(files)), dtype=bool),
-        name=name,
-        file=str(folder),
-    )
+            values = [float(word) for word in line.split()]
+        except ValueError:
+            values = []
+        if len(values) not in (5, 6) or not values[0].is_integer() or not 0 <= values[0] < n_classes:
+            raise InvalidFile(
+                f"{file.name}, line {number}, must be a class below {n_classes}, four numbers and perhaps a score, got "
+                f"{line[:60]!r}"
+            )
+        yield values
 
 
 def read_voc(folders: Folders) -> Shapes:
@@ -352,36 +341,29 @@ def read_voc(folders: Folders) -> Shapes:
     ----------
     folders : path, or mapping from annotators to paths. Folders of .xml files.
     """
-    return join_shapes([_voc_folder(*each) for each in _files_in(folders, ".xml")])
-
-
-def _voc_folder(name: str, folder: Path, files: Sequence[Path]) -> Shapes:
-    sizes: dict[str, tuple[float, float]] = {}
-    image, category, boxes = [], [], []
-    for file in files:
-        try:
-            root = ElementTree.fromstring(file.read_bytes())
-            width, height = (float(root.findtext(f"size/{side}") or "nan") for side in ("width", "height"))
-            for thing in root.iter("object"):
-                corners = [float(thing.findtext(f"bndbox/{side}") or "nan") for side in _CORNERS[1]]
-                boxes.append([*corners[:2], corners[2] - corners[0], corners[3] - corners[1]])
-                category.append((thing.findtext("name") or "").strip())
-                image.append(file.stem)
-        except (ElementTree.ParseError, ValueError, OSError, LookupError) as error:
-            raise InvalidFile(f"{file.name} is no annotation of Pascal VOC: {error}; mend or remove it") from None
-        sizes[file.stem] = width, height
-    problems = Problems(str(folder), len(boxes), "boxes")
-    problems.refuse(np.array([not name for name in category], dtype=bool), "no class")
-    problems.raise_if_any()
-    return boxes_from_arrays(
-        image=image,
-        boxes=np.array(boxes).reshape(-1, 4),
-        category=category,
-        images=images_of_sizes(sizes),
-        seen=np.ones((1, len(files)), dtype=bool),
-        name=name,
-        file=str(folder),
-    )
+    parts = []
+    for name, folder, files in _files_in(folders, ".xml"):
+        sizes: dict[str, tuple[float, float]] = {}
+        image, category, boxes = [], [], []
+        for file in files:
+            try:
+                root = ElementTree.fromstring(file.read_bytes())
+                width, height = (float(root.findtext(f"size/{side}") or "nan") for side in ("width", "height"))
+                for thing in root.iter("object"):
+                    corners = [float(thing.findtext(f"bndbox/{side}") or "nan") for side in _CORNERS[1]]
+                    boxes.append([*corners[:2], corners[2] - corners[0], corners[3] - corners[1]])
+                    category.append((thing.findtext("name") or "").strip())
+                    image.append(file.stem)
+            except (ElementTree.ParseError, ValueError, OSError, LookupError) as error:
+                raise InvalidFile(f"{file.name} is no annotation of Pascal VOC: {error}; mend or remove it") from None
+            sizes[file.stem] = width, height
+        problems = Problems(str(folder), len(boxes), "boxes")
+        problems.refuse([not kind for kind in category], "no class")
+        problems.raise_if_any()
+        table, seen = np.array(boxes).reshape(-1, 4), np.ones((1, len(files)), dtype=bool)
+        given: dict[str, Any] = {"image": image, "boxes": table, "category": category, "seen": seen}
+        parts.append(boxes_from_arrays(images=images_of_sizes(sizes), name=name, file=str(folder), **given))
+    return join_shapes(parts)
 
 
 _SIDE = 640.0
@@ -437,17 +419,16 @@ def simulate_boxes(
         images=images,
         seen=np.ones((n_annotators, n_images), dtype=bool),
     )
-    found, scores, names = [], [], []
+    found, scores = [], []
     for k in range(n_systems):
         chosen = _draw_boxes(boxes, is_object, hardness, miss * (1 + 0.5 * k), invent, rng)
         found.append(chosen)
         scores.append(1 / (1 + np.exp(-(2.0 * is_object[chosen] - hardness[chosen] + rng.normal(size=len(chosen))))))
-        names += [f"system {k + 1}"] * len(chosen)
     every = np.concatenate(found)
     detections = boxes_from_arrays(
         image=image[every],
         boxes=_blurred(boxes[every], 2 * blur, rng),
-        source=names,
+        source=np.repeat([f"system {k + 1}" for k in range(n_systems)], [len(chosen) for chosen in found]),
         scores=np.concatenate(scores),
         images=images,
     )
@@ -464,8 +445,6 @@ def _draw_boxes(
 
 
 def _blurred(boxes: Floats, blur: float, rng: np.random.Generator) -> Floats:
-    sides = np.tile(boxes[:, 2:], 2)
-    shift = rng.normal(scale=blur, size=boxes.shape) * sides
-    moved = boxes + shift
+    moved = boxes + rng.normal(scale=blur, size=boxes.shape) * np.tile(boxes[:, 2:], 2)
     moved[:, 2:] = np.maximum(moved[:, 2:], 2.0)
-    return np.asarray(moved)
+    return moved

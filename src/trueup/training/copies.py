@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from trueup._base.types import Codes, Floats, Positions
+from trueup._base.types import Floats, Positions
 from trueup._base.validation import RandomState, as_generator, check_choice, check_integer, preview
 from trueup.core.base import base_of
 from trueup.core.truth import TruthModel, labels_of_base
@@ -24,8 +24,6 @@ from trueup.noise import Confusion, NoiseModel
 from trueup.noise import fit as fit_noise
 from trueup.noise.base import with_gold
 from trueup.posteriors import DrawnEstimate, Estimate
-
-# ------------------ A scorer for scikit-learn's cross-validation and searches that needs votes and no truth.
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,36 +64,30 @@ class VoteScorer:
         labels = self.labels.select(items=self.labels.items[at])
         aligned, used = self._outputs(estimator, take(rows, first))
         rng = as_generator(self.seed)
-        truths = self._truths(labels, at, aligned, used, rng)
-        how: Any = {"classes": labels.classes, "positive": self.positive, "random_state": rng}
+        how: dict[str, Any] = {"n_draws": self.n_draws}
+        if self.noise is not None:
+            truths = truths_given_outputs(labels, self.noise, aligned, used=used, random_state=rng, **how).truths
+        else:
+            assert self.base is not None
+            codes = aligned.codes
+            if codes is None and aligned.probabilities is not None:
+                codes = aligned.probabilities.argmax(axis=2).astype(np.int32)
+            if codes is None:
+                codes = np.empty((0, len(at)), dtype=np.int32)
+            how |= {"may_sample": False, "seed": int(rng.integers(2**31))}
+            model = TruthModel(labels, self.base[at], codes, aligned.scores, self.positive, **how)
+            truths = model.truth.truths
+        how = {"classes": labels.classes, "positive": self.positive, "random_state": rng}
         values = system_values(truths, aligned, self.metric, **how)[:, 0]
         return DrawnEstimate(values, bounds=self.metric.bounds, name=self.metric.name)
 
-    def _truths(
-        self, labels: Labels, at: Codes, aligned: AlignedPredictions, used: OutputKind, rng: np.random.Generator
-    ) -> Codes:
-        """Truths of the items, given votes and what the classifier says."""
-        if self.noise is not None:
-            how: dict[str, Any] = {"used": used, "n_draws": self.n_draws, "random_state": rng}
-            return truths_given_outputs(labels, self.noise, aligned, **how).truths
-        assert self.base is not None
-        codes = aligned.codes
-        if codes is None and aligned.probabilities is not None:
-            codes = aligned.probabilities.argmax(axis=2).astype(np.int32)
-        nobody = np.empty((0, len(at)), dtype=np.int32)
-        said = nobody if codes is None else codes
-        how = {"may_sample": False, "n_draws": self.n_draws, "seed": int(rng.integers(2**31))}
-        model = TruthModel(labels, self.base[at], said, aligned.scores, self.positive, **how)
-        return model.truth.truths
-
     def _outputs(self, estimator: Any, X: Any) -> tuple[AlignedPredictions, OutputKind]:
         names = self.labels.classes.tolist()
-        known = np.asarray(getattr(estimator, "classes_", []))
-        strange = [name for name in known.tolist() if name not in names]
-        if strange or not len(known):
+        classes = np.asarray(getattr(estimator, "classes_", []))
+        if not len(classes) or not set(classes.tolist()) <= set(names):
             raise InvalidPredictions(
                 f"the estimator must predict the classes of the labels, {preview(names, most=6)}, got "
-                f"{preview(known, most=6)}; wrap it in trueup.training.NoisyLabelClassifier(…, labels=labels)"
+                f"{preview(classes, most=6)}; wrap it in trueup.training.NoisyLabelClassifier(…, labels=labels)"
             )
         codes = scores = probabilities = None
         used: OutputKind = self.metric.looks_at
@@ -104,9 +96,9 @@ class VoteScorer:
             codes = np.array([[position[name] for name in np.asarray(estimator.predict(X)).tolist()]], dtype=np.int32)
         elif used == "scores" and len(names) == 2 and hasattr(estimator, "decision_function"):
             given = np.asarray(estimator.decision_function(X), dtype=float)
-            scores = (given if known[1] == names[self.positive] else -given)[None]
+            scores = (given if classes[1] == names[self.positive] else -given)[None]
         elif hasattr(estimator, "predict_proba"):
-            table = aligned_columns(estimator.predict_proba(X), known, np.asarray(names))
+            table = aligned_columns(estimator.predict_proba(X), classes, np.asarray(names))
             if used == "scores":
                 scores = table[None, :, self.positive]
             else:
@@ -133,15 +125,9 @@ def scorer(
 ) -> VoteScorer:
     r"""A scorer for ``cross_val_score`` and ``GridSearchCV`` that estimates a metric from votes.
 
-    The score of a fold is the posterior mean of the metric on its held-out items,
-
-    .. math:: E[\,m(y, f(x)) \mid z, f(x)\,]
-
-    by draws of the truth y given the votes z and what the classifier says, as in `trueup.evaluate`. What votes say is
-    fitted once, here, to those on all items; it sees neither features nor classifiers. Held-out items without votes do
-    not count.
-
-    Call it, or ask it for the whole posterior with ``estimate(estimator, X, y)``.
+    The score of a fold is the posterior mean of the metric on its held-out items, by draws of the truth given the votes
+    and the outputs of the classifier, as in `trueup.evaluate`. The model of the votes is fitted once, here, to those on
+    all items. Held-out items without votes do not count. ``estimate(estimator, X, y)`` gives the whole posterior.
 
     Parameters
     ----------
@@ -151,7 +137,7 @@ def scorer(
     labels : Labels
         The votes on all items. The y of the cross-validation is then ``np.arange(labels.n_items)``: the position of
         each row of X in ``labels.items``. Pass folds as a splitter, ``cv=KFold(5, shuffle=True, random_state=0)``: a
-        mere number asks scikit-learn to balance classes over the folds, and it would take positions for classes.
+        number alone asks scikit-learn to balance classes over the folds, and it would take positions for classes.
     noise : str or NoiseModel, optional
         By default none, as in `trueup.evaluate`; a model that is named is taken as known once it is fitted.
     positive : class, optional. The positive class; the last by default.
@@ -159,11 +145,11 @@ def scorer(
 
     Notes
     -----
-    Without ``noise`` a classifier is expected to be right as often as votes say that its classes are: classifiers and
-    votes of real sets err together, and there this is right on average. Where votes leave much open, since they are few
-    or weak, a good classifier whose errors are independent of theirs is better than that: its score is too low, and the
-    interval may end below the truth. The order of classifiers does not suffer. ``noise="dawid-skene"`` gives the level
-    if errors are independent; only checked items can show whether they are.
+    Without ``noise`` a classifier is expected to be right as often as votes say that its classes are, which is right on
+    average where both err together. Where votes are few or weak, a good classifier whose errors are independent of
+    theirs is better than that: its score is too low, and the interval may end below the truth. The order of classifiers
+    does not suffer. ``noise="dawid-skene"`` gives the level if errors are independent; only checked items can show
+    that.
     """
     if not isinstance(labels, Labels):
         raise InvalidLabels(f"labels must be Labels, got {type(labels).__name__}; make them with tu.Labels.from_frame")
@@ -180,8 +166,6 @@ def scorer(
     model = copy.deepcopy(noise) if isinstance(noise, NoiseModel) else noise
     return VoteScorer(measured, labels, fit_noise(labels, model), None, code, n_draws, seed)
 
-
-# ------------------ What `fit` was given: votes, positions of items, or a plain y, brought to one form.
 
 Unlabelled = Literal["drop", "prior", "error"]
 
@@ -398,20 +382,13 @@ def fit_copies(estimator: Any, X: Any, hard: Positions, copies: Copies, names: n
             f"weighted labels need an estimator whose fit takes sample_weight, got {type(model).__name__}, which "
             'ignores it; pass another, or in NoisyLabelClassifier `strategy="replication"`, which copies items instead'
         )
-    return _fit_weighted(model, rows, copies, names)
-
-
-def _fit_weighted(model: Any, rows: Any, copies: Copies, names: npt.NDArray[Any]) -> Any:
-    """Fit to weighted copies; classes are balanced by their weights, where some estimators count copies."""
-    assert copies.weight is not None
-    balanced = model.get_params().get("class_weight") == "balanced"
-    weight = copies.weight
-    if balanced:
-        share = np.bincount(copies.code, weights=weight, minlength=len(names))
-        weight = weight * (share.sum() / (np.count_nonzero(share) * share[copies.code]))
-        model.set_params(class_weight=None)
-    model.fit(rows, names[copies.code], sample_weight=weight)
-    return model.set_params(class_weight="balanced") if balanced else model
+    if model.get_params().get("class_weight") != "balanced":
+        return model.fit(rows, names[copies.code], sample_weight=copies.weight)
+    # Some estimators would balance the numbers of copies.
+    share = np.bincount(copies.code, weights=copies.weight, minlength=len(names))
+    weight = copies.weight * (share.sum() / (np.count_nonzero(share) * share[copies.code]))
+    model.set_params(class_weight=None).fit(rows, names[copies.code], sample_weight=weight)
+    return model.set_params(class_weight="balanced")
 
 
 def aligned_columns(values: Any, have: npt.NDArray[Any], want: npt.NDArray[Any], *, fill: float = 0.0) -> Floats:

@@ -1,10 +1,11 @@
-"""Logistic regression trained on votes, by the likelihood of the votes or by the MMSE risk."""
+"""Logistic regression and naive Bayes trained on votes, by the likelihood of the votes or by the MMSE risk."""
 
 from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from typing import Any, Literal, Self, get_args
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -22,8 +23,7 @@ from trueup.training.objectives import LogisticObjective, NoisyLikelihood, SoftT
 from trueup.training.sklearn import VoteClassifier
 from trueup.training.strategies import matrices_given
 
-# ------------------ Naive Bayes trained on votes: the generative counterpart of `NoisyLogisticRegression`.
-
+Method = Literal["ml", "map", "mmse"]
 _TINY = 1e-300
 _LEAST = -1e9  # log-density of what cannot be: a sum of such must stay a number
 
@@ -84,14 +84,12 @@ class _NaiveBayes(VoteClassifier):
         """Learn p(x | y) from soft counts; returns the log-density of its prior."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class NoisyGaussianNB(_NaiveBayes):
-    r"""Gaussian naive Bayes trained on votes.
+    """Gaussian naive Bayes trained on votes.
 
-    Maximises the likelihood of features and votes together (Su 2024, eq. 32, generative),
-
-    .. math:: \prod_i \sum_y \pi_y \prod_j \mathcal N(x_{ij}; \mu_{yj}, \sigma^2_{yj}) \prod_t p(z_{it} \mid y)
-
-    by EM with soft counts. Items without votes teach it too, with ``unlabelled="prior"``.
+    Maximises the likelihood of features and votes together (Su 2024, eq. 32, generative) by EM with soft counts. Items
+    without votes teach it too, with ``unlabelled="prior"``.
 
     Parameters
     ----------
@@ -113,28 +111,15 @@ class NoisyGaussianNB(_NaiveBayes):
     loss_history_ : list of float. The objective after each step; it never rises.
     """
 
-    _takes_sparse = False
-
-    def __init__(
-        self,
-        *,
-        method: Method = "map",
-        prior_strength: float = 1.0,
-        noise: str | NoiseModel = "dawid-skene",
-        unlabelled: Unlabelled = "drop",
-        labels: Labels | None = None,
-        var_smoothing: float = 1e-9,
-        tol: float = 1e-4,
-        max_iter: int = 200,
-    ) -> None:
-        self.method = method
-        self.prior_strength = prior_strength
-        self.noise = noise
-        self.unlabelled = unlabelled
-        self.labels = labels
-        self.var_smoothing = var_smoothing
-        self.tol = tol
-        self.max_iter = max_iter
+    _takes_sparse: ClassVar[bool] = False
+    method: Method = "map"
+    prior_strength: float = 1.0
+    noise: str | NoiseModel = "dawid-skene"
+    unlabelled: Unlabelled = "drop"
+    labels: Labels | None = None
+    var_smoothing: float = 1e-9
+    tol: float = 1e-4
+    max_iter: int = 200
 
     def _prepare(self, X: Any) -> None:
         check_number(self.var_smoothing, name="var_smoothing", low=0.0)
@@ -162,11 +147,12 @@ class NoisyGaussianNB(_NaiveBayes):
         return np.stack(columns, axis=1)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class NoisyMultinomialNB(_NaiveBayes):
-    r"""Multinomial naive Bayes trained on votes, for counts such as those of words.
+    """Multinomial naive Bayes trained on votes, for counts such as those of words.
 
-    Maximises :math:`\prod_i \sum_y \pi_y \prod_j \varphi_{yj}^{x_{ij}} \prod_t p(z_{it} \mid y)` (Su 2024, eq. 32,
-    generative) by EM with soft counts; X may be sparse.
+    Maximises the likelihood of features and votes together (Su 2024, eq. 32, generative) by EM with soft counts; X may
+    be sparse.
 
     Parameters
     ----------
@@ -183,36 +169,15 @@ class NoisyMultinomialNB(_NaiveBayes):
     class_log_prior_ : array of shape (n_classes,)
     classes_, noise_, posterior_, loss_history_
         As for `NoisyGaussianNB`.
-
-    Examples
-    --------
-    >>> import trueup as tu
-    >>> from trueup.training import NoisyMultinomialNB
-    >>> X = np.array([[3, 0], [2, 1], [0, 3], [1, 2]])
-    >>> labels = tu.Labels.from_matrix([[0, 0, 1], [0, 0, 0], [1, 1, 1], [1, 1, 0]])
-    >>> noise = tu.noise.Confusion([[0.8, 0.2], [0.2, 0.8]])
-    >>> NoisyMultinomialNB(noise=noise).fit(X, labels).predict(X).tolist()
-    [0, 0, 1, 1]
     """
 
-    def __init__(
-        self,
-        *,
-        method: Method = "map",
-        alpha: float = 1.0,
-        noise: str | NoiseModel = "dawid-skene",
-        unlabelled: Unlabelled = "drop",
-        labels: Labels | None = None,
-        tol: float = 1e-4,
-        max_iter: int = 200,
-    ) -> None:
-        self.method = method
-        self.alpha = alpha
-        self.noise = noise
-        self.unlabelled = unlabelled
-        self.labels = labels
-        self.tol = tol
-        self.max_iter = max_iter
+    method: Method = "map"
+    alpha: float = 1.0
+    noise: str | NoiseModel = "dawid-skene"
+    unlabelled: Unlabelled = "drop"
+    labels: Labels | None = None
+    tol: float = 1e-4
+    max_iter: int = 200
 
     def _prepare(self, X: Any) -> None:
         alpha = check_number(self.alpha, name="alpha", low=0.0)
@@ -241,22 +206,18 @@ class NoisyMultinomialNB(_NaiveBayes):
         return tags
 
 
-Method = Literal["ml", "map", "mmse"]
-
-
+@dataclass(kw_only=True, eq=False, repr=False)
 class NoisyLogisticRegression(VoteClassifier):
     r"""Logistic regression for two or more classes, trained on votes.
 
-    The votes :math:`z_i` say of the truth what the labelers' matrices :math:`\theta` say, the features
-    :math:`x_i` what the coefficients :math:`\psi` say [1]_:
+    Votes inform of the truth by the labelers' matrices :math:`\theta`, features by the coefficients :math:`\psi` [1]_:
 
     .. math:: p(z \mid x; \psi, \theta) = \prod_i \sum_y p(y \mid x_i; \psi) \prod_t p(z_{it} \mid y; \theta)
 
     .. [1] Su (2024), eqs. 32, 37 and Table 9.
     .. [2] V. C. Raykar et al., "Learning from crowds", Journal of Machine Learning Research 11 (2010).
     .. [3] S. Ibrahim, T. Nguyen, X. Fu, "Deep learning from crowdsourced labels: coupled cross-entropy minimization,
-       identifiability, and regularization", ICLR 2023; here with the likelihood of all votes of an item at once and
-       any shares of the classes.
+       identifiability, and regularization", ICLR 2023; here for all votes of an item and any shares of the classes.
 
     Parameters
     ----------
@@ -267,10 +228,9 @@ class NoisyLogisticRegression(VoteClassifier):
         same C.
     C : float. Inverse strength of the penalty, as in scikit-learn. Intercepts are free.
     volume : float
-        Strength, for each item, of a term that makes predictions sure and spread over the classes [3]_. Matrices and
-        predictions that are learned together from votes alone are not unique; this takes the widest predictions that
-        fit. Take it (0.3 to 1) with `joint` where features tell the classes apart and labelers err together, or
-        features are many; where features do not tell them apart it does harm. Not for "mmse".
+        Strength, for each item, of a term that makes predictions sure and spread over the classes [3]_. Take it (0.3
+        to 1) with `joint` where features separate the classes and labelers err together, or features are many; where
+        features do not separate them it does harm. Not for "mmse".
     class_shares : {"equal", "noise"} or array of shape (n_classes,)
         The shares of the classes to which `volume` pulls: equal ones (as published), those of the noise model, which
         err as the votes do, or known ones in the order of ``labels.classes``.
@@ -301,43 +261,26 @@ class NoisyLogisticRegression(VoteClassifier):
     n_iter_ : int
     """
 
-    def __init__(
-        self,
-        *,
-        method: Method = "map",
-        C: float = 1.0,
-        joint: bool = False,
-        volume: float = 0.0,
-        class_shares: str | npt.ArrayLike = "equal",
-        noise: str | NoiseModel = "dawid-skene",
-        unlabelled: Unlabelled = "drop",
-        labels: Labels | None = None,
-        fit_intercept: bool = True,
-        solver: str = "lbfgs",
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-        warm_start: bool = False,
-    ) -> None:
-        self.method = method
-        self.C = C
-        self.joint = joint
-        self.volume = volume
-        self.class_shares = class_shares
-        self.noise = noise
-        self.unlabelled = unlabelled
-        self.labels = labels
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
+    method: Method = "map"
+    C: float = 1.0
+    joint: bool = False
+    volume: float = 0.0
+    class_shares: str | npt.ArrayLike = "equal"
+    noise: str | NoiseModel = "dawid-skene"
+    unlabelled: Unlabelled = "drop"
+    labels: Labels | None = None
+    fit_intercept: bool = True
+    solver: str = "lbfgs"
+    tol: float = 1e-6
+    max_iter: int = 1000
+    warm_start: bool = False
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Train on votes; `y` as for `NoisyLabelClassifier.fit`."""
         method = check_choice(self.method, get_args(Method), name="method")
         if self.solver != "lbfgs":
-            said = "`solver` has no effect any more and goes in 0.4; leave it out"
-            warnings.warn(said, DeprecationWarning, stacklevel=2)
+            message = "`solver` has no effect any more and goes in 0.4; leave it out"
+            warnings.warn(message, DeprecationWarning, stacklevel=2)
         check_number(self.C, name="C", low=0.0, strict=True)
         check_number(self.tol, name="tol", low=0.0, strict=True)
         check_integer(self.max_iter, name="max_iter", low=1)
@@ -363,7 +306,7 @@ class NoisyLogisticRegression(VoteClassifier):
                 else NoisyLikelihood(votes.log_likelihood(self.noise_)[items])
             )
             objective = self._objective(features, loss, len(votes.classes))
-            solution = self._search(objective, self._start(objective))
+            solution = minimise(objective, self._start(objective), tol=self.tol, max_iter=self.max_iter)
             beliefs = loss.beliefs(objective.scores(solution.theta)) if isinstance(loss, NoisyLikelihood) else posterior
         self.posterior_, self.loss_, self.n_iter_ = beliefs, solution.value, solution.n_iter
         objective = self._objective(features, SoftTargets(beliefs), len(votes.classes))
@@ -403,9 +346,6 @@ class NoisyLogisticRegression(VoteClassifier):
         prior = np.log(np.maximum(self.noise_.prior_, 1e-12))
         return objective.flat(np.zeros(shape), (prior - (prior[0] if objective.n_rows == 1 else 0.0))[-shape[0] :])
 
-    def _search(self, objective: LogisticObjective, start: Floats) -> Solution:
-        return minimise(objective, start, tol=self.tol, max_iter=self.max_iter)
-
     def _fit_jointly(self, X: Any, votes: TrainingVotes, items: Positions) -> tuple[Solution, Floats]:
         """EM: beliefs from features and votes; coefficients and matrices from the beliefs."""
         labels = votes.labels
@@ -413,7 +353,7 @@ class NoisyLogisticRegression(VoteClassifier):
         theta = self._start(self._objective(X, SoftTargets(beliefs[items]), labels.n_classes))
         for n_iter in range(1, self.max_iter + 1):
             objective = self._objective(X, SoftTargets(beliefs[items]), labels.n_classes)
-            theta = self._search(objective, theta).theta
+            theta = minimise(objective, theta, tol=self.tol, max_iter=self.max_iter).theta
             counted = np.zeros_like(beliefs)
             counted[items] = beliefs[items]
             if n_iter == 1:

@@ -157,13 +157,9 @@ class WithVolume:
     .. math:: V(P) = \log\det \tfrac{1}{n} P^\top P - \sum_y \log m_y + C \sum_y \pi_y \log m_y, \qquad
         m_y = \tfrac{1}{n} \sum_i P_{iy}
 
-    If votes are all that is known, predictions P with matrices A fit as well as P Q with Q⁻¹ A, for any Q that leaves
-    both stochastic. Of all of them the widest P is the truth if every class has items that are surely of it
-    (Ibrahim, Nguyen and Fu 2023, whose term is V for equal shares π). The sums make V prefer the shares π of the
-    classes to equal ones: of predictions without doubt that with m = π has the largest V, which is C Σ π log π.
-
-    S. Ibrahim, T. Nguyen, X. Fu, "Deep learning from crowdsourced labels: coupled cross-entropy minimization,
-    identifiability, and regularization", ICLR 2023.
+    If votes are all that is known, predictions P with matrices A fit as well as P Q with Q⁻¹ A. The widest P is the
+    truth if every class has items that are surely of it (Ibrahim, Nguyen and Fu, ICLR 2023, for equal shares π of the
+    classes).
     """
 
     loss: ScoreLoss
@@ -277,10 +273,7 @@ def noise_removed(
     n_folds: int = 5,
     random_state: RandomState = 0,
 ) -> Any:
-    """The classifier trained without the items that a filter of classifiers calls mislabeled [1]_.
-
-    .. [1] C. E. Brodley, M. A. Friedl, "Identifying mislabeled training data", Journal of Artificial Intelligence
-       Research 11 (1999).
+    """The classifier trained without the items that a filter of classifiers calls mislabeled (Brodley & Friedl 1999).
 
     Parameters
     ----------
@@ -292,17 +285,6 @@ def noise_removed(
         Items that stay in any case, because their label is known to be right.
     filter, n_folds, random_state
         As for `trueup.estimators.mislabeled`.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> rng = np.random.default_rng(0)
-    >>> x = rng.normal(size=(500, 1))
-    >>> truth = (x[:, 0] > 0).astype(int)
-    >>> y = np.where((truth == 0) & (rng.random(500) < 0.4), 1, truth)
-    >>> model = noise_removed(LogisticRegression(), x, y)
-    >>> bool(LogisticRegression().fit(x, y).score(x, truth) < model.score(x, truth))
-    True
     """
     from sklearn.base import clone
 
@@ -324,19 +306,16 @@ def noise_removed(
 def noise_tolerant(
     estimator: Any, X: Any, codes: npt.ArrayLike, matrices: npt.ArrayLike, *, classes: npt.ArrayLike | None = None
 ) -> Any:
-    r"""The classifier trained with the unbiased loss of Natarajan et al. [1]_.
+    r"""The classifier trained with the unbiased loss of Natarajan et al. (NIPS 2013).
 
     With :math:`w_i = R_i^{-\top} e_{y'_i}` the loss
 
     .. math:: \tilde\ell(x_i, y'_i) = \sum_c w_{ic}\, \ell(f(x_i), c)
 
-    has the loss under the true labels as its expectation. Some weights are negative. For logistic regression that does
-    no harm: weights of an item sum to 1, so the loss is log-sum-exp of the scores minus a linear function, which is
+    has the loss under the true labels as its expectation. Some weights are negative. For logistic regression it is
     convex, and it is minimised exactly. Any other estimator of two classes gets the costs of `label_costs`, which are
     positive and lead to the same decisions. Of more classes it is trained on weighted copies of the items, with
     negative weights set to 0 and the others scaled to sum to 1; that is no longer unbiased.
-
-    .. [1] N. Natarajan, I. S. Dhillon, P. Ravikumar, A. Tewari, "Learning with noisy labels", NIPS 2013.
 
     Parameters
     ----------
@@ -347,17 +326,6 @@ def noise_tolerant(
     matrices : array of shape (n_items, n_classes, n_classes) or (n_classes, n_classes)
         P(label | truth), rows the truth; the identity for clean items.
     classes : array of shape (n_classes,), optional. What the codes stand for; by default the codes themselves.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> rng = np.random.default_rng(0)
-    >>> x, matrix = rng.normal(size=(2000, 1)), np.array([[0.6, 0.4], [0.0, 1.0]])
-    >>> truth = (x[:, 0] > 0).astype(int)
-    >>> y = np.where(rng.random(2000) < matrix[truth, 1], 1, 0)
-    >>> model = noise_tolerant(LogisticRegression(), x, y, matrix)
-    >>> bool(LogisticRegression().fit(x, y).score(x, truth) < 0.8 < model.score(x, truth))
-    True
     """
     labels, table = check_matrices(codes, matrices)
     weights, usable = unbiased_weights(labels, table)
@@ -380,9 +348,8 @@ def noise_aware_probabilities(X: Any, codes: npt.ArrayLike, matrices: npt.ArrayL
     .. math:: \max_\theta \sum_i \log \sum_c R_i[c, y'_i]\, p_\theta(c \mid x_i) - \tfrac\lambda2\lVert\theta\rVert^2,
        \qquad P(c \mid x_i, y'_i) \propto R_i[c, y'_i]\, p_\theta(c \mid x_i)
 
-    The likelihood of the noisy labels (Su 2024, eq. 32) makes better use of few labels than an unbiased loss.
-
-    Returns an array of shape (n_items, n_classes).
+    The likelihood of the noisy labels (Su 2024, eq. 32) makes better use of few labels than an unbiased loss. The
+    result has shape (n_items, n_classes).
 
     Parameters
     ----------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -111,15 +112,9 @@ def _gives(method: str) -> Any:
     return check
 
 
+@dataclass(eq=False, repr=False)
 class NoisyLabelClassifier(MetaEstimatorMixin, TrainedOnVotes):  # type: ignore[misc]
-    r"""Train any scikit-learn classifier on noisy votes.
-
-    A noise model turns the votes :math:`z_i` of item i into :math:`p(y \mid z_i)`, and a strategy turns that into
-    something the classifier can be trained on.
-
-    .. [1] Su (2024), Section 3.2, eqs. 37 and 40.
-    .. [2] N. Natarajan, I. S. Dhillon, P. Ravikumar, A. Tewari, "Learning with noisy labels", NIPS 2013.
-    .. [3] A. Khetan, Z. C. Lipton, A. Anandkumar, "Learning from noisy singly-labeled data", ICLR 2018.
+    r"""Train any scikit-learn classifier on noisy votes, by P(class | votes) of a noise model.
 
     Parameters
     ----------
@@ -128,22 +123,22 @@ class NoisyLabelClassifier(MetaEstimatorMixin, TrainedOnVotes):  # type: ignore[
     strategy : str or callable
         One of these, or a function from a `Task` to what is `Trained`:
 
-        - "mmse": the risk :math:`\sum_i \sum_y p(y \mid z_i) L(f(x_i), y)` [1]_, by a copy of each item for each class
-          it may have, weighted with p(y|z). Needs an estimator with `sample_weight`.
+        - "mmse": the risk :math:`\sum_i \sum_y p(y \mid z_i) L(f(x_i), y)` (Su 2024, eqs. 37 and 40), by a copy of
+          each item for each class it may have, weighted with p(y|z). Needs an estimator with `sample_weight`.
         - "replication": the same with whole numbers of copies, for estimators without `sample_weight`. Nearest
           neighbours count copies, so their `n_neighbors` is multiplied by the copies of an item.
         - "label-estimation": the most probable class of each item.
         - "majority": the class with most votes; of tied ones the one with more votes on all items.
         - "voting": a model for each labeler; their predictions are read by the labelers' matrices and averaged with
           the information their votes hold.
-        - "unbiased": the loss of [2]_, whose mean over the noise is the loss under the truth. Its weights may be
-          negative. ``LogisticRegression`` (l2 or no penalty, alone or last in a pipeline) is fitted exactly: its loss
-          stays convex. Any other estimator of two classes gets the label-dependent costs of the same paper, which are
-          positive and lead to the same decisions, not the same probabilities. More classes need LogisticRegression.
+        - "unbiased": the loss of Natarajan et al. (NIPS 2013), whose mean over the noise is the loss under the truth.
+          ``LogisticRegression`` (l2 or no penalty, alone or last in a pipeline) is fitted exactly. Any other estimator
+          of two classes gets the label-dependent costs of the same paper, which lead to the same decisions, not the
+          same probabilities. More classes need LogisticRegression.
         - "alternation": as "mmse", then take the model's predictions on items it was not trained on for the votes of
-          one more labeler, learn all labelers' matrices again, and train again. Khetan et al. [3]_ take the
-          predictions for the truth instead, which makes every labeler look worse by the errors of the model. Helps
-          where items have few votes. Matrices are learned again where the noise model has any (not "glad").
+          one more labeler, learn all labelers' matrices again, and train again (Khetan et al., ICLR 2018, take the
+          predictions for the truth). Helps where items have few votes. Matrices are learned again where the noise
+          model has any (not "glad").
     noise : str or NoiseModel
         As for `trueup.noise.fit`; fitted to the votes of the training items. Known matrices:
         ``trueup.noise.Confusion``. A plain y is taken for the truth, and this is not looked at.
@@ -168,32 +163,18 @@ class NoisyLabelClassifier(MetaEstimatorMixin, TrainedOnVotes):  # type: ignore[
     posterior_ : array of shape (n_rows, n_classes). P(class | votes) of each row of X, by ``noise_``.
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        strategy: str | Callable[[Task], Trained] = "mmse",
-        noise: str | NoiseModel = "dawid-skene",
-        unlabelled: Unlabelled = "drop",
-        labels: Labels | None = None,
-        min_weight: float = 1e-4,
-        max_copies: int | None = None,
-        n_copies: int = 10,
-        n_rounds: int = 2,
-        n_folds: int = 5,
-        random_state: RandomState = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.strategy = strategy
-        self.noise = noise
-        self.unlabelled = unlabelled
-        self.labels = labels
-        self.min_weight = min_weight
-        self.max_copies = max_copies
-        self.n_copies = n_copies
-        self.n_rounds = n_rounds
-        self.n_folds = n_folds
-        self.random_state = random_state
+    estimator: Any
+    _: KW_ONLY
+    strategy: str | Callable[[Task], Trained] = "mmse"
+    noise: str | NoiseModel = "dawid-skene"
+    unlabelled: Unlabelled = "drop"
+    labels: Labels | None = None
+    min_weight: float = 1e-4
+    max_copies: int | None = None
+    n_copies: int = 10
+    n_rounds: int = 2
+    n_folds: int = 5
+    random_state: RandomState = 0
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Train on votes.
@@ -216,20 +197,19 @@ class NoisyLabelClassifier(MetaEstimatorMixin, TrainedOnVotes):  # type: ignore[
         rows = votes.used(self.unlabelled)
         noise = votes.noise("majority" if train is TRAINING_STRATEGIES["majority"] else self.noise)
         posterior = noise.posterior(votes.labels)
-        named = ("estimator", "min_weight", "max_copies", "n_copies", "n_rounds", "n_folds", "random_state")
-        options = {name: getattr(self, name) for name in named}
-        of_rows = posterior[votes.rows[rows]]
-        task = Task(X=take(X, rows), rows=rows, votes=votes, noise=noise, posterior=of_rows, **options)
-        trained = train(task)
+        names = ("estimator", "min_weight", "max_copies", "n_copies", "n_rounds", "n_folds", "random_state")
+        options = {name: getattr(self, name) for name in names}
+        data = {"X": take(X, rows), "rows": rows, "votes": votes, "posterior": posterior[votes.rows[rows]]}
+        trained = train(Task(noise=noise, **data, **options))
         self.estimator_ = trained.estimator
         self.noise_ = noise if trained.noise is None else trained.noise
         self.posterior_ = self.noise_.posterior(votes.labels)[votes.rows]
         self.classes_ = votes.classes
         fitted = [self.estimator_, *getattr(self.estimator_, "models", ())]
         for name in ("n_features_in_", "feature_names_in_"):
-            known = [getattr(model, name) for model in fitted if hasattr(model, name)]
-            if known:
-                setattr(self, name, known[0])
+            values = [getattr(model, name) for model in fitted if hasattr(model, name)]
+            if values:
+                setattr(self, name, values[0])
         return self
 
     def predict(self, X: Any) -> npt.NDArray[Any]:

@@ -22,7 +22,7 @@ _DROPPED = -1e4  # log-probability of a class that is dropped out
 
 
 def start_matrix(diagonal: Any, n_classes: int, n_answers: int) -> npt.NDArray[np.float64]:
-    """A matrix with `diagonal` for the right answer and the rest shared by the others, shape (n_classes, n_answers)."""
+    """A matrix with `diagonal` for the right answer and equal shares of the rest, shape (n_classes, n_answers)."""
     check_number(diagonal, name="init", low=1 / n_answers, high=1.0, strict=True)
     matrix = np.full((n_classes, n_answers), (1 - diagonal) / (n_answers - 1))
     np.fill_diagonal(matrix, diagonal)
@@ -52,37 +52,22 @@ class NoiseLayer(nn.Module):  # type: ignore[misc]
 
     .. math:: p(\tilde y = a \mid x) = \sum_y A[y, a]\, p(y \mid x)
 
-    with the rows of A a softmax of parameters, so that it stays stochastic [1]_. Train ``NoiseLayer`` on top of the
-    network with ``nll_loss``, then drop it. The likelihood alone cannot tell noise from a network that has learned it
-    by heart: `dropout` and `trace_weight` push the noise into the layer.
-
-    .. [1] S. Sukhbaatar, J. Bruna, M. Paluri, L. Bourdev, R. Fergus, "Training convolutional networks with noisy
-       labels", ICLR 2015 workshop, arXiv:1406.2080.
-    .. [2] I. Jindal, M. Nokleby, X. Chen, "Learning deep networks from noisy labels with dropout regularization", ICDM
-       2016.
+    with the rows of A a softmax of parameters (Sukhbaatar et al., arXiv:1406.2080). Train it on top of the network with
+    ``nll_loss``, then drop it. The likelihood alone cannot distinguish noise from a network that has learned it by
+    heart: `dropout` and `trace_weight` push the noise into the layer.
 
     Parameters
     ----------
     n_answers : int, optional. What a label can be; the classes by default. Further ones are abstentions.
     init : float, or array of shape (n_classes, n_answers). The diagonal of A at the start, or A.
     dropout : float
-        The share of classes whose probability is left out before the layer while training [2]_; the rest are scaled to
-        a sum of 1. Drawn as in ``nn.Dropout``.
+        The share of classes whose probability is left out before the layer while training (Jindal et al., ICDM 2016);
+        the rest are scaled to a sum of 1. Drawn as in ``nn.Dropout``.
     trace_weight : float. λ of `penalty`.
 
     Notes
     -----
     ``layer(logits)`` has shape (batch, n_answers).
-
-    Examples
-    --------
-    >>> import torch
-    >>> from trueup.training.torch import NoiseLayer
-    >>> layer = NoiseLayer(3, init=0.8)
-    >>> log_p = layer(torch.tensor([[9.0, 0.0, 0.0]]))
-    >>> [round(p, 2) for p in log_p.exp()[0].tolist()]
-    [0.8, 0.1, 0.1]
-    >>> loss = torch.nn.functional.nll_loss(log_p, torch.tensor([1])) + layer.penalty()
     """
 
     def __init__(
@@ -131,9 +116,7 @@ class NoiseLayer(nn.Module):  # type: ignore[misc]
         return f"{sizes}, dropout={self.dropout:g}, trace_weight={self.trace_weight:g}"
 
 
-# Predictions of a network that has learned nothing are nearly all alike. With much less on the diagonal their volume
-# would outweigh the votes then, and pull the network to classes of its own making.
-_FLAT = 0.01
+_FLAT = 0.01  # with much less on the diagonal the volume of an untrained network's predictions outweighs the votes
 
 
 class CrowdLayer(nn.Module):  # type: ignore[misc]
@@ -145,26 +128,13 @@ class CrowdLayer(nn.Module):  # type: ignore[misc]
 
        -\sum_r \log \sum_y p(y \mid x) A_r[y, z_r] \qquad\text{or}\qquad -\log \sum_y p(y \mid x) \prod_r A_r[y, z_r]
 
-    for the votes z of an item. The first takes every vote for a noisy label of its own [1]_. The second
-    (``joint=True``) is the likelihood of all votes of the item together, in which labelers also vouch for each
-    other [2]_. Both add
-
-    .. math:: \lambda \, \frac1R \sum_r \mathrm{tr} A_r
-
-    which is made small: of all matrices that explain the votes these trust the labelers least. Without it a network
-    that has learned a labeler's errors by heart makes them look perfect. And both subtract
-
-    .. math:: \nu \, \log\det (\tfrac1n P^\top P + 0.01 I)
-
-    for the predictions P of the batch, n items by classes: of all predictions that explain the votes these are the
-    surest and most evenly spread [3]_. It finds out where a whole crowd errs together, if features tell the classes
-    apart; if they do not it does harm.
-
-    .. [1] R. Tanno, A. Saeedi, S. Sankaranarayanan, D. C. Alexander, N. Silberman, "Learning from noisy labels by
-       regularized estimation of annotator confusion", CVPR 2019.
-    .. [2] V. C. Raykar et al., "Learning from crowds", Journal of Machine Learning Research 11 (2010).
-    .. [3] S. Ibrahim, T. Nguyen, X. Fu, "Deep learning from crowdsourced labels: coupled cross-entropy minimization,
-       identifiability, and regularization", ICLR 2023.
+    for the votes z of an item. The first takes every vote for a noisy label of its own (Tanno et al., CVPR 2019), the
+    second (``joint=True``) is the likelihood of all votes of the item together (Raykar et al., JMLR 2010). Both add
+    :math:`\lambda \frac1R \sum_r \mathrm{tr} A_r`: of all matrices that explain the votes these trust the labelers
+    least. Without it a network that has learned a labeler's errors by heart makes them look perfect. And both subtract
+    :math:`\nu \log\det (\tfrac1n P^\top P + 0.01 I)` for the predictions P of the batch: of all that explain the votes
+    these are the surest and most evenly spread (Ibrahim et al., ICLR 2023). It finds out where a whole crowd errs
+    together, if features separate the classes; if they do not it does harm.
 
     Parameters
     ----------
@@ -173,9 +143,7 @@ class CrowdLayer(nn.Module):  # type: ignore[misc]
         The diagonal of all matrices at the start; or the matrices of a fitted noise model. These start where the votes
         alone lead, which matters where labelers have few votes or err more often than not.
     labels : Labels, optional
-        The labels that the votes are numbered by, if `init` is a noise model fitted to others: numbers are positions in
-        ``labels.labelers`` and ``labels.classes``, by default of those the model was fitted to. Labelers it does not
-        know start with its pooled matrix, and other classes are an error.
+        The labels that the votes are numbered by, if `init` is a noise model fitted to others, as for `MMSELoss`.
     trace_weight : float. λ.
     volume_weight : float
         ν; 0.3 to 1 is much. Batches should have several items for each class, and classes similar shares.
@@ -264,16 +232,16 @@ class CrowdLayer(nn.Module):  # type: ignore[misc]
         logs = functional.log_softmax(self.weight, dim=1)
         table = torch.cat([logs.reshape(-1, self.n_classes), self.oracle])
         rows = self.rows[votes.labelers, votes.answers]
-        said = functional.embedding(rows, table).to(scores.dtype)  # (batch, width, n_classes)
+        evidence = functional.embedding(rows, table).to(scores.dtype)  # (batch, width, n_classes)
         log_p = functional.log_softmax(scores, dim=1)
         if joint:
-            loss = minus_log_sum_exp(log_p + said.sum(dim=1), how)
+            loss = minus_log_sum_exp(log_p + evidence.sum(dim=1), how)
         else:
             # Where there is no vote this is the sum of p(y|x), whose logarithm is 0.
-            each = (log_p[:, None] + said).reshape(-1, self.n_classes)
+            each = (log_p[:, None] + evidence).reshape(-1, self.n_classes)
             loss = minus_log_sum_exp(each, "none" if how == "none" else "sum")
             if how == "none":
-                loss = loss.view(said.shape[:2]).sum(dim=1)
+                loss = loss.view(evidence.shape[:2]).sum(dim=1)
             elif how == "mean":
                 loss = loss / max(scores.shape[0], 1)
         if how == "none":

@@ -21,9 +21,7 @@ from trueup.training.torch.votes import (
     as_numbers,
     as_votes,
     can_look,
-    check_prior,
     check_range,
-    check_votes,
     is_integer,
     log_table,
     matrices_of,
@@ -53,35 +51,24 @@ def virtual_loss(
 
 def _check_floor(floor: bool, reduction: str) -> bool:
     if floor and reduction == "none":
-        raise InvalidParameter(
-            'floor=True holds for the sum over a batch, got reduction="none"; pass "mean" or "sum", or floor=False'
-        )
+        raise InvalidParameter('floor=True is for the sum over a batch, got reduction="none"; pass "mean" or "sum"')
     return bool(floor)
 
 
 class ProxyLoss(nn.Module):  # type: ignore[misc]
     r"""A loss of the votes whose mean over the noise is the cross-entropy under the truth.
 
-    Each answer a of labeler r stands for weights :math:`w_{ra}` over the classes with
-    :math:`\sum_a \theta_r[y, a]\, w_{ra} = e_y`, the rows of :math:`\theta_r^{-1}` [1]_, [2]_. The loss of an item is
+    The answer of labeler r stands for weights :math:`w_{ra}` over the classes, rows of :math:`\theta_r^{-1}`
+    (Natarajan et al., NIPS 2013; backward correction of Patrini et al., CVPR 2017). The loss of an item is
 
-    .. math:: -\sum_y v_y \log p(y \mid x), \qquad v = \sum_r \alpha_r w_{r z_r} \Big/ \sum_r \alpha_r
+    .. math:: -\sum_y v_y \log p(y \mid x), \qquad v = \sum_r \alpha_r w_{r z_r} \Big/ \sum_r \alpha_r, \qquad
+        \alpha_r = 1 / \lVert W_r \rVert^2
 
-    with :math:`\alpha_r = 1 / \lVert W_r \rVert^2`. These do not depend on the answers, so
-
-    .. math:: E[\,\mathrm{loss} \mid y\,] = -\log p(y \mid x).
-
-    Of several labelers those who say more count more. Labelers who guess, whose matrix cannot be inverted, do not
-    count, and items with no others are left out of the mean.
+    Labelers who guess, whose matrix cannot be inverted, do not count, and items with no others are left out of the
+    mean.
 
     It is unbiased and noisy: some weights are negative, and a network that can learn items by heart makes the loss as
     small as it likes. Take `MMSELoss` or `NoisyLikelihoodLoss` unless a network is small or `floor` helps.
-
-    .. [1] N. Natarajan, I. S. Dhillon, P. Ravikumar, A. Tewari, "Learning with noisy labels", NIPS 2013.
-    .. [2] G. Patrini, A. Rozza, A. K. Menon, R. Nock, L. Qu, "Making deep neural networks robust to label noise: a loss
-       correction approach", CVPR 2017 (backward correction).
-    .. [3] R. Kiryo, G. Niu, M. C. du Plessis, M. Sugiyama, "Positive-unlabeled learning with non-negative risk
-       estimator", NIPS 2017.
 
     Parameters
     ----------
@@ -90,26 +77,15 @@ class ProxyLoss(nn.Module):  # type: ignore[misc]
     prior : array of shape (n_classes,), optional
         Which of many inverses is taken where there are more answers than classes: that of least variance under it.
     labels : Labels, optional
-        The labels that the votes are numbered by: numbers are positions in ``labels.labelers`` and ``labels.classes``.
-        By default those the noise model was fitted to. Pass them if the data have other labelers or another order;
-        labelers the model does not know get its pooled matrix, and other classes are an error.
-    floor : bool. Take the part of each class in the batch as at least 0 [3]_. No longer unbiased, but never below 0.
+        The labels that the votes are numbered by, as for `MMSELoss`.
+    floor : bool
+        Take the part of each class in the batch as at least 0 (Kiryo et al., NIPS 2017). No longer unbiased, but never
+        below 0.
     reduction : {"mean", "sum", "none"}
 
     Notes
     -----
-    ``loss(logits, target)`` takes `Votes` or an integer tensor of votes. Evidence will not do: it says how probable the
-    votes of an item are, not who gave them, and their weights cannot be known from it.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from trueup.training.torch import ProxyLoss
-    >>> loss = ProxyLoss([[[0.8, 0.2], [0.2, 0.8]]])
-    >>> logits = torch.tensor([[2.0, 0.0]])
-    >>> said = [loss(logits, torch.tensor([answer])).item() for answer in (0, 1)]
-    >>> round(0.8 * said[0] + 0.2 * said[1], 4), round(-torch.log_softmax(logits, 1)[0, 0].item(), 4)
-    (0.1269, 0.1269)
+    ``loss(logits, target)`` takes `Votes` or an integer tensor of votes, not evidence, which does not name labelers.
     """
 
     table: torch.Tensor
@@ -129,7 +105,7 @@ class ProxyLoss(nn.Module):  # type: ignore[misc]
         self.floor = _check_floor(floor, self.reduction)
         matrices, known = matrices_of(noise, labels, multiply=False)
         n_labelers, self.n_classes, n_answers = matrices.shape
-        weight = check_prior(prior, known, self.n_classes)
+        weight = known if prior is None else check_distribution(prior, name="prior", n=self.n_classes)
         weight = np.full(self.n_classes, 1 / self.n_classes) if weight is None else weight
         inverse = inverse_weights(matrices, np.einsum("y,rya->ra", weight, matrices))
         size = (inverse**2).sum(axis=(1, 2))
@@ -169,23 +145,16 @@ class ProxyLoss(nn.Module):  # type: ignore[misc]
 class PartialLabelLoss(nn.Module):  # type: ignore[misc]
     r"""Cross-entropy for weak labels: symbols or sets of candidate classes that depend on the truth.
 
-    A weak label z comes with probability :math:`M[z, y] = P(z \mid y)`. With a left inverse, :math:`Y M = I`, column z
-    of Y is the virtual label of z, and the loss
-
-    .. math:: -\sum_y Y[y, z] \log p(y \mid x)
-
-    has the cross-entropy under the truth as its mean over z. So it is proper: its minimum is p(y|x) [1]_, [2]_.
-
-    .. [1] J. Cid-Sueiro, "Proper losses for learning from partial labels", NIPS 2012.
-    .. [2] J. Cid-Sueiro, D. García-García, R. Santos-Rodríguez, "Consistency of losses for learning from weak labels",
-       ECML PKDD 2014.
+    A weak label z comes with probability :math:`M[z, y] = P(z \mid y)`. With a left inverse, :math:`Y M = I`, the loss
+    :math:`-\sum_y Y[y, z] \log p(y \mid x)` has the cross-entropy under the truth as its mean over z. So it is proper:
+    its minimum is p(y|x) (Cid-Sueiro, NIPS 2012; Cid-Sueiro et al., ECML PKDD 2014).
 
     Parameters
     ----------
     mixing : array of shape (n_weak, n_classes). M; its columns sum to 1.
     prior : array of shape (n_classes,), optional
-        Of all left inverses take the one of least variance under these shares of classes,
-        :math:`(M^\top D^{-1} M)^{-1} M^\top D^{-1}` with D = diag(Mπ). The pseudo-inverse by default.
+        Of all left inverses take the one of least variance under these shares of classes; by default the
+        pseudo-inverse.
     floor : bool. Take the part of each class in the batch as at least 0. No longer unbiased, but never below 0.
     reduction : {"mean", "sum", "none"}
 
@@ -193,18 +162,6 @@ class PartialLabelLoss(nn.Module):  # type: ignore[misc]
     -----
     ``loss(logits, target)`` takes an integer tensor of shape (batch,), the row of M that was seen, -1 for none; such
     items are left out of the mean. Made by `from_sets` it takes a boolean tensor of shape (batch, n_classes).
-
-    Examples
-    --------
-    >>> import torch
-    >>> from trueup.training.torch import PartialLabelLoss
-    >>> loss = PartialLabelLoss([[0.7, 0.1, 0.0], [0.3, 0.6, 0.1], [0.0, 0.3, 0.9]])
-    >>> logits = torch.tensor([[0.0, 1.0, 0.0], [0.0, 0.0, 2.0]])
-    >>> round(loss(logits, torch.tensor([1, 0])).item(), 3)
-    0.668
-    >>> sets = PartialLabelLoss.from_sets(3, extra=0.3)
-    >>> round(sets(logits, torch.tensor([[True, True, False], [False, False, True]])).item(), 3)
-    0.205
     """
 
     virtual: torch.Tensor | None
@@ -233,23 +190,15 @@ class PartialLabelLoss(nn.Module):  # type: ignore[misc]
                 "mixing must tell the classes apart, got a matrix whose columns are not independent; merge the classes "
                 "that give the same weak labels"
             )
-        self._set_up(len(R), as_float(np.pad(virtual, ((0, 1), (0, 0)))), None, floor, reduction)
+        self._set_up(len(R), floor, reduction, virtual=as_float(np.pad(virtual, ((0, 1), (0, 0)))))
 
-    def _set_up(
-        self,
-        n_classes: int,
-        virtual: torch.Tensor | None,
-        inclusion: tuple[torch.Tensor, torch.Tensor] | None,
-        floor: bool,
-        reduction: Reduction,
-    ) -> None:
+    def _set_up(self, n_classes: int, floor: bool, reduction: Reduction, **buffers: torch.Tensor) -> None:
         super().__init__()
         self.reduction = check_choice(reduction, get_args(Reduction), name="reduction")
         self.floor = _check_floor(floor, self.reduction)
         self.n_classes = n_classes
-        scale, shift = (None, None) if inclusion is None else inclusion
-        for name, value in (("virtual", virtual), ("scale", scale), ("shift", shift)):
-            self.register_buffer(name, value)
+        for name in ("virtual", "scale", "shift"):
+            self.register_buffer(name, buffers.get(name))
 
     @classmethod
     def from_sets(
@@ -263,9 +212,8 @@ class PartialLabelLoss(nn.Module):  # type: ignore[misc]
     ) -> Self:
         r"""For candidate sets S that hold the true class with probability `hit` and each other one with `extra`.
 
-        Then :math:`(1[c \in S] - e_c) / (h_c - e_c)` is unbiased for the indicator of the truth. What it lacks to a sum
-        of 1 is 0 on average and is shared out evenly, which makes the loss convex in the logits. The 2^C sets are
-        never listed. Classes must be in the set or not independently of each other, given the truth.
+        Then :math:`(1[c \in S] - e_c) / (h_c - e_c)` is unbiased for the indicator of the truth. Classes must be in the
+        set or not independently of each other, given the truth.
 
         Parameters
         ----------
@@ -288,11 +236,11 @@ class PartialLabelLoss(nn.Module):  # type: ignore[misc]
                 f"hit={hit!r}; sets with these say nothing of the class, or must be turned round with ~sets"
             )
         loss = cls.__new__(cls)
-        loss._set_up(n, None, (as_float(1 / (h - e)), as_float(-e / (h - e))), floor, reduction)
+        loss._set_up(n, floor, reduction, scale=as_float(1 / (h - e)), shift=as_float(-e / (h - e)))
         return loss
 
     def virtual_labels(self, target: torch.Tensor) -> torch.Tensor:
-        """The virtual label of each item, shape (batch, n_classes)."""
+        """The virtual label of each item, a column of Y; shape (batch, n_classes)."""
         if self.virtual is not None:
             if not is_integer(target) or target.ndim != 1:
                 raise InvalidLabels(
@@ -367,7 +315,7 @@ class EvidenceLoss(nn.Module):  # type: ignore[misc]
         super().__init__()
         self.reduction = check_choice(reduction, get_args(Reduction), name="reduction")
         matrices, prior = (None, None) if noise is None else matrices_of(noise, labels)
-        self._known_prior = prior
+        self._model_prior = prior
         self.n_classes = None if matrices is None else matrices.shape[1]
         self.register_buffer("table", None if matrices is None else log_table(matrices))
         self.register_buffer("everyone", None if matrices is None else torch.arange(len(matrices)))
@@ -385,7 +333,15 @@ class EvidenceLoss(nn.Module):  # type: ignore[misc]
                 )
             given = target.detach()
             best = given.amax(dim=1, keepdim=True)
-            _check_possible(best)
+            try:
+                is_possible = not can_look(best) or bool(best.isfinite().all())
+            except RuntimeError:  # mapped by torch.func.vmap
+                is_possible = True
+            if not is_possible:
+                raise InvalidLabels(
+                    "evidence must leave each item a class that is possible, got an item whose best class has evidence "
+                    "of -inf or nan; give items whose votes say nothing zeros"
+                )
             return (given - best).to(scores.dtype), best.to(scores.dtype)
         if not isinstance(target, Votes | torch.Tensor):
             raise InvalidLabels(
@@ -403,29 +359,14 @@ class EvidenceLoss(nn.Module):  # type: ignore[misc]
 
     def extra_repr(self) -> str:
         """Sizes and reduction."""
-        known = "" if self.table is None else f"n_labelers={self.table.shape[0] - 2}, n_classes={self.n_classes}, "
-        return f"{known}reduction={self.reduction!r}"
-
-
-def _check_possible(best: torch.Tensor) -> None:
-    """Raise if the evidence of an item rules out every class. Elsewhere than on the CPU its loss is nan."""
-    if not can_look(best):
-        return
-    try:
-        possible = bool(best.isfinite().all())
-    except RuntimeError:  # mapped by torch.func.vmap
-        return
-    if not possible:
-        raise InvalidLabels(
-            "evidence must leave each item a class that is possible, got an item whose best class has evidence of "
-            "-inf or nan; give items whose votes say nothing zeros"
-        )
+        sizes = "" if self.table is None else f"n_labelers={self.table.shape[0] - 2}, n_classes={self.n_classes}, "
+        return f"{sizes}reduction={self.reduction!r}"
 
 
 def read_votes(
     target: Any, everyone: torch.Tensor, scores: torch.Tensor, table: torch.Tensor, n_labelers: int, n_answers: int
 ) -> Votes:
-    """What a loss was given as votes: of the items that the logits are of, in a place with them, and known."""
+    """What a loss was given as votes: of the items and on the device of the logits, and with numbers in range."""
     votes = as_votes(target, everyone)
     if scores.shape[0] != votes.answers.shape[0]:
         raise InvalidLabels(
@@ -437,7 +378,8 @@ def read_votes(
             f"the loss must be where the logits are, on {scores.device}, got it on {table.device}; call "
             f"loss.to({str(scores.device)!r})"
         )
-    check_votes(votes, n_labelers, n_answers)
+    check_range(votes.labelers, n_labelers, "labelers of votes", oracle=True)
+    check_range(votes.answers, n_answers, "answers of votes")
     return votes
 
 
@@ -446,11 +388,9 @@ class MMSELoss(EvidenceLoss):
 
     .. math:: -\sum_y p(y \mid z) \log p(y \mid x), \qquad p(y \mid z) \propto \pi_y \prod_r \theta_r[y, z_r]
 
-    for the votes z of an item, with p(y|x) the softmax of the logits [1]_. With labelers who never err it is
-    ``CrossEntropyLoss``. An item whose votes say nothing is trained on with the prior. Its minimum E[p(y|z) | x] is
-    flatter than p(y|x): decisions suffer little, probabilities more (see `NoisyLikelihoodLoss`).
-
-    .. [1] Su (2024), Section 3.2, eqs. 37 and 40.
+    for the votes z of an item (Su 2024, eqs. 37 and 40). With labelers who never err it is ``CrossEntropyLoss``. An
+    item whose votes say nothing is trained on with the prior. Its minimum E[p(y|z) | x] is flatter than p(y|x):
+    decisions suffer little, probabilities more (see `NoisyLikelihoodLoss`).
 
     Parameters
     ----------
@@ -488,10 +428,11 @@ class MMSELoss(EvidenceLoss):
         reduction: Reduction = "mean",
     ) -> None:
         super().__init__(noise, labels=labels, reduction=reduction)
-        known = check_prior(prior, self._known_prior, self.n_classes)
-        if known is not None:
-            self.n_classes = len(known)
-        shares = np.full(self.n_classes or 1, 1.0) if known is None else known
+        shares = self._model_prior if prior is None else check_distribution(prior, name="prior", n=self.n_classes)
+        if shares is None:
+            shares = np.ones(self.n_classes or 1)
+        else:
+            self.n_classes = len(shares)
         self.register_buffer("log_prior", as_float(np.log(np.maximum(shares, 1e-12))))
 
     def beliefs(self, logits: torch.Tensor, target: Any) -> torch.Tensor:
@@ -516,13 +457,9 @@ class NoisyLikelihoodLoss(EvidenceLoss):
 
     .. math:: -\log \sum_y p(y \mid x) \, p(z \mid y), \qquad p(z \mid y) = \prod_r \theta_r[y, z_r]
 
-    for the votes z of an item, with p(y|x) the softmax of the logits [1]_. Its minimum is p(y|x), so probabilities come
-    out calibrated. With labelers who never err it is ``CrossEntropyLoss``: an answer of probability 0 counts as
-    :math:`e^{-100}`, so this holds until a network contradicts them by 80 or more. Votes that say nothing have no
-    gradient. Nothing is left out of the likelihood; with evidence as target the loss is shifted by the constant of each
-    item's evidence (that of `VoteDataset` is 0 at the best class).
-
-    .. [1] Su (2024), Section 3.1, eq. 32.
+    for the votes z of an item (Su 2024, eq. 32). Its minimum is p(y|x), so probabilities come out calibrated. With
+    labelers who never err it is ``CrossEntropyLoss``: an answer of probability 0 counts as :math:`e^{-100}`. With
+    evidence as target the loss is shifted by the constant of each item's evidence.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler, SequentialSampler
 
 from trueup._base.types import Floats, Positions
-from trueup._base.validation import check_distribution, check_integer, preview
+from trueup._base.validation import check_integer, preview
 from trueup.data.labels import Labels
 from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.noise import Confusion, NoiseModel
@@ -20,33 +20,20 @@ from trueup.training.copies import Unlabelled, as_rows, gather, n_rows_of, take
 
 
 class Votes(NamedTuple):
-    """Who said what about the items of a batch.
-
-    Only votes that were cast are held, so thousands of labelers cost nothing. It is a tuple: `default_collate`, pinned
-    memory and ``torch.compile`` know what to do with it.
+    """The votes on the items of a batch: only those that were cast, so thousands of labelers cost nothing.
 
     Attributes
     ----------
     labelers : integer tensor of shape (batch, width)
         The labeler of each vote, a position in ``labels.labelers``; -1 where an item has fewer votes than `width`, and
-        -2 for the oracle, who is always right: so a known truth is a vote too.
+        -2 for the oracle, who gives known truths.
     answers : integer tensor of shape (batch, width)
-        What was said: a position in ``labels.classes`` or, after the classes, an abstention that counts as an answer;
-        -1 for none.
+        A position in ``labels.classes`` or, after the classes, an abstention that counts as an answer; -1 for none.
 
     Notes
     -----
-    Names are not held. Numbers mean what they meant in the labels the votes come from, and losses must know the
-    labelers and classes in the same order. Numbers out of range are an error on the CPU; on a GPU, and in what is
-    compiled or mapped by ``torch.func``, they are not looked at.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from trueup.training.torch import Votes
-    >>> votes = Votes.from_matrix(torch.tensor([[0, -1, 1], [-1, 2, -1]]))
-    >>> votes.labelers.tolist(), votes.answers.tolist()
-    ([[0, 2], [1, -1]], [[0, 1], [2, -1]])
+    Losses must know the labelers and classes in the same order. Numbers out of range are an error on the CPU; on a GPU,
+    and in what is compiled or mapped by ``torch.func``, they are not checked.
     """
 
     labelers: torch.Tensor
@@ -69,15 +56,24 @@ class Votes(NamedTuple):
 
     def to(self, device: Any, *, non_blocking: bool = False) -> Votes:
         """The same votes on another device."""
-        return Votes(
-            self.labelers.to(device, non_blocking=non_blocking), self.answers.to(device, non_blocking=non_blocking)
-        )
+        return Votes(*(part.to(device, non_blocking=non_blocking) for part in self))
 
 
 def as_votes(target: Any, everyone: torch.Tensor) -> Votes:
-    """What a loss was given as votes."""
+    """What a loss was given as votes, in long integers: torch takes bytes for a mask."""
     if isinstance(target, Votes):
-        return _checked(target)
+        labelers, answers = target
+        if not (is_integer(labelers) and is_integer(answers)):
+            raise InvalidLabels(
+                f"votes must be integer tensors, got labelers in {shown(labelers)} and answers in {shown(answers)}; "
+                "pass positions in labels.labelers and labels.classes"
+            )
+        if answers.ndim != 2 or labelers.shape not in (answers.shape, answers.shape[1:]):
+            raise InvalidLabels(
+                "labelers and answers of votes must have the same shape (batch, width), got "
+                f"{tuple(labelers.shape)} and {tuple(answers.shape)}; pad both with -1"
+            )
+        return Votes(labelers.long(), answers.long())
     n_labelers = everyone.shape[0]
     if is_integer(target):
         if target.ndim == 1 and n_labelers == 1:
@@ -95,28 +91,6 @@ def is_integer(value: Any) -> bool:
     if not isinstance(value, torch.Tensor):
         return False
     return not (value.is_floating_point() or value.is_complex() or value.dtype == torch.bool)
-
-
-def _checked(votes: Votes) -> Votes:
-    """Votes as long integers: torch takes bytes for a mask, and other short ones not at all."""
-    labelers, answers = votes
-    if not (is_integer(labelers) and is_integer(answers)):
-        raise InvalidLabels(
-            f"votes must be integer tensors, got labelers in {shown(labelers)} and answers in {shown(answers)}; pass "
-            "positions in labels.labelers and labels.classes"
-        )
-    if answers.ndim != 2 or labelers.shape not in (answers.shape, answers.shape[1:]):
-        raise InvalidLabels(
-            "labelers and answers of votes must have the same shape (batch, width), got "
-            f"{tuple(labelers.shape)} and {tuple(answers.shape)}; pad both with -1"
-        )
-    return Votes(labelers.long(), answers.long())
-
-
-def check_votes(votes: Votes, n_labelers: int, n_answers: int) -> None:
-    """Raise if a vote is of nobody or says nothing that is known."""
-    check_range(votes.labelers, n_labelers, "labelers of votes", oracle=True)
-    check_range(votes.answers, n_answers, "answers of votes")
 
 
 def check_range(codes: torch.Tensor, most: int, what: str, *, oracle: bool = False) -> None:
@@ -184,13 +158,6 @@ def matrices_of(noise: Any, labels: Labels | None = None, *, multiply: bool = Tr
     if not hasattr(noise, "confusion_"):
         raise InvalidParameter(f"{type(noise).__name__} must be fitted, got one that is not; call fit first")
     return np.array(noise.confusion_, dtype=float), np.array(noise.prior_)
-
-
-def check_prior(prior: Any, known: Floats | None, n_classes: int | None) -> Floats | None:
-    """The prior that was given, else that of the noise model, else None."""
-    if prior is None:
-        return known
-    return check_distribution(prior, name="prior", n=n_classes)
 
 
 def as_numbers(values: Any, *, name: str, shape: tuple[int, ...] | None = None) -> Floats:
@@ -310,19 +277,21 @@ class VoteDataset(Dataset):  # type: ignore[misc]
         """The item, or a batch of items for a list of indices."""
         if isinstance(index, torch.Tensor | np.ndarray) and not index.ndim:
             index = int(index)
-        one = isinstance(index, int | np.integer)
-        x = self._features([index] if one else index)
+        is_single = isinstance(index, int | np.integer)
+        rows = [index] if is_single else index
+        if isinstance(self._X, torch.Tensor):
+            x = self._X[rows]
+        else:
+            positions = rows.numpy() if isinstance(rows, torch.Tensor) else rows
+            x = torch.as_tensor(self._X[positions].toarray(), dtype=self.dtype)
         target = self._target
-        part: Any = Votes(target.labelers[index], target.answers[index]) if isinstance(target, Votes) else target[index]
-        return (x[0] if one else x), part
+        part: Any = Votes(*(each[index] for each in target)) if isinstance(target, Votes) else target[index]
+        return (x[0] if is_single else x), part
 
     def __getitems__(self, indices: Sequence[int]) -> list[tuple[torch.Tensor, Any]]:
         """The items of a batch, which a ``DataLoader`` asks for at once and puts together itself."""
         x, target = self[list(indices)]
-        if isinstance(target, Votes):
-            each: Any = map(Votes, target.labelers.unbind(), target.answers.unbind())
-        else:
-            each = target.unbind()
+        each = map(Votes, *(part.unbind() for part in target)) if isinstance(target, Votes) else target.unbind()
         return list(zip(x.unbind(), each, strict=True))
 
     def loader(
@@ -341,12 +310,6 @@ class VoteDataset(Dataset):  # type: ignore[misc]
         drop_last = bool(options.pop("drop_last", False))
         order = RandomSampler(self, generator=generator) if shuffle else SequentialSampler(self)
         return DataLoader(self, batch_size=None, sampler=BatchSampler(order, size, drop_last), **options)
-
-    def _features(self, index: Any) -> torch.Tensor:
-        if isinstance(self._X, torch.Tensor):
-            return self._X[index]
-        at = index.numpy() if isinstance(index, torch.Tensor) else index
-        return torch.as_tensor(self._X[at].toarray(), dtype=self.dtype)
 
 
 def _stored(X: Any, rows: Positions, dtype: torch.dtype | None) -> Any:
