@@ -5,8 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
-from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -236,21 +235,6 @@ class _Behind(FlipModels):
 _MOST_FEATURES = 64  # features of the surrogate; it only ranks, and its price grows with their cube
 
 
-def surrogate_problem(X: Any, y: Codes, X_val: Any, classes: npt.NDArray[Any]) -> tuple[FlipModels | None, Any]:
-    """Logistic regression on standardised features, their first principal components if there are many."""
-    from sklearn.linear_model import LogisticRegression
-
-    try:
-        train, there = numeric_features(X), numeric_features(X_val)
-    except (TypeError, ValueError):
-        return None, X_val
-    train, there = few_features(train, there)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the solution is made exact afterwards
-        model = LogisticRegression(max_iter=200).fit(train, classes[y])
-    return flip_models(model, train, y, classes), there
-
-
 def numeric_features(X: Any) -> Any:
     """The features as an array or sparse rows of floats; ValueError or TypeError if they are no numbers."""
     if is_sparse(X):
@@ -261,7 +245,7 @@ def numeric_features(X: Any) -> Any:
     return rows
 
 
-def few_features(train: Any, there: Any) -> tuple[Any, Any]:
+def few_features(train: Any, other: Any) -> tuple[Any, Any]:
     """Standardised features, at most `_MOST_FEATURES`."""
     from sklearn.decomposition import TruncatedSVD
     from sklearn.preprocessing import StandardScaler
@@ -271,8 +255,8 @@ def few_features(train: Any, there: Any) -> tuple[Any, Any]:
         steps += [TruncatedSVD(min(_MOST_FEATURES, train.shape[0] - 1), random_state=0), StandardScaler()]
     for step in steps:
         step.fit(train)
-        train, there = step.transform(train), step.transform(there)
-    return train, there
+        train, other = step.transform(train), step.transform(other)
+    return train, other
 
 
 How = Literal["auto", "fast", "shortlist", "exact"]
@@ -427,26 +411,24 @@ def model_uncertainty(model: Any, X: Any) -> Floats:
     return np.asarray(1 - chances.max(axis=1))
 
 
+@dataclass(eq=False)
 class _Worth:
     """Gathers the improvement of each item from blocks of predictions."""
 
-    def __init__(
-        self,
-        scorer: UnbiasedScorer,
-        changes: Candidates,
-        chances: Floats,
-        items: Codes,
-        unsure: Floats,
-        weights: Floats | None,
-        scale: float,
-    ) -> None:
-        self.scorer, self.changes, self.items, self.unsure = scorer, changes, items, unsure
-        self.weights, self.scale = weights, scale
-        self.chance = chances[changes.item, changes.to]
-        self.place = np.searchsorted(items, changes.item)
-        self.improvement, self.standard_error = np.zeros(len(items)), np.zeros(len(items))
+    scorer: UnbiasedScorer
+    changes: Candidates
+    chances: Floats
+    items: Codes
+    unsure: Floats
+    weights: Floats | None
+    scale: float
+
+    def __post_init__(self) -> None:
+        self.chance = self.chances[self.changes.item, self.changes.to]
+        self.place = np.searchsorted(self.items, self.changes.item)
+        self.improvement, self.standard_error = np.zeros(len(self.items)), np.zeros(len(self.items))
         # An item that no candidate changes is exact as it is.
-        self.exact = ~np.isin(np.arange(len(items)), self.place)
+        self.exact = ~np.isin(np.arange(len(self.items)), self.place)
 
     def start(self, before: Codes) -> None:
         """The base model's predictions, with which all others are compared."""
@@ -458,39 +440,33 @@ class _Worth:
     def take(self, block: Block, *, exact: bool) -> None:
         """Improvements and their standard errors from the predictions of some models."""
         most = max(_BLOCK // (8 * max(len(block.columns), 1)), 1)
-        for part in item_chunks(self.place[block.rows], most):
-            self._take(Block(block.rows[part], block.columns, block.predictions[part]), exact=exact)
-
-    def _take(self, block: Block, *, exact: bool) -> None:
         sign, n = self.scorer.sign, self.scorer.n_used
-        places = self.place[block.rows]
-        starts = np.flatnonzero(np.append(True, places[1:] != places[:-1]))
-        of = places[starts]
-        before = self.before[block.columns]
-        sums, squares = self._moments(block, starts, before)
-        if self.scorer.linear:
-            expected = sums / n
-        else:
-            shares = self.scorer.changed_shares(self.shares, before, block.columns, block.predictions)
-            expected = np.add.reduceat(self.chance[block.rows] * (self.scorer.values(shares) - self.base), starts)
-        self.improvement[of] = np.round(sign * expected, _DIGITS)
-        self.standard_error[of] = np.sqrt(np.maximum(squares - sums**2 / n, 0.0) / (n * max(n - 1, 1)))
-        self.exact[of] = exact
-
-    def _moments(self, block: Block, starts: Codes, before: Codes) -> tuple[Floats, Floats]:
-        """For each item the sums over validation items of its expected gain, and of the square."""
-        gains = self.gains[block.columns]
-        if gains.shape[1] == 2:  # an item has one candidate, and a prediction changes or does not
-            gain = gains[np.arange(len(before)), 1 - before]
-            changed = (block.predictions != before).astype(float)
-            chance = self.chance[block.rows]
-            return chance * (changed @ gain), chance**2 * (changed @ gain**2)
-        each = gains.ravel()[np.arange(len(before)) * gains.shape[1] + block.predictions]
-        expected = np.add.reduceat(each * self.chance[block.rows][:, None], starts, axis=0)
-        return expected.sum(axis=1), np.einsum("ij,ij->i", expected, expected)
+        before, gains = self.before[block.columns], self.gains[block.columns]
+        for part in item_chunks(self.place[block.rows], most):
+            rows, predictions = block.rows[part], block.predictions[part]
+            places, chance = self.place[rows], self.chance[rows]
+            starts = np.flatnonzero(np.append(True, places[1:] != places[:-1]))
+            of = places[starts]
+            # For each item the sums over validation items of its expected gain, and of the square.
+            if gains.shape[1] == 2:  # an item has one candidate, and a prediction changes or does not
+                gain = gains[np.arange(len(before)), 1 - before]
+                changed = (predictions != before).astype(float)
+                sums, squares = chance * (changed @ gain), chance**2 * (changed @ gain**2)
+            else:
+                each = gains.ravel()[np.arange(len(before)) * gains.shape[1] + predictions]
+                expected = np.add.reduceat(each * chance[:, None], starts, axis=0)
+                sums, squares = expected.sum(axis=1), np.einsum("ij,ij->i", expected, expected)
+            if self.scorer.linear:
+                change = sums / n
+            else:
+                shares = self.scorer.changed_shares(self.shares, before, block.columns, predictions)
+                change = np.add.reduceat(chance * (self.scorer.values(shares) - self.base), starts)
+            self.improvement[of] = np.round(sign * change, _DIGITS)
+            self.standard_error[of] = np.sqrt(np.maximum(squares - sums**2 / n, 0.0) / (n * max(n - 1, 1)))
+            self.exact[of] = exact
 
     def score(self) -> Floats:
-        """What ranks."""
+        """The number that items rank by."""
         if self.weights is None:
             return self.improvement
         return np.asarray(self.weights * special.expit(self.scale * self.improvement))
@@ -528,17 +504,25 @@ class _Worth:
             take(rows, exact=True)
 
     def ranked_by_surrogate(self, X: Any, y: Codes, X_val: Any, n: int, memory_limit: int) -> Codes:
-        """The most promising items by a model that has a fast path; their improvements are kept as a guess."""
-        models, there = surrogate_problem(X, y, X_val, self.scorer.classes)
+        """The most promising items by a logistic regression on few features; its improvements are kept as a guess."""
+        from sklearn.linear_model import LogisticRegression
+
+        try:
+            train, validation = few_features(numeric_features(X), numeric_features(X_val))
+        except (TypeError, ValueError):
+            models = None
+        else:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # the solution is made exact afterwards
+                model = LogisticRegression(max_iter=200).fit(train, self.scorer.classes[y])
+            models = flip_models(model, train, y, self.scorer.classes)
         if models is None:
             chance = np.bincount(self.place, self.chance, len(self.items))
             return np.sort(self.items[np.lexsort((-self.unsure, -chance))[:n]])
-        own = copy(self)
-        own.improvement, own.standard_error = np.zeros(len(self.items)), np.zeros(len(self.items))
-        own.exact = self.exact.copy()
-        own.take_fast(models, there, 0, memory_limit)
-        self.improvement, self.standard_error = own.improvement, own.standard_error
-        return np.sort(self.items[own.order()[:n]])
+        surrogate = replace(self)
+        surrogate.take_fast(models, validation, 0, memory_limit)
+        self.improvement, self.standard_error = surrogate.improvement, surrogate.standard_error
+        return np.sort(self.items[surrogate.order()[:n]])
 
     def result(self, how: str, above: Codes | None = None) -> EMI:
         """The result; items in `above` rank before all others."""

@@ -71,19 +71,15 @@ class FlipModels(ABC):
 class LinearFlips(FlipModels):
     r"""Models whose scores are linear in some features: :math:`s_k(x) = \phi(x)^\top \theta_k`.
 
-    A change of a label shifts the parameters by δ. By Cauchy and Schwarz a score moves by at most
-    :math:`\lVert\phi\rVert_{A^{-1}} \lVert\delta\rVert_A` for any positive definite A, so a validation item whose
-    margin is larger keeps its class, and only items near the boundary have to be looked at. A is the second moment of
-    the training features, for which the bound is about the root of their number times the typical move.
-
-    Subclasses set `theta` (K, p), `features_` (n, p), the training labels `y` (n,) and `columns_` (the code of each
-    score column; two codes and one column for binary models), and write `features` and `shifts`.
+    A shift δ of the parameters moves a score by at most :math:`\lVert\phi\rVert_{A^{-1}} \lVert\delta\rVert_A` for any
+    positive definite A, here the second moment of the training features. A validation item with a larger margin keeps
+    its class, so only items near the boundary are scored.
     """
 
-    theta: Floats
-    y: Codes
-    columns_: Codes
-    features_: Any
+    theta: Floats  # (K, p)
+    y: Codes  # (n,): labels of the training items
+    columns_: Codes  # the code of each score column; two codes and one column for binary models
+    features_: Any  # (n, p)
     _seen: tuple[Any, tuple[Codes, Floats, Any, Floats]] | None = None
 
     @abstractmethod
@@ -354,7 +350,7 @@ class Problem(ABC):
         return delta, settled
 
     def _corrected(self, gradient: Floats, past: list[Any]) -> Floats:
-        """The inverse Hessian times each gradient, as past steps correct it (the two loops of L-BFGS)."""
+        """The inverse Hessian times each gradient, corrected by past steps (the two loops of L-BFGS)."""
         shares = []
         for moved, bend, curvature in reversed(past):
             shares.append(curvature * _dot(moved, gradient))
@@ -514,9 +510,9 @@ class ObjectiveFlips(LinearFlips):
         problem: Problem,
         codes: Codes,
         intercept: float | None,
-        weights_after: Callable[[Floats], Floats] | None = None,
+        weights_after: Callable[[Floats], Floats] | None,
         *,
-        exact: bool = False,
+        exact: bool,
     ) -> None:
         self.problem, self.theta, self.features_ = problem, problem.theta, problem.phi
         self.columns_, self.y, self._intercept, self.exact = codes, problem.y, intercept, exact

@@ -128,8 +128,7 @@ class UnbiasedScorer:
 
     def gradient(self, shares: npt.ArrayLike) -> Floats:
         """The derivative of the metric by each share; shape (n_classes, n_classes), 0 where it has none."""
-        cells = np.asarray(shares, dtype=float)
-        c = self.n_classes
+        cells, c = np.asarray(shares, dtype=float), self.n_classes
         if self.linear:
             return np.eye(c) if self.metric.name == "accuracy" else -np.eye(c)
         steps = _STEP * np.eye(c * c).reshape(-1, c, c)
@@ -158,8 +157,8 @@ class UnbiasedScorer:
     def changed_shares(self, base: Floats, before: Codes, columns: Codes, predictions: npt.NDArray[Any]) -> Floats:
         """Shares (n_models, n_classes, n_classes) of models that differ from one on a few items only.
 
-        `base` has the shares of that one and `before` its predictions for the items `columns`; `predictions`, shape
-        (n_models, n_columns), are those of the others there.
+        `base` has the shares of that one, and `before` its predictions for the items `columns`; `predictions`, shape
+        (n_models, n_columns), are those of the other models.
         """
         weights = self.weights[columns] / self.n_used
         shares = np.repeat(base[None], len(predictions), axis=0)
@@ -214,8 +213,7 @@ def true_class_probabilities(codes: npt.ArrayLike, matrices: npt.ArrayLike, prio
     shares = check_distribution(prior, name="prior", n=table.shape[-1])
     joint = np.take_along_axis(table, labels[:, None, None], axis=2)[:, :, 0] * shares
     total = joint.sum(axis=1, keepdims=True)
-    own = np.eye(table.shape[-1])[labels]
-    return np.asarray(np.where(total > 0, joint / np.where(total > 0, total, 1.0), own))
+    return np.divide(joint, total, out=np.eye(table.shape[-1])[labels], where=total > 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -324,9 +322,7 @@ def retrained_scores(
     candidates : Candidates. Which label becomes which class, one for each model.
     model : fitted classifier, optional. Of the labels as they are; trained if not given.
     n_jobs : int, optional. As for joblib.
-    warm_start : bool
-        Start each training at the base model, for estimators that can (those with a parameter ``warm_start`` whose
-        fit goes on from coefficients: linear models and networks; not ensembles, which would only add to their trees).
+    warm_start : bool. Start each training at the base model, for linear models and networks that can.
     progress : callable, optional. Called with how many models are trained, and how many there are.
     """
     labels = np.asarray(y, dtype=np.int64)
@@ -357,7 +353,9 @@ def retrained_predictions(
     predictions = np.empty((len(candidates), np.shape(X_val)[0]), dtype=kind)
     if not len(candidates):
         return predictions
-    start = model if warm_start and goes_on(estimator) else None
+    options = estimator.get_params(deep=False)  # the fit of an ensemble would only add to its trees
+    can_go_on = "warm_start" in options and "n_estimators" not in options and "max_iter" in options
+    start = model if warm_start and can_go_on else None
     parts = np.array_split(np.arange(len(candidates)), min(len(candidates), _TASKS * effective_n_jobs(n_jobs)))
     tasks = (
         delayed(_train)(estimator, X, y, X_val, classes, candidates.item[part], candidates.to[part], start)
@@ -379,16 +377,10 @@ def _train(
     labels = np.array(y)  # memory shared between workers is read only
     predictions = np.empty((len(item), np.shape(X_val)[0]), dtype=np.min_scalar_type(len(classes) - 1))
     for row, (i, c) in enumerate(zip(item.tolist(), to.tolist(), strict=True)):
-        own, labels[i] = labels[i], c
+        labels[i] = c
         predictions[row] = predicted_codes(fitted(estimator, X, classes[labels], start), X_val, classes)
-        labels[i] = own
+        labels[i] = y[i]
     return predictions
-
-
-def goes_on(estimator: Any) -> bool:
-    """Whether a fit can start from another fit's coefficients."""
-    options = estimator.get_params(deep=False)
-    return "warm_start" in options and "n_estimators" not in options and "max_iter" in options
 
 
 def fitted(estimator: Any, X: Any, labels: npt.NDArray[Any], start: Any = None) -> Any:

@@ -266,8 +266,8 @@ class CleaningState:
     @cached_property
     def open(self) -> Codes:
         """The positions in the training part whose label may be wrong."""
-        own = self.chances[np.arange(len(self.train)), self.y]
-        return np.flatnonzero(~self.clean[self.train] & (own < 1))
+        of_label = self.chances[np.arange(len(self.train)), self.y]
+        return np.flatnonzero(~self.clean[self.train] & (of_label < 1))
 
 
 def consolidated_labels(labels: Labels, model: NoiseModel, seed: int) -> dict[str, Any]:
@@ -491,24 +491,19 @@ class CheckUntil:
 
     def _sampled_wrong(self) -> Booleans:
         """Of the surest items in order, which are in the sample and have a wrong label."""
-        wrong = np.zeros(len(self._truth), dtype=np.bool_)
-        wrong[self._sample] = self._truth[self._sample] != self._proposed[self._sample]
-        return wrong[self._surest]
-
-    def _n_unchecked(self) -> int:
-        """How many of the surest items may go unchecked."""
-        if self._wrong_at_first > self._n_open:
-            return self._n_open  # not even all of them wrong are too many
-        counts, sample_size = np.arange(len(self._sample) + 1), len(self._sample)
-        chance = scipy.stats.hypergeom.cdf(counts, self._n_open, self._wrong_at_first, sample_size)
-        return int((chance[np.cumsum(self._sampled_wrong())] <= 1 - self.confidence).sum())
+        return np.isin(self._surest, self._sample) & (self._truth != self._proposed)[self._surest]
 
     def _left(self) -> Codes:
         """The items that are still to be checked, those of the sample first, then the least sure."""
         waiting = self._sample[self._truth[self._sample] < 0]
         if len(waiting):
             return np.asarray(waiting)
-        rest = self._surest[self._n_unchecked() :][::-1]
+        n_unchecked = self._n_open  # of the surest
+        if self._wrong_at_first <= self._n_open:  # else not even all of them wrong are too many
+            counts, sample_size = np.arange(len(self._sample) + 1), len(self._sample)
+            chance = scipy.stats.hypergeom.cdf(counts, self._n_open, self._wrong_at_first, sample_size)
+            n_unchecked = int((chance[np.cumsum(self._sampled_wrong())] <= 1 - self.confidence).sum())
+        rest = self._surest[n_unchecked:][::-1]
         return np.asarray(rest[self._truth[rest] < 0])
 
     @property

@@ -1,8 +1,4 @@
-"""Cards for a vetter: random candidates, places where nothing is, and random tiles; and what their answers say.
-
-Nothing tells which card is which. How many empty places are taken for objects, and how many of the objects whose
-outline was hidden are noticed, says how far the answers can be trusted.
-"""
+"""Cards for a vetter: random candidates, empty places and random tiles; and what their answers say."""
 
 from __future__ import annotations
 
@@ -121,8 +117,8 @@ def make_deck(
     searched += _hidden_objects(pool, tiles, drawn_tiles, n_hidden, rng)
     # In an order of chance, so that the first ones stand for all where a vetter stops early.
     shown += [searched[k] for k in rng.permutation(len(searched))]
-    said = dict(zip(DRAWN, (n_candidates, n_tiles, n_planted, n_hidden, split, seed), strict=True))
-    return Deck(pool, tuple(shown), {"pool": fingerprint(pool), **said}, len(tiles))
+    drawn = dict(zip(DRAWN, (n_candidates, n_tiles, n_planted, n_hidden, split, seed), strict=True))
+    return Deck(pool, tuple(shown), {"pool": fingerprint(pool), **drawn}, len(tiles))
 
 
 def candidate_card(pool: Pool, k: int) -> Card:
@@ -230,31 +226,31 @@ class Vetted:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Why the answers may be doubted."""
-        said = []
+        notes = []
         if self.n_planted and self.n_accepted / self.n_planted > _TRUSTED:
             least, most = self.false_acceptance
-            said.append(
+            notes.append(
                 f"the vetter took {self.n_accepted} of {self.n_planted} empty places for objects (between "
                 f"{100 * least:.0f}% and {100 * most:.0f}% of such places): what they accepted may not be there"
             )
         if self.answers.get("skip", 0):
-            said.append(
+            notes.append(
                 f"{self.answers['skip']} cards were skipped and are left out: the others stand for all candidates "
                 "only if the skipped ones are like them"
             )
         low, high = self.oversight
         if low > _OVERLOOKED:
-            said.append(
+            notes.append(
                 f"the vetter did not notice {self.n_hidden - self.n_noticed} of {self.n_hidden} objects whose "
                 f"outline was hidden (between {100 * low:.0f}% and {100 * high:.0f}% of such objects): either all "
                 "annotators err together there, or more is missed than the tiles say and recall is too high"
             )
         if self.n_left_out:
-            said.append(
+            notes.append(
                 f"{self.n_left_out} tiles were left out among those that were searched: the others stand for all "
                 "tiles only if these are like them"
             )
-        return tuple(said)
+        return tuple(notes)
 
 
 def _jeffreys(count: int, n: int) -> tuple[float, float]:
@@ -302,18 +298,18 @@ def take_answers(deck: Deck, answers: Mapping[str, Any], *, file: str = "the ans
     file : str. What errors call them.
     """
     numbers = deck.numbered
-    strange = [key for key in answers if key not in numbers]
-    wrong = [key for key, answer in answers.items() if key in numbers and not _is_answer(numbers[key], answer)]
+    strange = [repr(key) for key in answers if key not in numbers]
+    wrong = [f"{a!r} on card {key}" for key, a in answers.items() if key in numbers and not _is_answer(numbers[key], a)]
     if strange or wrong:
         what = f"{len(strange)} answers about cards that there are not" if strange else f"{len(wrong)} unknown answers"
-        shown = repr(strange[0]) if strange else f"{answers[wrong[0]]!r} on card {wrong[0]}"
+        shown = (strange or wrong)[0]
         raise InvalidFile(
             f"{file} must have an answer of {preview(list(ANSWERS), most=10)} for a candidate and a list of points or "
             f"a number for a tile, got {what} (the first is {shown})"
         )
     truths: dict[str, str] = {}
     counts: list[int] = []
-    told: Counter[str] = Counter()
+    n_answers: Counter[str] = Counter()
     n_planted = n_accepted = n_hidden = n_noticed = 0
     for key, answer in answers.items():
         card = numbers[key]
@@ -329,14 +325,14 @@ def take_answers(deck: Deck, answers: Mapping[str, Any], *, file: str = "the ans
             n_planted += truth is not None
             n_accepted += truth == REAL
         else:
-            told[answer] += 1
+            n_answers[answer] += 1
             if truth is not None:
                 truths[card.item] = truth
     labels = deck.pool.labels.with_gold(truths, drawn="random") if truths else deck.pool.labels
     missed = missed_objects(counts, deck.n_tiles, random_state=random_state) if counts else None
     searched = np.flatnonzero([key in answers for key, card in numbers.items() if card.is_tile])
     gaps = int(searched[-1]) + 1 - len(searched) if len(searched) else 0  # before the last one that has an answer
-    return Vetted(labels, missed, int(n_planted), int(n_accepted), dict(told), n_hidden, n_noticed, gaps)
+    return Vetted(labels, missed, int(n_planted), int(n_accepted), dict(n_answers), n_hidden, n_noticed, gaps)
 
 
 def _n_inside(answer: list[list[float]] | int, box: Floats) -> int:
@@ -351,10 +347,9 @@ def _is_answer(card: Card, answer: Any) -> bool:
         return isinstance(answer, str) and answer in ANSWERS
     if isinstance(answer, int):
         return not isinstance(answer, bool) and answer >= 0
-    points = answer if isinstance(answer, list) else [None]
-    return all(
+    return isinstance(answer, list) and all(
         isinstance(point, list)
         and len(point) == 2
-        and all(isinstance(one, int | float) and math.isfinite(one) for one in point)
-        for point in points
+        and all(isinstance(value, int | float) and math.isfinite(value) for value in point)
+        for point in answer
     )

@@ -1,4 +1,4 @@
-"""The doors: how good detectors are, and which is better, from a pool of candidate objects."""
+"""How good detectors are, and which is better, from a pool of candidate objects."""
 
 from __future__ import annotations
 
@@ -36,32 +36,20 @@ def evaluate_at_cuts(
     ----------
     pool : Pool. Of `match`.
     cuts : sequence of float
-        The overlaps, each as `iou` of `match`; all else is as the pool was made, also a `join` that was told.
+        The overlaps, each as `iou` of `match`; all else is as the pool was made, also a given `join`.
     labels : Labels, optional
         ``pool.labels`` with gold, which is carried over: a candidate of another pool is vetted where it overlaps one
         that was, by at least the cut. Each that was vetted is carried to one, with the chance with which it was drawn.
     **options
         Of `evaluate`.
-
-    Examples
-    --------
-    >>> from trueup import detection
-    >>> drawn = detection.simulate_boxes(n_images=10, n_annotators=4, random_state=0)
-    >>> pool = detection.match(drawn.found, drawn.objects)
-    >>> quick = {"noise": "dawid-skene", "n_draws": 100, "n_warmup": 50, "metrics": ["precision"]}
-    >>> answers = evaluate_at_cuts(pool, **quick)
-    >>> answers[0.4]["precision"].mean > answers[0.6]["precision"].mean  # fewer shapes are one thing
-    True
     """
     if pool.matching is None:
         raise InvalidParameter("the pool does not know what it was made of; make it with match")
-    how = pool.matching
     answers = {}
     for cut in cuts:
-        settings = {name: value for name, value in vars(how).items() if name not in ("found", "objects")}
-        other = match(how.found, how.objects, iou=cut, **settings)
-        own = None if labels is None else carry_gold(pool, labels, other)
-        answers[float(cut)] = evaluate(other, system, labels=own, **options)
+        other = match(iou=cut, **vars(pool.matching))
+        votes = None if labels is None else carry_gold(pool, labels, other)
+        answers[float(cut)] = evaluate(other, system, labels=votes, **options)
     return answers
 
 
@@ -73,17 +61,7 @@ def carry_gold(pool: Pool, labels: Labels, other: Pool) -> Labels:
     is_simple = len(chances) > 0 and np.allclose(list(chances.values()), next(iter(chances.values())))
     truths: dict[str, Any] = {}
     drawn: dict[str, Any] = {}
-    for at, k in _same_things(pool, vetted, other):
-        item, name = gold[at], other.items[k]
-        truths[name] = labels.gold[item]
-        drawn[name] = "chosen" if item not in chances else "random" if is_simple else chances[item]
-    return other.labels.with_gold(truths, drawn=drawn) if truths else other.labels
-
-
-def _same_things(pool: Pool, vetted: Positions, other: Pool) -> list[tuple[int, int]]:
-    """Which of the vetted candidates of a pool is which candidate of another one."""
     by_centre = other.matching is not None and other.matching.by_centre
-    pairs = []
     mine = pool.image[vetted].astype(np.int64) * len(pool.categories) + pool.category[vetted]
     theirs = other.image.astype(np.int64) * len(other.categories) + other.category
     for group in np.unique(mine):
@@ -96,8 +74,10 @@ def _same_things(pool: Pool, vetted: Positions, other: Pool) -> list[tuple[int, 
                 break
             if free_rows[row] and free_columns[column]:
                 free_rows[row] = free_columns[column] = False
-                pairs.append((int(rows[row]), int(columns[column])))
-    return pairs
+                item, name = gold[rows[row]], other.items[columns[column]]
+                truths[name] = labels.gold[item]
+                drawn[name] = "chosen" if item not in chances else "random" if is_simple else chances[item]
+    return other.labels.with_gold(truths, drawn=drawn) if truths else other.labels
 
 
 def _shapes(pool: Pool, chosen: Positions) -> Shapes:
@@ -128,7 +108,17 @@ def build_detection_report(
     data = build_report(evaluations, labels=votes, comparison=comparison, title=title, settings=settings)
     groups = []
     for name, evaluation in list(evaluations.items())[:_MOST_SYSTEMS]:
-        groups += _groups_of(pool, name, object_probabilities(pool, evaluation), threshold)
+        chances, scores = object_probabilities(pool, evaluation), pool.scores(name)
+        wrong = np.flatnonzero((scores >= threshold) & (chances < 0.5))
+        wrong = wrong[np.argsort(-(scores * (1 - chances))[wrong], kind="stable")]
+        lost = np.flatnonzero((scores < threshold) & (chances > 0.5))
+        lost = lost[np.argsort(-chances[lost], kind="stable")]
+        groups += [
+            _group(pool, f"{name}: probably wrong", "Reported, and probably nothing.", wrong, chances, scores),
+            _group(
+                pool, f"{name}: probably overlooked", "Probably an object, and not reported.", lost, chances, scores
+            ),
+        ]
     if evaluations:
         chances = object_probabilities(pool, next(iter(evaluations.values())))
         unsure = np.argsort(np.abs(chances - 0.5), kind="stable")
@@ -150,19 +140,6 @@ def object_probabilities(pool: Pool, evaluation: Evaluation) -> Floats:
     return chances
 
 
-def _groups_of(pool: Pool, system: str, chances: Floats, threshold: float) -> list[dict[str, Any]]:
-    scores = pool.scores(system)
-    reported = scores >= threshold
-    wrong = np.flatnonzero(reported & (chances < 0.5))
-    wrong = wrong[np.argsort(-(scores * (1 - chances))[wrong], kind="stable")]
-    lost = np.flatnonzero(~reported & (chances > 0.5))
-    lost = lost[np.argsort(-chances[lost], kind="stable")]
-    return [
-        _group(pool, f"{system}: probably wrong", "Reported, and probably nothing.", wrong, chances, scores),
-        _group(pool, f"{system}: probably overlooked", "Probably an object, and not reported.", lost, chances, scores),
-    ]
-
-
 def _group(
     pool: Pool, heading: str, words: str, members: Sequence[int] | Any, chances: Floats, scores: Floats | None = None
 ) -> dict[str, Any]:
@@ -170,30 +147,25 @@ def _group(
     for k in [int(member) for member in members[:_MOST_CROPS]]:
         n_drew, n_looked = int((pool.votes[:, k] == 1).sum()), int((pool.votes[:, k] >= 0).sum())
         score = "" if scores is None else f"; score {number(float(scores[k]))}"
-        crops.append(
-            {
-                "crop": candidate_crop(pool, k),
-                "item": pool.items[k],
-                "words": f"{pool.categories[pool.category[k]]}; an object with probability "
-                f"{percent(float(chances[k]))}; drawn by {n_drew} of {n_looked}{score}",
-            }
-        )
+        probability = f"an object with probability {percent(float(chances[k]))}"
+        text = f"{pool.categories[pool.category[k]]}; {probability}; drawn by {n_drew} of {n_looked}{score}"
+        crops.append({"crop": candidate_crop(pool, k), "item": pool.items[k], "words": text})
     return {"heading": heading, "words": words, "n": len(members), "crops": crops}
 
 
 def pool_sentences(pool: Pool, missed: MissedObjects | None) -> list[str]:
     """What a pool is made of, and whether objects that nobody drew are counted."""
     kind = "boxes" if pool.masks is None else "masks"
-    said = [
+    notes = [
         f"{len(pool):,} candidate objects in {some(pool.images.n, 'image')}, from {kind} of "
         f"{some(len(pool.annotators), 'annotator')} and {some(len(pool.found), 'system')}; from an overlap of "
         f"{pool.iou:g} on a detection is at a candidate."
     ]
     if missed is None:
-        return [*said, "Recall and what rests on it is of this pool: objects that nobody drew do not count."]
+        return [*notes, "Recall and what rests on it is of this pool: objects that nobody drew do not count."]
     low, high = missed.total.interval(0.95)
     return [
-        *said,
+        *notes,
         f"{missed.n_seen:,} objects that nobody drew were seen in {missed.n_searched:,} of {missed.n_tiles:,} tiles; "
         f"there are between {low:.0f} and {high:.0f} of them in all (95% interval), and recall counts them.",
     ]

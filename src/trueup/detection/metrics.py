@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -290,12 +290,9 @@ def check_partition(pool: Pool, system: str, threshold: float) -> None:
     """Stop where segments that a system reports in one image overlap: then they are no partition."""
     found = pool.found[system]
     reported = np.flatnonzero(found.scores >= threshold)
-    image = pool.image[found.candidate[reported]]
-    overlapping = [
-        name
-        for k, name in enumerate(pool.images.ids.tolist())
-        if _overlap_share(found, reported[image == k]) > _TOLERATED
-    ]
+    of_images = [reported[pool.image[found.candidate[reported]] == k] for k in range(pool.images.n)]
+    names = zip(pool.images.ids.tolist(), of_images, strict=True)
+    overlapping = [name for name, members in names if _overlap_share(found, members) > _TOLERATED]
     if overlapping:
         raise InvalidParameter(
             f"panoptic_quality is for segments that partition an image, got segments of {system!r} that overlap "
@@ -314,10 +311,8 @@ def _overlap_share(found: Found, members: Floats) -> float:
         total = float(sum(float(coco.area(mask)) for mask in masks))
         return 1.0 - float(coco.area(coco.merge(masks))) / max(total, 1.0)
     boxes, areas = found.boxes[members], found.boxes[members, 2:].prod(axis=1)
-    common = areas[:, None] * box_overlaps(
-        boxes, boxes, np.ones(len(boxes), dtype=bool)
-    )  # of crowds: of their own area
-    return float(np.triu(common, 1).sum() / areas.sum())
+    share = box_overlaps(boxes, boxes, np.ones(len(boxes), dtype=bool))  # as of crowds: of the area of the first
+    return float(np.triu(areas[:, None] * share, 1).sum() / areas.sum())
 
 
 AVERAGE_PRECISIONS: dict[str, tuple[Floats, str]] = {
@@ -362,19 +357,20 @@ class DetectionMetrics:
         def of_system(system: Hashable) -> Metric:
             if name == "panoptic_quality":
                 check_partition(self.pool, str(system), self.threshold)
-            values = partial(self._values, name, system, category)
+
+            def values(truths: Any, scores: Any, weights: Any) -> Floats:
+                if weights is not None:
+                    raise InvalidParameter("metrics of detections are about these images; use `target='sample'`")
+                real = np.zeros((len(truths), len(self.pool)), dtype=bool)
+                real[:, self.order] = truths
+                return self.values(name, str(system), real, category)
+
             return Metric(full_name, values, needs="scores", bounds=bounds)
 
-        return Metric(full_name, _needs_a_system, needs="scores", bounds=bounds, of_system=of_system)
+        def without_system(truths: Any, scores: Any, weights: Any) -> Floats:
+            raise InvalidParameter("a metric of detections needs a system of its pool, got scores")
 
-    def _values(
-        self, name: str, system: Hashable, category: str | None, truths: Any, scores: Any, weights: Any
-    ) -> Floats:
-        if weights is not None:
-            raise InvalidParameter("metrics of detections are about these images; use `target='sample'`")
-        real = np.zeros((len(truths), len(self.pool)), dtype=bool)
-        real[:, self.order] = truths
-        return self.values(name, str(system), real, category)
+        return Metric(full_name, without_system, needs="scores", bounds=bounds, of_system=of_system)
 
     def values(self, name: str, system: str, real: Booleans, category: str | None = None) -> Floats:
         """A metric of one system on drawn truths."""
@@ -385,7 +381,10 @@ class DetectionMetrics:
         if name == "panoptic_quality":
             return self._panoptic_quality(found, real, codes)
         if name == "froc":
-            return self._froc(found, real, codes)
+            own = self._by_score(found, codes)
+            role, n_images = np.where(self._is_of_class(found), found.is_first, -1)[own], self.pool.images.n
+            at, scores = found.candidate[own], found.scores[own]
+            return mean_sensitivities(real, at, scores, role, self._n_objects(real, codes), n_images)
         reported = (found.scores >= self.threshold) & np.isin(found.category, codes)
         right = real[:, found.candidate[reported & found.is_first & self._is_of_class(found)]].sum(axis=1, dtype=float)
         n_reported = np.full(len(real), float(reported.sum()))
@@ -416,15 +415,14 @@ class DetectionMetrics:
 
     def _missed(self, real: Booleans) -> Floats:
         """Missed objects of each class in each draw."""
-        n_draws, n_classes = len(real), len(self.pool.categories)
         if self.missed is None:
-            return np.zeros((n_draws, n_classes))
-        counts: Floats = self.missed[np.arange(n_draws) % len(self.missed)]
-        if counts.shape[1] == n_classes:
+            return np.zeros((len(real), len(self.pool.categories)))
+        counts: Floats = self.missed[np.arange(len(real)) % len(self.missed)]
+        if counts.shape[1] == len(self.pool.categories):
             return counts
-        own = self._candidates_by_class(real)
-        own = np.where(own.any(axis=1, keepdims=True), own, 1.0)  # a draw without objects has shares as well
-        return np.asarray(counts * own / own.sum(axis=1, keepdims=True))
+        real_ones = self._candidates_by_class(real)
+        real_ones = np.where(real_ones.any(axis=1, keepdims=True), real_ones, 1.0)  # a draw without objects has shares
+        return np.asarray(counts * real_ones / real_ones.sum(axis=1, keepdims=True))
 
     def _candidates_by_class(self, real: Booleans) -> Floats:
         """Real candidates of each class in each draw."""
@@ -469,16 +467,6 @@ class DetectionMetrics:
             sums += np.nan_to_num(values)
             counts += ~np.isnan(values)
         return _ratio(sums, counts)
-
-    def _froc(self, found: Found, real: Booleans, codes: Positions) -> Floats:
-        own = self._by_score(found, codes)
-        role = np.where(self._is_of_class(found), found.is_first.astype(np.int64), -1)[own]
-        n_objects = self._n_objects(real, codes)
-        return mean_sensitivities(real, found.candidate[own], found.scores[own], role, n_objects, self.pool.images.n)
-
-
-def _needs_a_system(truths: Any, scores: Any, weights: Any) -> Floats:
-    raise InvalidParameter("a metric of detections is asked for a system of its pool, not for scores")
 
 
 def _ratio(above: Floats, below: Floats) -> Floats:

@@ -1,8 +1,6 @@
-"""Objects that nobody drew: their number, from tiles of images that were drawn at random and searched.
+"""The number of objects that nobody drew, from tiles of images that were drawn at random and searched.
 
-Tiles are drawn by chance, a person counts the objects without an outline in each, and what is found there speaks for
-the others. Counts vary more than by chance alone (a crowded image has many), so they follow a negative binomial law
-whose mean and dispersion are drawn; where nothing was found, an upper limit is left.
+Counts of tiles follow a negative binomial law, because a crowded image has many.
 """
 
 from __future__ import annotations
@@ -54,15 +52,7 @@ class Tiles:
 
 
 def make_tiles(images: Images, split: int = 2) -> Tiles:
-    """Each image in split × split tiles.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> tiles = make_tiles(Images(np.array([7]), np.array([[100.0, 60.0]])))
-    >>> tiles.boxes.tolist()
-    [[0.0, 0.0, 50.0, 30.0], [50.0, 0.0, 50.0, 30.0], [0.0, 30.0, 50.0, 30.0], [50.0, 30.0, 50.0, 30.0]]
-    """
+    """Each image in split × split tiles."""
     split = check_integer(split, name="split", low=1)
     if split > _MOST_SPLIT:
         raise InvalidParameter(f"`split` must be at most {_MOST_SPLIT}, got {split}; tiles are too small to search")

@@ -46,13 +46,10 @@ def read_coco(files: Files, *, labeler: str | None = None, seen: str | None = "a
         JSON, perhaps gzipped. One path alone is an annotator with the file's name.
     labeler : str, optional. The field of an annotation that names its annotator, where one file holds those of several.
     seen : {"all", None}
-        Who looked at which image: each annotator at all images of their file (of the whole file, where a field names
-        them), so that not to draw an object is a vote against it; or nobody knows, and it is an abstention.
+        Whether each annotator looked at all images of their file (of the whole file, where a field names them), so that
+        not to draw an object is a vote against it; or nobody knows, and it is an abstention.
 
-    Returns
-    -------
-    Shapes
-        With masks where every annotation has one (needs ``trueup[coco]``), else with boxes.
+    The result has masks where every annotation has one (needs ``trueup[coco]``), else boxes.
     """
     parts = []
     for name, path in _by_source(files).items():
@@ -177,22 +174,23 @@ def _key(value: Any) -> Hashable | None:
 def _names_of_categories(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     """Each once: classes of the same name are told apart by their numbers."""
     names = [str(row.get("name", row["id"])) for row in rows]
-    full = [f"{name} ({row['id']})" for name, row in zip(names, rows, strict=True)]
-    return tuple(name if names.count(name) == 1 else long for name, long in zip(names, full, strict=True))
+    pairs = zip(names, rows, strict=True)
+    return tuple(name if names.count(name) == 1 else f"{name} ({row['id']})" for name, row in pairs)
 
 
 def _known_rows(rows: list[Any], images: Images, numbers: Sequence[Any], path: File) -> list[Any]:
-    of_images, of_categories = set(images.ids.tolist()), set(numbers)
-    known = [
+    of_images, of_categories = images.position(), set(numbers)
+    kept = [
         row for row in rows if _key(row.get("image_id")) in of_images and _key(row.get("category_id")) in of_categories
     ]
-    lost = "in images or of classes that the annotations do not have"
-    if rows and not known:
-        raise InvalidFile(f"{path}: all of {len(rows):,} detections are {lost}; check that both are of the same images")
-    if len(known) < len(rows):
-        left_out = f"{path}: {len(rows) - len(known):,} of {len(rows):,} detections are {lost}, and were left out"
-        warnings.warn(DataWarning(left_out), stacklevel=3)
-    return known
+    problem = "in images or of classes that the annotations do not have"
+    if rows and not kept:
+        message = f"{path}: all of {len(rows):,} detections are {problem}; check that both are of the same images"
+        raise InvalidFile(message)
+    if len(kept) < len(rows):
+        message = f"{path}: {len(rows) - len(kept):,} of {len(rows):,} detections are {problem}, and were left out"
+        warnings.warn(DataWarning(message), stacklevel=3)
+    return kept
 
 
 def _images(rows: Sequence[Mapping[str, Any]], path: File) -> Images:

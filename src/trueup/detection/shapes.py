@@ -15,8 +15,6 @@ from trueup._base.types import Booleans, Codes, Floats, Positions
 from trueup._base.wording import some
 from trueup.exceptions import InvalidParameter, InvalidShapes
 
-# ------------------ Masks in COCO's run lengths, from whatever a file holds.
-
 _FAR = 10.0  # of the sides of an image
 _MOST_PIXELS = 1 << 32
 _MOST_DIGITS = 7  # of five bits, in a run length
@@ -41,8 +39,7 @@ def read_mask(segmentation: Any, height: float, width: float) -> Mask:
             raise ValueError(f"run lengths that add up to {sum(lengths)}, not to {size[0] * size[1]} pixels")
         if isinstance(counts, list):
             return dict(coco.frPyObjects(segmentation, int(size[0]), int(size[1])))
-        packed = counts.encode("ascii") if isinstance(counts, str) else counts
-        return {"size": [int(size[0]), int(size[1])], "counts": packed}
+        return {"size": list(size), "counts": counts.encode("ascii") if isinstance(counts, str) else counts}
     if np.isnan([height, width]).any():
         raise ValueError("polygons in an image without width and height")
     if not isinstance(segmentation, list) or not all(isinstance(polygon, list) for polygon in segmentation):
@@ -71,11 +68,10 @@ def unpacked_runs(counts: str | bytes) -> list[int]:
     codes = np.frombuffer(packed, dtype=np.uint8).astype(np.int64) - 48
     goes_on = (codes & 0x20) > 0
     ends = np.flatnonzero(~goes_on)
-    if not len(codes) or goes_on[-1] or (codes < 0).any() or (codes > 63).any():
-        raise ValueError("compressed run lengths that cannot be read")
-    starts = np.r_[0, ends[:-1] + 1]
-    n_digits = ends - starts + 1
-    if n_digits.max() > _MOST_DIGITS:
+    starts = np.append(0, ends[:-1] + 1)
+    n_digits = ends - starts[: len(ends)] + 1
+    is_text = len(codes) and not goes_on[-1] and codes.min() >= 0 and codes.max() <= 63
+    if not is_text or n_digits.max() > _MOST_DIGITS:
         raise ValueError("compressed run lengths that cannot be read")
     place = np.arange(len(codes)) - np.repeat(starts, n_digits)
     values = np.add.reduceat((codes & 0x1F) << (5 * place), starts)
@@ -111,9 +107,6 @@ def bitmap(mask: Mask) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # some releases are older than numpy 2
         return coco.decode(mask)
-
-
-# ------------------ How much shapes overlap: intersection over union, as COCO defines it.
 
 
 def box_overlaps(first: Floats, second: Floats, is_crowd: Booleans | None = None) -> Floats:
@@ -325,9 +318,8 @@ def join_images(parts: Sequence[Images]) -> Images:
                     "another; check that the files are of the same pictures"
                 )
             files[name] = files.get(name) or file
-    names = sorted_names(sizes)
-    table = np.array([sizes[name] for name in names.tolist()]).reshape(-1, 2)
-    return Images(names, table, tuple(files[name] for name in names.tolist()))
+    joined = images_of_sizes(sizes)
+    return replace(joined, files=tuple(files[name] for name in joined.ids.tolist()))
 
 
 def align(found: Shapes, objects: Shapes) -> tuple[Shapes, Shapes]:
@@ -338,9 +330,9 @@ def align(found: Shapes, objects: Shapes) -> tuple[Shapes, Shapes]:
 
 
 def _recoded(shapes: Shapes, images: Images, categories: tuple[str, ...]) -> Shapes:
-    at_image, at_category = images.position(), {name: i for i, name in enumerate(categories)}
+    at_image = images.position()
     to_image = np.array([at_image[name] for name in shapes.images.ids.tolist()], dtype=np.int32)
-    to_category = np.array([at_category[name] for name in shapes.categories], dtype=np.int32)
+    to_category = np.array([categories.index(name) for name in shapes.categories], dtype=np.int32)
     numbers = dict(zip(shapes.categories, shapes.category_ids.tolist(), strict=False))
     seen = None
     if shapes.seen is not None:
@@ -359,18 +351,14 @@ def _recoded(shapes: Shapes, images: Images, categories: tuple[str, ...]) -> Sha
 
 def group_by(*codes: Codes) -> tuple[Positions, Positions]:
     """Positions sorted by the codes, and where each group of equal codes begins (with the end of the last one)."""
-    order = np.lexsort(codes[::-1])
+    order = np.lexsort(codes[::-1]).astype(np.int64)
     if not len(order):
-        return order.astype(np.int64), np.zeros(1, dtype=np.int64)
-    is_new = np.zeros(len(order), dtype=bool)
-    is_new[0] = True
-    for code in codes:
-        along = code[order]
-        is_new[1:] |= along[1:] != along[:-1]
-    return order.astype(np.int64), np.append(np.flatnonzero(is_new), len(order)).astype(np.int64)
+        return order, np.zeros(1, dtype=np.int64)
+    is_new = np.any([np.diff(code[order].astype(np.int64)) != 0 for code in codes], axis=0)
+    return order, np.concatenate([[0], np.flatnonzero(is_new) + 1, [len(order)]]).astype(np.int64)
 
 
-def images_of_sizes(sizes: Mapping[Any, tuple[float, float]]) -> Images:
+def images_of_sizes(sizes: Mapping[Any, Sequence[float] | Floats]) -> Images:
     """Images by their names, with their widths and heights."""
     names = sorted_names(sizes)
     return Images(names, np.array([sizes[name] for name in names.tolist()], dtype=float).reshape(-1, 2))

@@ -1,8 +1,4 @@
-"""Tiles in the vetting app: a session that asks how many objects have no outline, and what its answers say.
-
-The cards come in the order of the deck, which is one of chance, each with the chance that its tile had. Answers count
-as those of any session do: up to the first card that has none, so that slow tiles are not left out.
-"""
+"""Tiles in the vetting app: a session that asks how many objects have no outline, in the random order of a deck."""
 
 from __future__ import annotations
 
@@ -64,23 +60,20 @@ class TilesToSearch:
     def read(cls, path: str | PathLike[str]) -> Self:
         """From the file that `save_for_app` wrote."""
         content = load_json(path)
-        parts = ("drawn", "n_tiles", "pictures", "hidden")
+        parts = {"drawn": Mapping, "n_tiles": int, "pictures": Mapping, "hidden": list}
         if not isinstance(content, Mapping) or content.get("format") != FORMAT or not set(parts) <= set(content):
             raise InvalidFile(f"{path} must be the tiles of a pool, got something else; write it with 'detect vet'")
         drawn, n_tiles, pictures, hidden = (content[name] for name in parts)
         is_whole = (
-            isinstance(drawn, Mapping)
+            all(isinstance(content[name], kind) for name, kind in parts.items())
             and {"pool", *DRAWN} <= set(drawn)
-            and isinstance(n_tiles, int)
-            and isinstance(pictures, Mapping)
             and all(isinstance(name, str) for name in pictures.values())
-            and isinstance(hidden, list)
             and set(hidden) <= set(pictures)
             and 0 < len(pictures) - len(hidden) <= n_tiles
         )
         if not is_whole:
             raise InvalidFile(
-                f"{path} must tell tiles and their pictures, got damaged ones; write it with 'detect vet'"
+                f"{path} must have tiles and their pictures, got damaged ones; write it with 'detect vet'"
             )
         return cls(dict(drawn), n_tiles, dict(pictures), tuple(hidden))
 
@@ -100,17 +93,6 @@ class TileSearch(Session):
     random_state : int. Of the draws of the number.
     storage : str or Storage, optional. Where the log is kept; see `trueup.storage`.
     name : str, optional. Of the session in the storage.
-
-    Examples
-    --------
-    >>> from trueup import detection
-    >>> drawn = detection.simulate_boxes(n_images=10, random_state=0)
-    >>> deck = detection.make_deck(detection.match(drawn.found, drawn.objects), n_tiles=10, n_hidden=0)
-    >>> numbers = [number for number, card in deck.numbered.items() if card.is_tile]
-    >>> search = TileSearch(TilesToSearch.of(deck, dict.fromkeys(numbers, "")))
-    >>> search.tell({item: 1 for item in search.ask(10)})
-    >>> search.missed.n_seen, search.missed.n_searched, search.missed.n_tiles
-    (10, 10, 40)
     """
 
     def __init__(
@@ -152,8 +134,8 @@ class TileSearch(Session):
     @property
     def missed(self) -> MissedObjects | None:
         """How many objects nobody drew; None before a tile was searched."""
-        told, _ = _told(self.progress)
-        counts = told[~self._is_hidden & (told >= 0) & (told < len(COUNTS))]
+        answers, _ = _counted(self.progress)
+        counts = answers[~self._is_hidden & (answers >= 0) & (answers < len(COUNTS))]
         return missed_objects(counts, self.tiles.n_tiles, random_state=self.seed) if len(counts) else None
 
     @property
@@ -169,11 +151,11 @@ class TileSearch(Session):
     @property
     def warnings(self) -> tuple[str, ...]:
         """Why the answers may be doubted."""
-        told, n_left_out = _told(self.progress)
-        hidden = told[self._is_hidden & (told >= 0)]
-        n_more = int((told == len(COUNTS)).sum())
-        said = Vetted(self._labels, None, 0, 0, {}, len(hidden), int((hidden > 0).sum()), n_left_out).warnings
-        return said if not n_more else (*said, _too_many(n_more))
+        answers, n_left_out = _counted(self.progress)
+        hidden = answers[self._is_hidden & (answers >= 0)]
+        n_more = int((answers == len(COUNTS)).sum())
+        notes = Vetted(self._labels, None, 0, 0, {}, len(hidden), int((hidden > 0).sum()), n_left_out).warnings
+        return (*notes, _too_many(n_more)) if n_more else notes
 
     @property
     def finished(self) -> str | None:
@@ -207,9 +189,10 @@ def read_searched(storage: str | Storage, pool: Pool, *, name: str | None = None
     """
     opened = open_storage(storage, create=False)
     try:
-        searches = [one for one in opened.sessions() if one.kind == "tile search" and name in (None, one.name)]
+        searches = [record for record in opened.sessions() if record.kind == "tile search"]
+        searches = [record for record in searches if name in (None, record.name)]
         if len(searches) != 1:
-            got = preview([one.name for one in searches]) if searches else "none"
+            got = preview([record.name for record in searches]) if searches else "none"
             raise StorageError(f"{opened.url} must hold one session about tiles, got {got}; name it with `name`")
         record, events = searches[0], opened.events(searches[0].name)
     finally:
@@ -218,19 +201,19 @@ def read_searched(storage: str | Storage, pool: Pool, *, name: str | None = None
     where = f"session {record.name!r} in {opened.url}"
     deck = same_deck(record.options, pool, file=where)
     numbers = [number for number, card in deck.numbered.items() if card.is_tile]
-    told, n_left_out = _told(fold(events, Names(numbers, list(COUNTS))))
-    n_more = int((told == len(COUNTS)).sum())
+    counts, n_left_out = _counted(fold(events, Names(numbers, list(COUNTS))))
+    n_more = int((counts == len(COUNTS)).sum())
     if n_more:
         raise InvalidParameter(f"{where}: {_too_many(n_more)}")
-    answers = {number: int(count) for number, count in zip(numbers, told.tolist(), strict=True) if count >= 0}
+    answers = {number: count for number, count in zip(numbers, counts.tolist(), strict=True) if count >= 0}
     if not answers:
         raise InvalidParameter(f"{where} must have tiles that were searched, got no answer that counts; search some")
     vetted = take_answers(deck, answers, file=where, random_state=random_state)
     return replace(vetted, n_left_out=n_left_out)
 
 
-def _told(progress: Progress) -> tuple[Positions, int]:
-    """What counts of each card, -1 for nothing, and of how many nobody could tell; cards that were not asked do not."""
+def _counted(progress: Progress) -> tuple[Positions, int]:
+    """The answer that counts of each card, -1 for none, and the number of cards that nobody could answer."""
     counted = count_answers(progress)
     return np.where(progress.draw > 0, counted.progress.truth, UNKNOWN), int(counted.undecided.sum())
 

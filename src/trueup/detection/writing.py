@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from trueup._base.cells import csv_text, safe_cell
-from trueup._base.types import Booleans, Floats
+from trueup._base.types import Floats
 from trueup._base.writing import write_text_safely
 from trueup.data.labels import Labels
 from trueup.detection.deck import FORMAT, Card, Deck, candidate_card
@@ -54,45 +54,34 @@ def write_coco(
     position = {item: k for k, item in enumerate(pool.items)}
     for item, truth in gold.items():
         chances[position[str(item)]] = float(truth == REAL)
+    images: list[dict[str, Any]] = []
     ids = pool.images.ids.tolist()
-    chosen = np.flatnonzero(chances >= least).tolist()
-    images = zip(ids, pool.images.sizes, pool.images.files, strict=True)
-    content = {
-        "images": [_image(name, size, file) for name, size, file in images],
-        "categories": [{"id": k + 1, "name": name} for k, name in enumerate(pool.categories)],
-        "annotations": [
-            _annotation(pool, k, ids[pool.image[k]], float(chances[k]), pool.items[k] in gold) for k in chosen
-        ],
-    }
+    for name, size, file in zip(ids, pool.images.sizes, pool.images.files, strict=True):
+        images.append({"id": name, "file_name": file})
+        if not np.isnan(size).any():
+            images[-1] |= {"width": int(size[0]), "height": int(size[1])}
+    annotations: list[dict[str, Any]] = []
+    for k in np.flatnonzero(chances >= least).tolist():
+        row: dict[str, Any] = {
+            "id": k + 1,
+            "image_id": ids[pool.image[k]],
+            "category_id": int(pool.category[k]) + 1,
+            "bbox": pool.boxes[k].tolist(),
+            "area": float(pool.areas[k]),
+            "iscrowd": 0,
+            "probability": float(chances[k]),
+            "vetted": pool.items[k] in gold,
+        }
+        for field, code in (("drawn_by", 1), ("not_drawn_by", 0)):
+            row[field] = [pool.annotators[j] for j in np.flatnonzero(pool.votes[:, k] == code)]
+        if pool.masks is not None:
+            mask = pool.masks[k]
+            row["segmentation"] = {"size": list(mask["size"]), "counts": mask["counts"].decode("ascii")}
+        annotations.append(row)
+    categories = [{"id": k + 1, "name": name} for k, name in enumerate(pool.categories)]
+    content = {"images": images, "categories": categories, "annotations": annotations}
     Path(path).write_text(json.dumps(content), encoding="utf-8")
-    return len(chosen)
-
-
-def _annotation(pool: Pool, k: int, image: Any, probability: float, is_vetted: bool) -> dict[str, Any]:
-    votes = pool.votes[:, k]
-    row: dict[str, Any] = {
-        "id": int(k) + 1,
-        "image_id": image,
-        "category_id": int(pool.category[k]) + 1,
-        "bbox": pool.boxes[k].tolist(),
-        "area": float(pool.areas[k]),
-        "iscrowd": 0,
-        "probability": probability,
-        "vetted": is_vetted,
-        "drawn_by": [name for name, vote in zip(pool.annotators, votes, strict=True) if vote == 1],
-        "not_drawn_by": [name for name, vote in zip(pool.annotators, votes, strict=True) if vote == 0],
-    }
-    if pool.masks is not None:
-        mask = pool.masks[k]
-        row["segmentation"] = {"size": list(mask["size"]), "counts": mask["counts"].decode("ascii")}
-    return row
-
-
-def _image(name: Any, size: Floats, file: str) -> dict[str, Any]:
-    row: dict[str, Any] = {"id": name, "file_name": file}
-    if not np.isnan(size).any():
-        row |= {"width": int(size[0]), "height": int(size[1])}
-    return row
+    return len(annotations)
 
 
 _CHOICES = (
@@ -133,7 +122,17 @@ def render_cards(deck: Deck, *, images: str | PathLike[str] | None = None, title
         {"name": f"photo-{k}", "address": photo_address(path), "width": sizes[k][0], "height": sizes[k][1]}
         for k, path in files.items()
     ]
-    cards = [_card(deck.pool, card, photos) for card in deck.cards]
+    cards = []
+    for card in deck.cards:
+        row = {"is_tile": card.is_tile, "picture": "", "thumbnail": "", "category": ""}
+        if card.is_tile:
+            row["picture"] = tile_figure(deck.pool, card, photos)
+        else:
+            part, whole = _crop_of(deck.pool, card, photos), thumbnail(deck.pool, card.image, card.box, photos)
+            row["picture"] = crop_figure(part, width=420, label="an outline in a part of an image")
+            row["thumbnail"] = crop_figure(whole, width=180, label="the whole image")
+            row["category"] = "an object" if card.category == REAL else f"an object of the class {card.category}"
+        cards.append(row)
     choices = [dict(zip(("answer", "words", "key"), choice, strict=True)) for choice in _CHOICES]
     page = {"title": title, "intro": _INTRO, "photos": stored, "cards": cards, "choices": choices}
     return str(_template().render(**page, deck=deck.drawn, format=FORMAT))
@@ -157,17 +156,6 @@ def save_cards(
     return Path(path)
 
 
-def _card(pool: Pool, card: Card, photos: Photos) -> dict[str, Any]:
-    if card.is_tile:
-        return {"is_tile": True, "picture": tile_figure(pool, card, photos), "thumbnail": "", "category": ""}
-    return {
-        "is_tile": False,
-        "picture": crop_figure(_crop_of(pool, card, photos), width=420, label="an outline in a part of an image"),
-        "thumbnail": crop_figure(thumbnail(pool, card.image, card.box, photos), width=180, label="the whole image"),
-        "category": "an object" if card.category == REAL else f"an object of the class {card.category}",
-    }
-
-
 def _crop_of(pool: Pool, card: Card, photos: Photos | None = None) -> dict[str, Any]:
     """What a card asks about with a margin around it: a candidate, or a place where nothing is."""
     if card.candidate >= 0:
@@ -176,8 +164,13 @@ def _crop_of(pool: Pool, card: Card, photos: Photos | None = None) -> dict[str, 
 
 
 def tile_figure(pool: Pool, card: Card, photos: Photos) -> str:
-    """A tile to search, as SVG."""
-    crop = tile_picture(pool, card.image, card.box, photos, leave_out=card.candidate)
+    """A tile to search with the outlines in it but for a hidden one, and some of what is around it, as SVG."""
+    size, (x, y, w, h) = image_size(pool, card.image), (float(value) for value in card.box)
+    margin = 0.08 * max(w, h)
+    view = _clipped(x - margin, y - margin, w + 2 * margin, h + 2 * margin, size)
+    inside = [k for k in _inside(pool, card.image, view) if k != card.candidate]
+    shapes = [{"role": "candidate", **_outline(pool, k)} for k in inside]
+    crop = _part(pool, card.image, view, [*shapes, {"role": "tile", "box": [x, y, w, h]}], photos)
     return crop_figure(crop, width=760, label="a tile of an image")
 
 
@@ -209,9 +202,18 @@ def save_for_app(deck: Deck, folder: str | PathLike[str], *, images: str | PathL
         A folder of the photographs, which is then the one to serve. Without it a drawing of each candidate is written.
     """
     pool, place = deck.pool, Path(folder)
-    looked = _who_looked(pool)
+    looked = None if pool.matching is None else pool.matching.objects.seen  # annotators by images, where that is known
+    if looked is None or looked.shape[1] != pool.images.n:
+        looked = np.zeros((len(pool.annotators), pool.images.n), dtype=bool)
     planted = [card for card in deck.cards if card.kind == "planted" and looked[:, card.image].any()]
-    names = [*pool.items, *_names_like_candidates(pool, planted)]
+    names, n_of_image, ids = (
+        list(pool.items),
+        np.bincount(pool.image, minlength=pool.images.n),
+        pool.images.ids.tolist(),
+    )
+    for card in planted:  # with names like those of candidates
+        n_of_image[card.image] += 1
+        names.append(f"{ids[card.image]}/{n_of_image[card.image]}")
     pictures = place / "pictures" if images is None else Path(images)
     pictures.mkdir(parents=True, exist_ok=True)
     place.mkdir(parents=True, exist_ok=True)
@@ -231,25 +233,22 @@ def save_for_app(deck: Deck, folder: str | PathLike[str], *, images: str | PathL
     made = AppFiles(**tables, images=pictures, tiles=_write_tiles(deck, place, files))
     _write_table(made.items, ["item", "image", "outline", "class"], rows)
     votes = [
-        [pool.items[k], pool.annotators[who], REAL if pool.votes[who, k] else NOTHING]
-        for who, k in np.argwhere(pool.votes >= 0).tolist()
+        [pool.items[k], pool.annotators[j], REAL if pool.votes[j, k] else NOTHING]
+        for j, k in np.argwhere(pool.votes >= 0).tolist()
     ]
-    # Who looked at an image drew nothing at its empty places, and no system reports them.
-    empty = list(zip(names[len(pool) :], planted, strict=True))
-    votes += [
-        [name, pool.annotators[who], NOTHING]
-        for name, card in empty
-        for who in np.flatnonzero(looked[:, card.image]).tolist()
-    ]
+    # Annotators who looked at an image drew nothing at its empty places, and no system reports them.
+    empty = names[len(pool) :]
+    for name, card in zip(empty, planted, strict=True):
+        votes += [[name, pool.annotators[j], NOTHING] for j in np.flatnonzero(looked[:, card.image]).tolist()]
     _write_table(made.votes, ["item", "labeler", "label"], votes)
     predicted = [
         [system, item, said, score]
         for system, of in pool.predictions().items()
         for (item, said), score in zip(of.items(), pool.scores(system).tolist(), strict=True)
     ]
-    predicted += [[system, name, NOTHING, 0.0] for system in pool.systems for name, _ in empty]
+    predicted += [[system, name, NOTHING, 0.0] for system in pool.systems for name in empty]
     _write_table(made.predictions, ["system", "item", "prediction", "score"], predicted)
-    _write_table(made.gold, ["item", "label"], [[name, NOTHING] for name in names[len(pool) :]])
+    _write_table(made.gold, ["item", "label"], [[name, NOTHING] for name in empty])
     return made
 
 
@@ -266,24 +265,6 @@ def _write_tiles(deck: Deck, place: Path, files: dict[int, Path]) -> Path | None
     path = place / "tiles.json"
     TilesToSearch.of(deck, {number: f"tiles/{number}.svg" for number in cards}).write(path)
     return path
-
-
-def _who_looked(pool: Pool) -> Booleans:
-    """Annotators by images, where that is known."""
-    seen = None if pool.matching is None else pool.matching.objects.seen
-    if seen is None or seen.shape[1] != pool.images.n:
-        return np.zeros((len(pool.annotators), pool.images.n), dtype=bool)
-    return seen
-
-
-def _names_like_candidates(pool: Pool, planted: list[Card]) -> list[str]:
-    """Names of empty places that do not tell them from candidates."""
-    numbers = np.bincount(pool.image, minlength=pool.images.n)
-    ids, names = pool.images.ids.tolist(), []
-    for card in planted:
-        numbers[card.image] += 1
-        names.append(f"{ids[card.image]}/{numbers[card.image]}")
-    return names
 
 
 def _standing_alone(svg: str) -> str:
@@ -330,18 +311,6 @@ def thumbnail(pool: Pool, image: int, box: Floats, photos: Photos | None = None)
     """A whole image with the place of a crop in it."""
     size = image_size(pool, image)
     return _part(pool, image, [0.0, 0.0, *size], [{"role": "tile", "box": _view(box, size)}], photos)
-
-
-def tile_picture(
-    pool: Pool, image: int, box: Floats, photos: Photos | None = None, leave_out: int = -1
-) -> dict[str, Any]:
-    """A tile with all outlines in it but that of one candidate, and some of what is around it."""
-    size = image_size(pool, image)
-    margin = 0.08 * max(float(box[2]), float(box[3]))
-    view = _clipped(float(box[0]) - margin, float(box[1]) - margin, box[2] + 2 * margin, box[3] + 2 * margin, size)
-    shapes = [{"role": "candidate", **_outline(pool, k)} for k in _inside(pool, image, view) if k != leave_out]
-    frame = {"role": "tile", "box": [float(value) for value in box]}
-    return _part(pool, image, view, [*shapes, frame], photos)
 
 
 def _outline(pool: Pool, candidate: int) -> dict[str, Any]:
@@ -399,13 +368,10 @@ def find_photos(folder: str | os.PathLike[str], images: Images, which: list[int]
     for k in which:
         names = [images.files[k], str(ids[k]), *(f"{ids[k]}{suffix}" for suffix in _PHOTO_TYPES)]
         places = [Path(os.path.realpath(root / name)) for name in names if name]
-        good = [
-            place
-            for place in places
-            if place.is_relative_to(root) and place.is_file() and place.suffix.lower() in _PHOTO_TYPES
-        ]
-        if good:
-            found[k] = good[0]
+        for place in places:
+            if place.is_relative_to(root) and place.is_file() and place.suffix.lower() in _PHOTO_TYPES:
+                found[k] = place
+                break
         else:
             missing.append(names[0] or str(ids[k]))
     if missing:

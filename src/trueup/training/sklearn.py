@@ -120,8 +120,7 @@ class NoisyLabelClassifier(MetaEstimatorMixin, TrainedOnVotes):  # type: ignore[
     ----------
     estimator : scikit-learn classifier
         Cloned, never changed. In a pipeline the steps before the last see each item once.
-    strategy : str or callable
-        One of these, or a function from a `Task` to what is `Trained`:
+    strategy : str or callable. One of these, or a function from a `Task` to what is `Trained`:
 
         - "mmse": the risk :math:`\sum_i \sum_y p(y \mid z_i) L(f(x_i), y)` (Su 2024, eqs. 37 and 40), by a copy of
           each item for each class it may have, weighted with p(y|z). Needs an estimator with `sample_weight`.

@@ -29,8 +29,6 @@ from trueup.training.torch.votes import (
     vote_table,
 )
 
-# ------------------ Losses that undo the noise on average: for votes (Natarajan) and for weak labels (Cid-Sueiro).
-
 _ORACLE = 3e4  # the weight of a known truth, within half precision …
 _VOTE = 0.03  # … and of a vote of the best labeler
 _TINY = 1e-30
@@ -76,8 +74,7 @@ class ProxyLoss(nn.Module):  # type: ignore[misc]
         A fitted model with a confusion matrix for each labeler, or the matrices θ; rows are the truth.
     prior : array of shape (n_classes,), optional
         Which of many inverses is taken where there are more answers than classes: that of least variance under it.
-    labels : Labels, optional
-        The labels that the votes are numbered by, as for `MMSELoss`.
+    labels : Labels, optional. The labels that the votes are numbered by, as for `MMSELoss`.
     floor : bool
         Take the part of each class in the batch as at least 0 (Kiryo et al., NIPS 2017). No longer unbiased, but never
         below 0.
