@@ -34,9 +34,6 @@ def clean(session, truth, n, *, batch=1):
         session.tell({item: int(truth[item]) for item in session.ask(batch)})
 
 
-# ---------------------------------------------------------------------- ask and tell
-
-
 def test_an_answer_becomes_a_training_label_and_is_never_asked_again():
     sim = simulation()
     session = advisor(sim)
@@ -105,9 +102,6 @@ def test_items_without_votes_wait_for_an_oracle():
     assert session.labels_[60] == 1
 
 
-# ---------------------------------------------------------------------- log, replay, JSON
-
-
 def test_replay_of_500_tells_gives_the_same_next_choice():
     sim = simulation(1200, seed=3)
     session = advisor(sim, strategy="emi")
@@ -174,9 +168,6 @@ def test_names_do_not_matter():
         plain.tell({k: int(sim.truth[k])})
 
 
-# ---------------------------------------------------------------------- pruning, costs, budget
-
-
 def test_the_budget_is_kept():
     sim = simulation(200)
     costs = np.where(np.arange(200) % 2, 2.0, 5.0)
@@ -197,9 +188,6 @@ def test_the_curve_is_what_replaying_gives():
     assert rows[-1]["mean"] == session.score_.mean
     assert rows[0]["mean"] == advisor(sim).score_.mean
     assert rows[-1]["cost"] == 9
-
-
-# ---------------------------------------------------------------------- data of any kind
 
 
 def three_classes(n=240, seed=0):
@@ -226,9 +214,6 @@ def test_a_model_without_probabilities_can_rank_by_improvement_alone():
     assert len(session.ask(2)) == 2
 
 
-# ---------------------------------------------------------------------- the score is unbiased
-
-
 def test_the_score_is_unbiased_and_its_interval_holds():
     inside, errors = 0, []
     for seed in range(40):
@@ -241,9 +226,6 @@ def test_the_score_is_unbiased_and_its_interval_holds():
         errors.append(session.score_.mean - target)
     assert inside >= 34  # of 40 at 95%: fewer has a chance below 1 in 1000
     assert abs(np.mean(errors)) < 3 * np.std(errors) / np.sqrt(40) + 0.01
-
-
-# ---------------------------------------------------------------------- bad input
 
 
 class OnlyFit:

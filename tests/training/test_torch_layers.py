@@ -42,15 +42,11 @@ def test_gradients_are_those_of_finite_differences(joint, n_answers):
 
     for reduction in ("mean", "sum", "none"):
         assert torch.autograd.gradcheck(lambda f, w, how=reduction: value(f, w, how), (logits, weight))
-    forward = _Forward(layer)
-    assert torch.autograd.gradcheck(
-        lambda f, w: torch.func.functional_call(forward, {"layer.weight": w}, (f,)), (logits, weight)
-    )
-    noise = NoiseLayer(3, n_answers, trace_weight=0.2).double()
-    start = noise.weight.detach().clone().requires_grad_()
-    assert torch.autograd.gradcheck(
-        lambda f, w: torch.func.functional_call(noise, {"weight": w}, (f,)), (logits, start)
-    )
+    for module in (layer, NoiseLayer(3, n_answers, trace_weight=0.2).double()):
+        start = module.weight.detach().clone().requires_grad_()
+        assert torch.autograd.gradcheck(
+            lambda f, w, of=module: torch.func.functional_call(of, {"weight": w}, (f,)), (logits, start)
+        )
 
 
 class _Loss(nn.Module):
@@ -62,15 +58,6 @@ class _Loss(nn.Module):
 
     def forward(self, logits, votes, joint, reduction):
         return self.layer.loss(logits, votes, joint=joint, reduction=reduction)
-
-
-class _Forward(nn.Module):
-    def __init__(self, layer):
-        super().__init__()
-        self.layer = layer
-
-    def forward(self, logits):
-        return self.layer(logits)
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -29,13 +28,11 @@ class Problems:
 
     def __init__(self, file: str, n: int, rows: str) -> None:
         self.file, self.n, self.rows = file, n, rows
-        self._first: dict[str, int] = {}
-        self._count: Counter[str] = Counter()
+        self._positions: dict[str, list[int]] = {}
 
     def refuse_one(self, position: int, problem: str) -> None:
         """A row with a problem."""
-        self._first.setdefault(problem, position)
-        self._count[problem] += 1
+        self._positions.setdefault(problem, []).append(position)
 
     def refuse(self, is_wrong: npt.ArrayLike, problem: str) -> None:
         """Rows with a problem."""
@@ -61,13 +58,13 @@ class Problems:
 
     def raise_if_any(self) -> None:
         """One sentence on all of them."""
-        if not self._count:
+        if not self._positions:
             return
+        kinds = sorted(self._positions.items(), key=lambda pair: -len(pair[1]))
         parts = [
-            f"{count:,} with {problem} (the first is number {self._first[problem] + 1:,})"
-            for problem, count in self._count.most_common(_MOST_KINDS)
+            f"{len(at):,} with {problem} (the first is number {at[0] + 1:,})" for problem, at in kinds[:_MOST_KINDS]
         ]
-        n_more = len(self._count) - _MOST_KINDS
+        n_more = len(kinds) - _MOST_KINDS
         rest = f" and {n_more} more kinds of problems" if n_more > 0 else ""
         raise InvalidShapes(
             f"{self.file}: of {self.n:,} {self.rows} there are {'; '.join(parts)}{rest}; mend or remove them: "

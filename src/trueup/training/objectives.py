@@ -125,9 +125,13 @@ class Solution:
     converged: bool
 
 
-def minimise(objective: LogisticObjective, start: Floats, *, tol: float, max_iter: int) -> Solution:
-    """Search a minimum with scipy's L-BFGS."""
+def minimise(
+    objective: LogisticObjective, start: Floats | None = None, *, tol: float = 1e-6, max_iter: int = 1000
+) -> Solution:
+    """Search a minimum with scipy's L-BFGS, from zeros by default; `tol` is of the gradient of one item."""
     n = max(objective.X.shape[0], 1)
+    if start is None:
+        start = np.zeros(objective.n_rows * (objective.X.shape[1] + objective.fit_intercept))
 
     def scaled(theta: Floats) -> tuple[float, Floats]:
         value, gradient = objective.value_and_gradient(theta)
@@ -138,13 +142,10 @@ def minimise(objective: LogisticObjective, start: Floats, *, tol: float, max_ite
     return Solution(result.x, float(result.fun) * n, int(result.nit), bool(result.success))
 
 
-def soft_logistic(
-    X: Any, targets: Floats, *, penalty: float, fit_intercept: bool = True, tol: float = 1e-6, max_iter: int = 1000
-) -> tuple[Floats, Floats]:
+def soft_logistic(X: Any, targets: Floats, *, penalty: float, fit_intercept: bool = True) -> tuple[Floats, Floats]:
     """Logistic regression on targets that sum to 1 and may be negative: coefficients and intercepts."""
     objective = LogisticObjective(X, SoftTargets(targets), targets.shape[1], penalty, fit_intercept)
-    start = np.zeros(objective.n_rows * (X.shape[1] + fit_intercept))
-    return objective.parts(minimise(objective, start, tol=tol, max_iter=max_iter).theta)
+    return objective.parts(minimise(objective).theta)
 
 
 _FLAT = 1e-12  # keeps the determinant of predictions that are all alike above 0
@@ -178,9 +179,6 @@ class WithVolume:
         # (diag(p) − p pᵀ) u of each item is the derivative of softmax times u.
         through = chances * (by_chance - (chances * by_chance).sum(axis=1, keepdims=True))
         return value - self.weight * n * volume, slope + through
-
-
-_TOLERANCE = 1e-6  # of the gradient of one item
 
 
 def check_matrices(codes: npt.ArrayLike, matrices: npt.ArrayLike) -> tuple[Positions, Floats]:
@@ -364,6 +362,4 @@ def noise_aware_probabilities(X: Any, codes: npt.ArrayLike, matrices: npt.ArrayL
     likelihood = np.take_along_axis(table, labels[:, None, None], axis=2)[:, :, 0]
     noisy = NoisyLikelihood(np.log(np.maximum(likelihood, np.finfo(float).tiny)))
     objective = LogisticObjective(X, noisy, table.shape[-1], penalty)
-    start = np.zeros(objective.n_rows * (X.shape[1] + 1))
-    solution = minimise(objective, start, tol=_TOLERANCE, max_iter=1000)
-    return noisy.beliefs(objective.scores(solution.theta))
+    return noisy.beliefs(objective.scores(minimise(objective).theta))

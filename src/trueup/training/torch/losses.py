@@ -292,7 +292,7 @@ def class_scores(logits: torch.Tensor, n_classes: int | None) -> torch.Tensor:
 
 
 def log_chances(scores: torch.Tensor) -> torch.Tensor:
-    """Log p(y|x), finite also for a class that was ruled out by a logit of -inf."""
+    """Log p(y|x), finite also for a class with a logit of -inf."""
     return functional.log_softmax(scores, dim=1).clamp_min(_LEAST_LOG)
 
 
@@ -460,15 +460,8 @@ class NoisyLikelihoodLoss(EvidenceLoss):
 
     Parameters
     ----------
-    noise : NoiseModel, or array of shape (n_labelers, n_classes, n_answers), optional
-        A fitted model with a confusion matrix for each labeler, or the matrices θ; rows are the truth. Without it the
-        targets must be evidence.
-    labels : Labels, optional. The labels that the votes are numbered by, as for `MMSELoss`.
-    reduction : {"mean", "sum", "none"}
-
-    Notes
-    -----
-    ``loss(logits, target)`` takes the targets that `MMSELoss` takes.
+    noise, labels, reduction
+        As for `MMSELoss`, which takes the same targets.
     """
 
     def forward(self, logits: torch.Tensor, target: Any) -> torch.Tensor:
