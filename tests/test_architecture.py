@@ -97,8 +97,6 @@ NOTHING_WITHOUT = (
     "storage/database/",
     "training/torch",
     "training/sklearn.py",
-    "training/logistic.py",
-    "training/logistic.py",
 )
 
 # Parts of scipy that take long to load. It loads a part when that is first named: `import scipy` at the top of a file,

@@ -334,12 +334,12 @@ class Problem(ABC):
             size, open_rows = 1.0, np.arange(len(moving))
             for _ in range(_MOST_TRIALS):
                 rows = moving[open_rows]
-                there = delta[rows] + size * step[open_rows]
-                found, slope = self._changed(item[rows], to[rows], there)
+                moved_to = delta[rows] + size * step[open_rows]
+                found, slope = self._changed(item[rows], to[rows], moved_to)
                 good = found <= value[rows] + _ENOUGH * size * promised[open_rows] + _ROUNDING * np.abs(found)
                 kept = rows[good]
-                moved[kept], bend[kept] = there[good] - delta[kept], slope[good] - gradient[kept]
-                delta[kept], value[kept], gradient[kept] = there[good], found[good], slope[good]
+                moved[kept], bend[kept] = moved_to[good] - delta[kept], slope[good] - gradient[kept]
+                delta[kept], value[kept], gradient[kept] = moved_to[good], found[good], slope[good]
                 open_rows, size = open_rows[~good], size * _SHORTER
                 if not len(open_rows):
                     break

@@ -455,8 +455,8 @@ class CheckUntil:
         self.error = check_number(error, low=0, high=1, strict=True, name="error")
         self.confidence = check_number(confidence, low=0, high=1, strict=True, name="confidence")
         self._votes = labels
-        known = np.where(labels.gold_codes >= 0, labels.gold_codes, labels.held_codes).astype(np.int32)
-        self._given, self._truth = known >= 0, known.copy()
+        truth = np.where(labels.gold_codes >= 0, labels.gold_codes, labels.held_codes).astype(np.int32)
+        self._given, self._truth = truth >= 0, truth.copy()
         chances = base_of(labels_of_base(labels))
         self._proposed = chances.argmax(axis=1).astype(np.int32)
         open_items = np.flatnonzero(~self._given)

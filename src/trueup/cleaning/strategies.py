@@ -163,13 +163,13 @@ class ValidationEffort(CleaningStrategy):
         labels = problem.labels.with_gold(gold, correct=True)
         noise = problem.noise if problem.noise.is_known else deepcopy(problem.noise).fit(labels)
         posterior = noise.posterior(labels)
-        own = np.maximum(entr(posterior).sum(axis=1), 0.0)
-        scores = only_open(state, own[state.train])
+        entropies = np.maximum(entr(posterior).sum(axis=1), 0.0)
+        scores = only_open(state, entropies[state.train])
         if noise.is_known:
             return scores
         best = state.open[np.argsort(-scores[state.open], kind="stable")][: problem.resources.shortlist]
         gains = _entropy_falls(labels, noise, posterior, state.train[best])
-        scores[state.open] -= own.max() + max(float(-gains.min()), 0.0)  # behind the shortlist
+        scores[state.open] -= entropies.max() + max(float(-gains.min()), 0.0)  # behind the shortlist
         scores[best] = gains
         return scores
 

@@ -24,11 +24,10 @@ from trueup.detection.shapes import Images
 from trueup.exceptions import InvalidFile, InvalidParameter
 
 CardKind = Literal["candidate", "planted", "tile", "hidden"]
+# A bad outline is of an object; another class or a duplicate is not one.
 ANSWERS = {"yes": REAL, "outline": REAL, "no": NOTHING, "class": NOTHING, "duplicate": NOTHING, "skip": None}
-"""What each answer about a candidate means: a bad outline is of an object; another class or a duplicate is not one."""
 FORMAT = 2
-DRAWN = ("n_candidates", "n_tiles", "n_planted", "n_hidden", "split", "seed")
-"""What `make_deck` was asked for; the same again gives the same cards."""
+DRAWN = ("n_candidates", "n_tiles", "n_planted", "n_hidden", "split", "seed")  # parameters of `make_deck`
 _TRIES = 300  # to find an empty place
 _TRUSTED = 0.2  # share of planted places taken for objects from which on the answers are doubted
 _OVERLOOKED = 0.05  # the share of hidden objects that is surely overlooked, from which on the answers are doubted

@@ -219,14 +219,15 @@ def evaluate(
     """
     system = pool.systems[0] if system is None and len(pool.found) == 1 else system
     if system is None or system not in pool.found:
-        known = ", ".join(pool.found) or "none"
-        raise InvalidParameter(f"system must be one of {known}, got {system!r}", parameter="system")
-    votes, of = _asked(pool, labels, threshold, missed)
-    asked = [of.metric(one) for one in metrics]
+        names = ", ".join(pool.found) or "none"
+        raise InvalidParameter(f"system must be one of {names}, got {system!r}", parameter="system")
+    votes = pool.labels if labels is None else labels
+    of_pool = _metrics_of(pool, votes, threshold, missed)
+    measured = [of_pool.metric(name) for name in metrics]
     if by_class:
-        asked += [of.metric(one, category) for one in metrics for category in pool.categories]
+        measured += [of_pool.metric(name, category) for name in metrics for category in pool.categories]
     scores = _scores(pool, [system], threshold)
-    evaluation = evaluate_predictions(scores, votes, metrics=asked, positive=REAL, target="sample", **options)
+    evaluation = evaluate_predictions(scores, votes, metrics=measured, positive=REAL, target="sample", **options)
     return replace(evaluation, warnings=(*evaluation.warnings, *_about_missed(metrics, missed)))
 
 
@@ -249,19 +250,18 @@ def compare(
     **options
         Of `trueup.compare`.
     """
-    votes, of = _asked(pool, labels, threshold, missed)
-    scores, asked = _scores(pool, pool.systems, threshold), of.metric(metric)
-    comparison = compare_predictions(scores, votes, metric=asked, positive=REAL, target="sample", **options)
+    votes = pool.labels if labels is None else labels
+    scores, measured = (
+        _scores(pool, pool.systems, threshold),
+        _metrics_of(pool, votes, threshold, missed).metric(metric),
+    )
+    comparison = compare_predictions(scores, votes, metric=measured, positive=REAL, target="sample", **options)
     return replace(comparison, warnings=(*comparison.warnings, *_about_missed([metric], missed)))
 
 
-def _asked(
-    pool: Pool, labels: Labels | None, threshold: float, missed: MissedObjects | None
-) -> tuple[Labels, DetectionMetrics]:
-    """The labels of a question about a pool, and its metrics."""
-    votes = pool.labels if labels is None else labels
+def _metrics_of(pool: Pool, votes: Labels, threshold: float, missed: MissedObjects | None) -> DetectionMetrics:
     draws = None if missed is None else missed.draws
-    return votes, DetectionMetrics(pool, candidates_of(pool, votes), threshold, draws)
+    return DetectionMetrics(pool, candidates_of(pool, votes), threshold, draws)
 
 
 def _about_missed(metrics: Iterable[str], missed: MissedObjects | None) -> list[str]:

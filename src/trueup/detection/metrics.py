@@ -232,8 +232,7 @@ def overlaps_of(pairs: Pairs, found: Shapes, objects: Shapes) -> Floats:
     return values
 
 
-WRONG_PER_IMAGE = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-"""False detections of an image at which sensitivity is read, as is usual for nodules."""
+WRONG_PER_IMAGE = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # false detections at which sensitivity is read
 
 
 def mean_sensitivities(
@@ -326,8 +325,8 @@ AVERAGE_PRECISIONS: dict[str, tuple[Floats, str]] = {
 BY_AREA = tuple(name for name, (_, area) in AVERAGE_PRECISIONS.items() if area != "all")
 F_SCORES = {"f0.5": 0.5, "f1": 1.0, "f2": 2.0}
 NAMES = ("precision", "recall", "pool_recall", *F_SCORES, *AVERAGE_PRECISIONS, "froc", "panoptic_quality")
+# Metrics that move with the number of objects that nobody drew.
 NEEDS_ALL_OBJECTS = tuple(name for name in NAMES if name not in ("precision", "pool_recall"))
-"""Metrics that move with the number of objects that nobody drew."""
 _ROUNDING = 1e-12  # of thresholds that are not exact in binary
 
 

@@ -221,9 +221,9 @@ class Pool:
                     "scores of them are higher than the detector's; use trueup.detection.evaluate for these"
                 )
                 warnings.warn(DataWarning(message), stacklevel=2)
-            said = np.full(len(self), NOTHING)
-            said[found.candidate[found.is_first & reported]] = REAL
-            chosen[name] = dict(zip(self.items, said.tolist(), strict=True))
+            reports = np.full(len(self), NOTHING)
+            reports[found.candidate[found.is_first & reported]] = REAL
+            chosen[name] = dict(zip(self.items, reports.tolist(), strict=True))
         return chosen
 
     def scores(self, system: str) -> Floats:

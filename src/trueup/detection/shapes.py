@@ -110,7 +110,7 @@ def bitmap(mask: Mask) -> Any:
 
 
 def box_overlaps(first: Floats, second: Floats, is_crowd: Booleans | None = None) -> Floats:
-    """Intersection over union of all pairs of boxes, shape (n_first, n_second)."""
+    """Intersection over union of all pairs of boxes as COCO defines it, shape (n_first, n_second)."""
     crowd = np.zeros(len(second), dtype=bool) if is_crowd is None else is_crowd
     return paired_box_overlaps(first[:, None], second[None], crowd[None])
 
@@ -155,8 +155,7 @@ def overlaps_between(first: Shapes, second: Shapes, *, by_centre: bool = False) 
     return overlaps
 
 
-Mask = dict[str, Any]
-"""A mask in COCO's compressed run lengths: ``{"size": [height, width], "counts": bytes}``."""
+Mask = dict[str, Any]  # in COCO's compressed run lengths: ``{"size": [height, width], "counts": bytes}``
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,8 +26,7 @@ from trueup.sessions.session import Batch, Session
 from trueup.storage import Storage, open_storage
 from trueup.storage.joining import StoredLog, of_votes
 
-COUNTS = tuple(range(31))
-"""What a card can be answered with; where there are more, images are to be cut into smaller tiles."""
+COUNTS = tuple(range(31))  # the answers to a card; where there are more objects, tiles must be smaller
 METRIC = "missed objects"
 FORMAT = 1
 

@@ -157,7 +157,7 @@ def save_cards(
 
 
 def _crop_of(pool: Pool, card: Card, photos: Photos | None = None) -> dict[str, Any]:
-    """What a card asks about with a margin around it: a candidate, or a place where nothing is."""
+    """The candidate or the empty place of a card with a margin around it."""
     if card.candidate >= 0:
         return candidate_crop(pool, card.candidate, photos)
     return shape_crop(pool, card.image, card.box, [{"role": "candidate", "box": card.box.tolist()}], photos)
@@ -280,8 +280,7 @@ _LEAST_SIDE = 24.0  # pixels of an image that a crop shows at least
 _MOST_CELLS = 96  # of a side of a mask, from which on it is drawn coarser
 _LARGEST_PHOTO = 20 << 20
 _PHOTO_TYPES = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".webp": "webp", ".gif": "gif", ".bmp": "bmp"}
-Photos = Mapping[int, str]
-"""For some images, the address of the photograph."""
+Photos = Mapping[int, str]  # for some images, the address of the photograph
 
 
 def candidate_crop(pool: Pool, candidate: int, photos: Photos | None = None) -> dict[str, Any]:
@@ -339,8 +338,7 @@ def mask_edges(mask: Mask, box: Floats) -> list[list[float]]:
 
 def _view(box: Floats, size: tuple[float, float]) -> list[float]:
     x, y, w, h = (float(value) for value in box)
-    side = max(w, h) * (1 + 2 * _MARGIN)
-    side = max(side, min(_LEAST_SIDE, *size))
+    side = max(max(w, h) * (1 + 2 * _MARGIN), min(_LEAST_SIDE, *size))
     return _clipped(x + w / 2 - side / 2, y + h / 2 - side / 2, side, side, size)
 
 

@@ -11,8 +11,12 @@ from trueup.training.objectives import noise_aware_probabilities, noise_removed,
 from trueup.training.strategies import TRAINING_STRATEGIES, Task, Trained
 
 if TYPE_CHECKING:
-    from trueup.training.logistic import NoisyGaussianNB, NoisyLogisticRegression, NoisyMultinomialNB
-    from trueup.training.sklearn import NoisyLabelClassifier
+    from trueup.training.sklearn import (
+        NoisyGaussianNB,
+        NoisyLabelClassifier,
+        NoisyLogisticRegression,
+        NoisyMultinomialNB,
+    )
 
 __all__ = [
     "TRAINING_STRATEGIES",
@@ -29,15 +33,8 @@ __all__ = [
     "scorer",
 ]
 
-_CLASSIFIERS = {
-    "NoisyGaussianNB": "logistic",
-    "NoisyLabelClassifier": "sklearn",
-    "NoisyLogisticRegression": "logistic",
-    "NoisyMultinomialNB": "logistic",
-}
-
 
 def __getattr__(name: str) -> Any:
-    if name not in _CLASSIFIERS:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_CLASSIFIERS[name]}"), name)
+    return getattr(importlib.import_module(f"{__name__}.sklearn"), name)

@@ -92,8 +92,7 @@ class VoteScorer:
         codes = scores = probabilities = None
         used: OutputKind = self.metric.looks_at
         if used == "classes":
-            position = {name: k for k, name in enumerate(names)}
-            codes = np.array([[position[name] for name in np.asarray(estimator.predict(X)).tolist()]], dtype=np.int32)
+            codes = codes_of(estimator.predict(X), names)[None].astype(np.int32)
         elif used == "scores" and len(names) == 2 and hasattr(estimator, "decision_function"):
             given = np.asarray(estimator.decision_function(X), dtype=float)
             scores = (given if classes[1] == names[self.positive] else -given)[None]
@@ -183,9 +182,9 @@ class TrainingVotes:
         """The noise model fitted to these votes; what a user passed is not changed."""
         if self.perfect:
             share = self.labels.answer_counts.sum(axis=0)
-            known = Confusion(np.eye(len(self.classes)), prior=share / share.sum())
-            known._remember(self.labels)  # as `fit` of a learned model would
-            return known
+            perfect = Confusion(np.eye(len(self.classes)), prior=share / share.sum())
+            perfect._remember(self.labels)  # as `fit` of a learned model would
+            return perfect
         return fit_noise(self.labels, copy.deepcopy(model) if isinstance(model, NoiseModel) else model)
 
     def log_likelihood(self, noise: NoiseModel) -> Floats:
@@ -396,7 +395,12 @@ def aligned_columns(values: Any, have: npt.NDArray[Any], want: npt.NDArray[Any],
     table = np.asarray(values, dtype=float)
     if np.array_equal(have, want):
         return table
-    position = {name: k for k, name in enumerate(want.tolist())}
     out = np.full((len(table), len(want)), fill)
-    out[:, [position[name] for name in np.asarray(have).tolist()]] = table
+    out[:, codes_of(have, want)] = table
     return out
+
+
+def codes_of(values: npt.ArrayLike, classes: npt.ArrayLike) -> Positions:
+    """The position of each value among the classes."""
+    position = {name: k for k, name in enumerate(np.asarray(classes).tolist())}
+    return np.array([position[name] for name in np.asarray(values).tolist()], dtype=np.int64)

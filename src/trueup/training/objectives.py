@@ -110,8 +110,8 @@ class LogisticObjective:
         """The objective and its gradient."""
         slope, _ = self.parts(theta)
         value, by_score = self.loss.value_and_slope(self.scores(theta))
-        mine = by_score[:, -self.n_rows :]
-        gradient = self.flat(np.asarray(self.X.T @ mine).T + self.penalty * slope, mine.sum(axis=0))
+        by_row = by_score[:, -self.n_rows :]
+        gradient = self.flat(np.asarray(self.X.T @ by_row).T + self.penalty * slope, by_row.sum(axis=0))
         return value + self.penalty / 2 * float((slope**2).sum()), gradient
 
 

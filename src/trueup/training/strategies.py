@@ -24,6 +24,7 @@ from trueup.training.copies import (
     TrainingVotes,
     aligned_columns,
     as_rows,
+    codes_of,
     fit_copies,
     hard_copies,
     n_rows_of,
@@ -143,7 +144,6 @@ def _unseen_predictions(task: Task, posterior: Floats) -> Positions:
     from sklearn.model_selection import StratifiedKFold
 
     names = task.votes.classes
-    position = {name: k for k, name in enumerate(names.tolist())}
     hard = posterior.argmax(axis=1)
     fewest = int(np.bincount(hard)[np.unique(hard)].min())
     if fewest < 2:
@@ -155,8 +155,7 @@ def _unseen_predictions(task: Task, posterior: Floats) -> Positions:
     for train, test in StratifiedKFold(min(task.n_folds, fewest)).split(hard, hard):
         copies = weighted_copies(posterior[train], min_weight=task.min_weight, max_copies=task.max_copies)
         model = fit_copies(task.estimator, take(task.X, train), hard[train], copies, names)
-        out_of_fold = np.asarray(model.predict(take(task.X, test)))
-        predicted[test] = [position[name] for name in out_of_fold.tolist()]
+        predicted[test] = codes_of(model.predict(take(task.X, test)), names)
     return predicted
 
 
@@ -166,17 +165,17 @@ def _with_model_as_labeler(
     """EM for the matrices of the labelers (unless they are known) and of the model; the beliefs it ends with."""
     labels = task.votes.labels
     learned = isinstance(noise, TableModel) and not isinstance(task.noise, Confusion)
-    said = np.zeros((labels.n_items, labels.n_classes))
-    said[task.items, predicted] = 1.0
+    predictions = np.zeros((labels.n_items, labels.n_classes))
+    predictions[task.items, predicted] = 1.0
     trained_on = np.unique(task.items)
     # One vote an item makes its labeler look perfect, and EM would stay there; the model disagrees.
-    beliefs = with_gold(np.where(said.any(axis=1, keepdims=True), (beliefs + said) / 2, beliefs), labels)
+    beliefs = with_gold(np.where(predictions.any(axis=1, keepdims=True), (beliefs + predictions) / 2, beliefs), labels)
     for _ in range(_EM_STEPS):
-        model = normalise(beliefs.T @ said + 1.0)
+        model = normalise(beliefs.T @ predictions + 1.0)
         prior = normalise(beliefs[trained_on].sum(axis=0) + 0.5)
         if learned:
             noise = matrices_given(beliefs, task.votes, prior=prior)
-        joint = noise.log_likelihood(labels) + np.log(prior) + said @ np.log(model).T
+        joint = noise.log_likelihood(labels) + np.log(prior) + predictions @ np.log(model).T
         new = with_gold(np.asarray(softmax(joint, axis=1)), labels)
         moved, beliefs = float(np.abs(new - beliefs).max()), new
         if moved < _SETTLED:
@@ -218,22 +217,21 @@ class LabelerModels:
         total = np.zeros((n_rows_of(as_rows(X)), len(self.classes_)))
         for model, reading, weight in zip(self.models, self.readings, self.weights, strict=True):
             if weight > 0:
-                total += weight * (self._said(model, X) @ reading)
+                total += weight * (self._answers(model, X) @ reading)
         return total
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The most probable class of each row."""
         return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
 
-    def _said(self, model: Any, X: Any) -> Floats:
+    def _answers(self, model: Any, X: Any) -> Floats:
         """P(answer | x) of a labeler; a sure answer where the model gives no probabilities."""
         every = np.eye(len(self.classes_))
         if isinstance(model, int):
             return every[[model]]  # the same for all rows
         if hasattr(model, "predict_proba"):
             return aligned_columns(model.predict_proba(X), model.classes_, self.classes_)
-        position = {name: k for k, name in enumerate(self.classes_.tolist())}
-        return every[[position[name] for name in np.asarray(model.predict(X)).tolist()]]
+        return every[codes_of(model.predict(X), self.classes_)]
 
 
 def _voting(task: Task) -> Trained:
@@ -254,14 +252,14 @@ def _voting(task: Task) -> Trained:
     models: list[Any] = []
     whose, n_votes = np.unique(labeler, return_counts=True)
     for t in whose.tolist():
-        mine = np.flatnonzero(labeler == t)
-        codes = np.unique(answer[mine])
+        votes_of_labeler = np.flatnonzero(labeler == t)
+        codes = np.unique(answer[votes_of_labeler])
         if len(codes) == 1:
             models.append(int(codes[0]))
             continue
-        rows = [rows_of_item[i] for i in item[mine].tolist()]
-        said = np.repeat(answer[mine], [len(r) for r in rows])
-        models.append(clone(task.estimator).fit(take(task.X, np.concatenate(rows)), names[said]))
+        rows = [rows_of_item[i] for i in item[votes_of_labeler].tolist()]
+        answers = np.repeat(answer[votes_of_labeler], [len(r) for r in rows])
+        models.append(clone(task.estimator).fit(take(task.X, np.concatenate(rows)), names[answers]))
     joint = prior[:, None] * confusion[whose, :, : labels.n_classes]
     weights = n_votes * _information(joint)
     if not weights.sum() > 0:
