@@ -345,7 +345,7 @@ class CleaningAdvisor(Session):
 
     @property
     def state(self) -> CleaningState:
-        """What is known now."""
+        """The state after all answers."""
         return self._state_of(len(self._events))
 
     @property
@@ -469,12 +469,12 @@ class CleaningAdvisor(Session):
         vote_cost : float. Of one vote; the oracle's cost is that of the item.
         """
         at, state = self._names.position(item), self.state
-        place = np.flatnonzero(state.train[state.open] == at)
-        if not len(place):
+        found = np.flatnonzero(state.train[state.open] == at)
+        if not len(found):
             raise InvalidParameter(
                 f"item {item!r} has no label that may be wrong in the training part, got a clean or a validation item"
             )
-        position = int(state.open[place[0]])
+        position = int(state.open[found[0]])
         candidates = flip_candidates(state.y, state.chances, items=[position])
         data = state.features, state.y, state.validation_features, state.scorer
         trained = retrained_scores(self.problem.estimator, *data, candidates, model=state.model)

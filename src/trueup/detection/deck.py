@@ -56,7 +56,7 @@ class Deck:
 
     Attributes
     ----------
-    drawn : dict. How they were drawn, and of what; goes into the page and comes back with the answers.
+    drawn : dict. How they were drawn, and the fingerprint of the pool; the page and its answers have it.
     n_tiles : int. All tiles of all images, of which some were drawn.
     """
 
@@ -175,7 +175,7 @@ def contains(boxes: Floats, point: Floats) -> Booleans:
 
 
 def fingerprint(pool: Pool) -> str:
-    """A word that tells pools apart of which other cards would be drawn."""
+    """A word that differs between pools of which other cards would be drawn."""
     images = [str(name) for name in pool.images.ids.tolist()]
     found_by = _found_by(pool)
     digest = hashlib.sha256(json.dumps([pool.items, list(pool.categories), images, len(found_by)]).encode())
@@ -189,7 +189,7 @@ def fingerprint(pool: Pool) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Vetted:
-    """What a vetter said.
+    """The answers of a vetter.
 
     Attributes
     ----------
@@ -258,7 +258,7 @@ def _jeffreys(count: int, n: int) -> tuple[float, float]:
 
 
 def read_answers(path: str | PathLike[str], pool: Pool, *, random_state: int = 0) -> Vetted:
-    """What a vetter said on the cards of a page; see `save_cards`.
+    """The answers of a vetter to the cards of a page; see `save_cards`.
 
     Parameters
     ----------
@@ -287,14 +287,14 @@ def same_deck(drawn: Any, pool: Pool, *, file: str) -> Deck:
 
 
 def take_answers(deck: Deck, answers: Mapping[str, Any], *, file: str = "the answers", random_state: int = 0) -> Vetted:
-    """What answers by the number of their card, from "1" on, say.
+    """The result of answers, which are named by the number of their card, from "1" on.
 
     Parameters
     ----------
     answers : mapping from number to answer
         About candidates one of `ANSWERS`, about tiles a list of points, each an object without an outline, or their
         number. Points beside the tile do not count: they are in another one.
-    file : str. What errors call them.
+    file : str. Their name in errors.
     """
     numbers = deck.numbered
     strange = [repr(key) for key in answers if key not in numbers]
@@ -335,7 +335,7 @@ def take_answers(deck: Deck, answers: Mapping[str, Any], *, file: str = "the ans
 
 
 def _n_inside(answer: list[list[float]] | int, box: Floats) -> int:
-    """How many objects an answer tells in a box; a number is believed."""
+    """The number of objects that an answer has in a box; a given number is believed."""
     if isinstance(answer, int):
         return answer
     return sum(bool(contains(box[None], np.asarray(point, dtype=float))[0]) for point in answer)

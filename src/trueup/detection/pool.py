@@ -124,7 +124,7 @@ def _fill_areas(of: Found | Pool) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Matching:
-    """What a pool was made of, and how: the arguments of `match`."""
+    """The arguments of `match` that made a pool."""
 
     found: Shapes | None = field(repr=False)
     objects: Shapes = field(repr=False)
@@ -145,7 +145,7 @@ class Pool:
         The median of the shapes that annotators drew, or systems where no annotator drew one.
     masks : tuple of Mask or None. The shape that is most like the others.
     votes : integer array of shape (n_annotators, n_candidates)
-        1 drawn, 0 not drawn by who looked, -1 unknown, as in a crowd region of who drew one there.
+        1 drawn, 0 not drawn by an annotator who looked, -1 unknown, as in a crowd region that the annotator drew.
     iou : float. The overlap from which on a detection is at a candidate.
     matching : Matching or None. What it was made of.
     areas : array of shape (n_candidates,), optional
@@ -178,7 +178,7 @@ class Pool:
 
     @property
     def systems(self) -> tuple[str, ...]:
-        """Whose detections are in it."""
+        """Names of the systems."""
         return tuple(self.found)
 
     @cached_property
@@ -290,7 +290,7 @@ def match(
     votes = np.full((len(objects.sources), len(candidates)), -1, dtype=np.int8)
     if objects.seen is not None:
         votes[objects.seen[:, candidates.image]] = 0
-    for k in np.flatnonzero(objects.is_crowd).tolist():  # whoever drew a crowd does not say what is in it
+    for k in np.flatnonzero(objects.is_crowd).tolist():  # an annotator of a crowd does not vote on what is in it
         votes[objects.source[k], _inside_crowd(candidates, objects, k, cut)] = -1
     votes[objects.source[is_drawn], np.argsort(order, kind="stable")[group[is_drawn]]] = 1
     found_by = {} if found is None else _place(found, candidates, cut, same_class, by_centre)
@@ -428,7 +428,7 @@ def _place(found: Shapes, candidates: Shapes, iou: float, same_class: bool, by_c
 
 
 def image_size(pool: Pool, image: int) -> tuple[float, float]:
-    """Width and height of an image; where nobody said, as far as shapes in it reach."""
+    """Width and height of an image; as far as its shapes reach where they are unknown."""
     width, height = pool.images.sizes[image]
     if np.isfinite([width, height]).all():
         return float(width), float(height)

@@ -334,7 +334,7 @@ def read_annotations(
     seen : {"all", None}. Whether each annotator looked at all images of their file, or nobody knows.
     categories : sequence of str, optional. Names of the classes 0, 1, …; YOLO's texts need them.
     sizes : mapping from images to (width, height), optional
-        Of images whose file does not tell; these are also images that were looked at and have no box.
+        Of images whose file does not have them; these are also images that were looked at and have no box.
     image : str. The column of a table that names the image.
     shape : {"box", "mask"}, optional
         "box" leaves masks aside, so that files with masks and files with boxes alone go together.
@@ -473,7 +473,7 @@ def _in_known_images(found: Shapes, images: Images, path: File, unknown: Unknown
 
 
 def with_seen(shapes: Shapes, rows: Iterable[tuple[Any, Any]]) -> Shapes:
-    """The same shapes, where it is known who looked at which image."""
+    """The same shapes, with the images that each annotator looked at."""
     people = {name: k for k, name in enumerate(shapes.sources)}
     images = names_of_images(shapes.images)
     pairs = [(str(annotator), str(image)) for annotator, image in rows]
@@ -498,7 +498,7 @@ def with_seen(shapes: Shapes, rows: Iterable[tuple[Any, Any]]) -> Shapes:
 
 
 def read_seen(path: File, shapes: Shapes, *, image: str = "image") -> Shapes:
-    """Who looked at which image, from a table with the columns labeler (or annotator) and image; see `with_seen`."""
+    """The images that each annotator looked at, from a table with columns labeler (or annotator) and image."""
     images, table = read_named_rows(str(path), image, role="image")
     people = next((table[name] for name in ("labeler", "annotator") if name in table), None)
     if people is None:

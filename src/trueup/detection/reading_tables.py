@@ -96,9 +96,9 @@ def boxes_from_arrays(
     images : sequence of names, or Images, optional. All images, also those in which nothing is.
     categories : sequence, optional. All classes in their order.
     seen : boolean array of shape (n_sources, n_images), optional
-        Who looked at which image, in the order of the sorted sources and images.
-    name : str. The source where none is told.
-    file : str, optional. What errors call the boxes; by default as `name`.
+        Which annotator looked at which image, in the order of the sorted sources and images.
+    name : str. The source where none is given.
+    file : str, optional. The name of the boxes in errors; by default `name`.
     """
     table = np.asarray(boxes, dtype=float).reshape(-1, 4)
     n = len(table)

@@ -149,7 +149,7 @@ def overlaps_between(first: Shapes, second: Shapes, *, by_centre: bool = False) 
         overlaps = box_overlaps(first.boxes, second.boxes, second.is_crowd)
     else:
         overlaps = mask_overlaps(first.masks, second.masks, second.is_crowd)
-    if by_centre:  # which of several such shapes overlaps most is still told by the overlap
+    if by_centre:  # the overlap still decides between several such shapes
         near = contains_centre(first.boxes, second.boxes)
         overlaps = np.where(near, np.maximum(overlaps, 1.0 - 1e-6 + 1e-7 * overlaps), overlaps)
     return overlaps
@@ -165,8 +165,8 @@ class Images:
     Attributes
     ----------
     ids : array of shape (n_images,). Their names or numbers, each once.
-    sizes : array of shape (n_images, 2). Width and height, nan where nobody said.
-    files : tuple of str. Of the pictures, "" where nobody said.
+    sizes : array of shape (n_images, 2). Width and height, nan where unknown.
+    files : tuple of str. Of the pictures, "" where unknown.
     """
 
     ids: npt.NDArray[Any]
@@ -179,7 +179,7 @@ class Images:
 
     @property
     def n(self) -> int:
-        """How many there are."""
+        """Number of images."""
         return len(self.ids)
 
     def position(self) -> dict[Any, int]:
@@ -199,11 +199,11 @@ class Shapes:
     boxes : array of shape (n, 4). Left edge, top edge, width, height, in pixels.
     areas : array of shape (n,). In square pixels, of the mask where there is one.
     scores : array of shape (n,) or None. How sure a system is; None for annotators.
-    is_crowd : boolean array of shape (n,). Regions with many objects that nobody told apart.
+    is_crowd : boolean array of shape (n,). Regions with many objects that are not separated.
     ids : array of shape (n,). What the file calls each shape.
     category_ids : array of shape (n_categories,). What the file calls each class.
     seen : boolean array of shape (n_sources, n_images) or None
-        Who looked at which image: there, not to draw something says that it is not there.
+        Which annotator looked at which image; what they did not draw there has their vote against it.
     """
 
     images: Images

@@ -119,7 +119,7 @@ class TileSearch(Session):
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any], options: Mapping[str, Any], *data: Any, **changed: Any) -> Self:
-        """A session as it was made at first; the options are how the tiles were drawn, which the tiles tell."""
+        """A session as it was first made; the options, how the tiles were drawn, are in the tiles."""
         kept = {name: settings[name] for name in ("level", "random_state")}
         return cls(*data, **{**kept, **changed})
 
@@ -172,7 +172,7 @@ class TileSearch(Session):
 
 
 def read_searched(storage: str | Storage, pool: Pool, *, name: str | None = None, random_state: int = 0) -> Vetted:
-    """What the vetters of the app said of tiles.
+    """The answers of the vetters of the app about tiles.
 
     Parameters
     ----------
