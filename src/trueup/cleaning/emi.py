@@ -118,7 +118,8 @@ class DiscreteFlips(NaiveBayesFlips):
         self._sums = dense(member @ self._rows)
 
     def _counts(self, X: Any) -> Any:
-        rows, edge = csr(X) if is_sparse(X) else np.asarray(X, dtype=float), getattr(self.model, "binarize", None)
+        rows: Any = csr(X) if is_sparse(X) else np.asarray(X, dtype=float)
+        edge = getattr(self.model, "binarize", None)
         if edge is None:
             return rows
         if not is_sparse(X):

@@ -189,7 +189,7 @@ def dense(matrix: Any) -> Floats:
 
 def with_intercept(X: Any, value: float | None) -> Any:
     """The features with a constant column in front, if there is an intercept."""
-    rows = csr(X) if is_sparse(X) else np.asarray(X, dtype=float)
+    rows: Any = csr(X) if is_sparse(X) else np.asarray(X, dtype=float)
     if value is None:
         return rows
     column = np.full((rows.shape[0], 1), value)

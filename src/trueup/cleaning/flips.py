@@ -213,7 +213,7 @@ def true_class_probabilities(codes: npt.ArrayLike, matrices: npt.ArrayLike, prio
     shares = check_distribution(prior, name="prior", n=table.shape[-1])
     joint = np.take_along_axis(table, labels[:, None, None], axis=2)[:, :, 0] * shares
     total = joint.sum(axis=1, keepdims=True)
-    return np.divide(joint, total, out=np.eye(table.shape[-1])[labels], where=total > 0)
+    return np.asarray(np.divide(joint, total, out=np.eye(table.shape[-1])[labels], where=total > 0))
 
 
 @dataclass(frozen=True, eq=False)

@@ -491,7 +491,8 @@ class CheckUntil:
 
     def _sampled_wrong(self) -> Booleans:
         """Of the surest items in order, which are in the sample and have a wrong label."""
-        return np.isin(self._surest, self._sample) & (self._truth != self._proposed)[self._surest]
+        is_wrong = (self._truth != self._proposed)[self._surest]
+        return np.asarray(np.isin(self._surest, self._sample) & is_wrong)
 
     def _left(self) -> Codes:
         """The items that are still to be checked, those of the sample first, then the least sure."""
