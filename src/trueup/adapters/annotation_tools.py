@@ -79,7 +79,7 @@ def _read_prodigy(content: Content, collector: Collector) -> None:
 
 
 # ------------------ doccano: a zip or folder with a file for each annotator, or one such file.
-# The labeler is the name of the file. The file of a collaborative project, ``all``, does not name who said what and is
+# The labeler is the name of the file. The file of a collaborative project, ``all``, does not name annotators and is
 # refused. An example without labels was not confirmed, and so is missing.
 
 _OWN_KEYS = {"id", "label", "labels", "annotations", "Comments", "comments"}
@@ -91,7 +91,7 @@ def _sniff_doccano(head: Head) -> list[str]:
     labels = [row.get("label", row.get("labels")) for row in rows]
     if "text" not in keys or any(key.startswith("_") for key in keys):
         return []
-    return ["text", "lists as label"] if labels and all(isinstance(one, list) for one in labels) else []
+    return ["text", "lists as label"] if labels and all(isinstance(label, list) for label in labels) else []
 
 
 def _read_doccano(content: Content, collector: Collector) -> None:

@@ -221,7 +221,7 @@ class Export:
         if differ:
             item, labels = next(iter(differ.items()))
             raise InvalidLabels(
-                f"experts must agree on what is told as the truth, got {preview(sorted(map(str, labels)))} for item "
+                f"experts must agree on the truth of an item, got {preview(sorted(map(str, labels)))} for item "
                 f"{item!r} ({len(differ)} such items); settle them, or read the file as votes"
             )
         return {**self.answers.gold, **{item: next(iter(labels)) for item, labels in answers.items()}}

@@ -213,7 +213,7 @@ def _name_of(provider: Any) -> Any:
     return (provider.get("label") or provider.get("id")) if isinstance(provider, dict) else provider
 
 
-# ------------------ Feedback rows of Langfuse, LangSmith and Phoenix: who said what of which trace, run or span.
+# ------------------ Feedback rows of Langfuse, LangSmith and Phoenix, about traces, runs and spans.
 # What people said is gold; what models, code and programs said are votes.
 
 
@@ -322,13 +322,13 @@ def _sniff_inspect(head: Head) -> list[str]:
 
 @dataclass(frozen=True)
 class _Score:
-    """What a scorer said of a sample."""
+    """The score of a sample."""
 
     value: Any
     answer: Any
     grader: str | None
     panel: list[Any] | None
-    judged: Any  # what it said before anybody edited it
+    judged: Any  # the value before anybody edited it
     edited: bool
 
     @classmethod
@@ -428,7 +428,7 @@ def _read_inspect(content: Content, collector: Collector) -> None:
     if len(numbers) == 3 and numbers < _FIRST_WITH_UNPARSED_GRADES and any("graded" in key for key in keys):
         collector.note(
             f"Inspect {'.'.join(map(str, numbers))} gave the grade I where it could not parse a grade, so such "
-            "abstentions cannot be told from verdicts."
+            "abstentions look like verdicts."
         )
     if header.get("status") not in ("success", None):
         collector.note(f"The run has not ended well: its status is {str(header['status'])[:20]!r}.")

@@ -54,7 +54,7 @@ def _vote(
     run: int | None = None,
     shown: int = UNKNOWN,
 ) -> None:
-    """Collect what a judge said of a pair, turned into canonical order; no winner is an abstention."""
+    """Collect the verdict of a judge on a pair, in canonical order; no winner is an abstention."""
     label = _SWAPPED.get(winner) if swap else winner
     if run is not None and label is not None:
         verdicts[item, labeler].append(label)

@@ -1,4 +1,4 @@
-"""Tables of crowd platforms, told by their columns: Mechanical Turk, Appen (or CrowdFlower), Toloka, crowd-kit.
+"""Tables of crowd platforms, recognised by their columns: Mechanical Turk, Appen (or CrowdFlower), Toloka, crowd-kit.
 
 Columns of places, addresses and the platform's own book-keeping are not read.
 """

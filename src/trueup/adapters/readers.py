@@ -339,7 +339,7 @@ def read_pairs(
 
 
 def _check_gold(gold: Source | None, **about: str | None) -> None:
-    """Stop where something is said of gold and there is none."""
+    """Stop options of gold where there is none."""
     for name, value in about.items():
         if gold is None and value is not None:
             raise InvalidParameter(f"`{name}` is about a gold file, got no `gold`; name the file")
@@ -357,7 +357,7 @@ def _table_format(file_format: str) -> Any:
 
 
 def _refuse(**wishes: Any) -> None:
-    """Stop where something of exports was said of a table."""
+    """Stop options of exports where there is a table."""
     for name, value in wishes.items():
         if value is not None:
             raise InvalidParameter(
@@ -367,7 +367,7 @@ def _refuse(**wishes: Any) -> None:
 
 
 def _refuse_columns(path: Source, tool: str, **columns: Any) -> None:
-    """Stop where a column of a table was named of an export."""
+    """Stop columns of a table where there is an export."""
     for name, value in columns.items():
         if value != (None if name in _OPTIONAL else name):
             raise InvalidParameter(

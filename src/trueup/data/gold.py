@@ -81,7 +81,7 @@ def given_inclusion_probabilities(drawn: object, items: list[Any]) -> tuple[Floa
             what = (
                 f"no chance for {len(without)} of {len(items)} items: {preview(without)}"
                 if without
-                else f"{len(strangers)} items that no truth was told of: {preview(strangers)}"
+                else f"{len(strangers)} items without a truth: {preview(strangers)}"
             )
             raise InvalidLabels(f"`drawn` must name the items of the gold and no others, got {what}; name each once")
         design = [(item, drawn[item]) for item in items]
@@ -127,11 +127,7 @@ def read_design(items: list[Any], words: list[Any] | None, numbers: list[Any] | 
 
 
 def chances_after(labels: Votes, in_role: Codes, where: Positions, chances: Floats, at_random: Booleans) -> Floats:
-    """`gold_chance` once more gold is told.
-
-    All items of a role that simple random samples drew, in this call and before, are one simple random sample of the
-    items of the labels: the chance of each is their number over that of the items, however many calls told them.
-    """
+    """`gold_chance` with more gold; all items of a role that were drawn at random are one simple random sample."""
     after = labels.gold_chance.copy()
     numbers = ~np.isnan(chances)
     after[where[numbers]] = chances[numbers]

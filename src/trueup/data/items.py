@@ -143,7 +143,7 @@ def with_columns(
 ) -> ItemTable:
     """A table with columns added, whose rows are at the positions `where`, -1 for those to leave out."""
     if not columns:
-        raise InvalidLabels(f"an item table needs a column besides {item!r}, got none; add what is known of the items")
+        raise InvalidLabels(f"an item table needs a column besides {item!r}, got none; add columns about the items")
     rows = np.flatnonzero(where >= 0).tolist()
     table = {}
     for name, values in columns.items():

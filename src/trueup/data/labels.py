@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 # ------------------ Votes in data sets made for training: rows as those of Hugging Face, and matrices of labeling
 
-CROWD = "crowd"  # the labeler of votes of which nobody knows who gave them
+CROWD = "crowd"  # the labeler of anonymous votes
 _UNLABELED = -1  # of classes that are numbers with names
 
 
@@ -133,7 +133,7 @@ def _member(value: Any, name: str, column: str) -> Any:
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Labels(Votes):
-    """The votes of labelers on items, with what is known of the truth.
+    """The votes of labelers on items, with gold.
 
     Make one with `from_frame`, `from_matrix`, `from_counts` or `trueup.read_labels`, not by hand. Instances are not
     changed; methods return new ones.

@@ -1,4 +1,4 @@
-"""Verdicts on pairs of systems, in canonical order: what each judge said of whom, and in which order it was shown.
+"""Verdicts on pairs of systems, in canonical order: by judge and by the order in which the pair was shown.
 
 A contest is an item with two systems, the first before the second by name, whatever order a judge saw.
 """

@@ -1,6 +1,6 @@
 """Votes, predictions, vetted truths and item tables from files, and votes to files.
 
-csv, csv.gz, tsv, jsonl, jsonl.gz and parquet, told apart by the suffix. Text files are read in blocks by the standard
+The suffix gives the format: csv, csv.gz, tsv, jsonl, jsonl.gz or parquet. Text files are read in blocks by the standard
 library, so no frame library is needed; parquet needs polars or pyarrow.
 """
 

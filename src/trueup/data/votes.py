@@ -1,8 +1,4 @@
-"""The votes themselves: the names, one sparse matrix of who said what, what is counted from it, and the union of two.
-
-`Votes` is what `Labels` are made of. It knows nothing of files, frames and predictions, so that all of these may know
-it.
-"""
+"""The votes themselves: names, a sparse matrix, what is counted from it, and the union of two; no files, no frames."""
 
 from __future__ import annotations
 
@@ -77,7 +73,7 @@ class VoteNames:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Votes(VoteNames):
-    """The votes of labelers on items, with what is known of the truth.
+    """The votes of labelers on items, with gold.
 
     The fields are described in `Labels`, which adds the ways in and out.
     """
