@@ -304,7 +304,7 @@ class TestMerge:
 class TestOut:
     @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
     def test_copies(self, labels, copied):
-        gold = labels.with_gold({"a": "cat"}, drawn="random").with_items({"item": ["a"], "n": [1]})
+        gold = labels.with_gold({"a": "cat"}, drawn="random")
         gold.item_codes(["a"])
         again = copied(gold)
         assert same(again, gold)
