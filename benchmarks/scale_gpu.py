@@ -1,17 +1,20 @@
 """The engine on a GPU beside two threads of the same machine's processor: iterations of EM.
 
-Run ``python -m benchmarks.scale_gpu [--device cuda:0] [--quick] [--json out.json]``. Votes are drawn by a seed: five
-or ten on each item, 10,000 labelers who are right with probability .6 to .95, two classes. An iteration is one of a fit
-by `trueup.noise.fit`, from one M-step to the next, and the median of all of them is told. The processor works with
-compiled code in a process that may use two cores.
-``--quick`` takes a hundredth of the votes and any device.
+Run ``python -m benchmarks.scale_gpu [--evaluate] [--device cuda:0] [--quick] [--json out.json]``. Votes are drawn by a
+seed: five or ten on each item, 10,000 labelers who are right with probability .6 to .95, two classes. An iteration is
+one of a fit by `trueup.noise.fit`, from one M-step to the next, and the median of all of them is told. The processor
+works with compiled code in a process that may use two cores.
+``--quick`` takes a hundredth of the votes and any device; ``--evaluate`` measures a plain `evaluate` of the votes
+instead, and says which functions of the library took its time.
 """
 
 from __future__ import annotations
 
 import argparse
+import cProfile
 import json
 import os
+import pstats
 import subprocess
 import sys
 import time
@@ -32,7 +35,8 @@ N_LABELERS = 10_000
 EM_VOTES, GLAD_VOTES = 100_000_000, 10_000_000
 N_THREADS = 2
 N_COMPARED = 4  # iterations after which what was learned is held against each other
-ASKED = {"iteration": "≤ 2.5 ms", "ratio": "≥ 50 ×"}
+ASKED = {"iteration": "≤ 2.5 ms", "ratio": "≥ 50 ×", "evaluate": "≤ 15 s"}
+WORTH_NAMING = 0.01  # of the time of a call: the least share of a function that is listed
 
 
 def make_labels(n_votes: int, votes_per_item: int, seed: int = 0) -> tu.Labels:
@@ -224,16 +228,46 @@ def _cells(row: dict[str, Any], alone: str) -> tuple[str, ...]:
     return f"{1e3 * row['gpu']:.2f}", alone, f"{1e3 * row['processor']:.1f}", ratio, apart
 
 
+def evaluate_section(quick: bool, device: str | None = None) -> Section:
+    """Seconds of a plain `evaluate`, and of the functions behind it."""
+    labels = make_labels(EM_VOTES // (100 if quick else 1), 5)
+    predictions = np.random.default_rng(1).integers(2, size=labels.n_items)
+    engine = f"torch:{device or 'cuda:0'}"
+    tu.evaluate(predictions[:100_000], make_labels(500_000, 5), engine=engine)  # compiles
+    profile = cProfile.Profile()
+    started = time.perf_counter()
+    profile.enable()
+    low, high = tu.evaluate(predictions, labels, engine=engine)["accuracy"].interval(0.95)
+    profile.disable()
+    seconds = time.perf_counter() - started
+    package = str(Path(tu.__file__).parent)
+    found = [
+        (f"{Path(file).relative_to(package)}:{line} {name}", calls, own, total)
+        for (file, line, name), (calls, _, own, total, _) in pstats.Stats(profile).stats.items()  # type: ignore[attr-defined]
+        if file.startswith(package) and total > WORTH_NAMING * seconds
+    ]
+    found.sort(key=lambda row: -row[-1])
+    rows = [(name, f"{calls:,}", f"{own:.2f}", f"{total:.2f}") for name, calls, own, total in found]
+    lines = [
+        f"plain evaluate of {labels.n_votes:,} votes with {engine}: {seconds:.1f} s, accuracy {low:.3f} to {high:.3f}; "
+        f"asked {ASKED['evaluate']}",
+        "",
+        as_text(("function", "calls", "own s", "with all below s"), rows),
+    ]
+    return Section("\n".join(lines), {"seconds": seconds, "functions": found})
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale_gpu", description=__doc__.splitlines()[0])
     parser.add_argument("--device", help="such as cuda:0; by default the first GPU")
     parser.add_argument("--quick", action="store_true", help="a hundredth of the votes")
+    parser.add_argument("--evaluate", action="store_true", help="a plain evaluate, and where its time goes")
     parser.add_argument("--json", type=Path, help="write the numbers to this file")
     options = parser.parse_args()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TrueupWarning)
-        section = gpu_section(options.quick, options.device)
+        section = (evaluate_section if options.evaluate else gpu_section)(options.quick, options.device)
     print(section.text)
     if options.json:
         options.json.write_text(json.dumps(section.numbers, indent=1), encoding="utf-8")

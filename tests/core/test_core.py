@@ -199,10 +199,10 @@ def test_base_is_never_sure() -> None:
 
 
 def test_flattened_weights_are_worth_a_share_of_the_points() -> None:
-    weights, power = flatten(np.linspace(0, 400, 100))
+    weights, power = flatten(np.linspace(0, 400, 100), 20.0)
     assert 1 / (weights**2).sum() >= 19
     assert power < 1
-    weights, power = flatten(np.zeros(10))
+    weights, power = flatten(np.zeros(10), 2.0)
     np.testing.assert_allclose(weights, 0.1)
     assert power == 1
 

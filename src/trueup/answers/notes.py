@@ -11,7 +11,7 @@ from trueup._base.types import Booleans, Floats
 from trueup._base.validation import numbers_of, preview
 from trueup._base.wording import percent
 from trueup.answers.prepare import Task
-from trueup.data.labels import Labels
+from trueup.data.labels import Labels, part_of
 from trueup.estimators.system_values import counts_right_only
 from trueup.estimators.truth import is_drawn
 from trueup.noise import DawidSkene, IndependenceCheck, NoiseModel, check_independence, identifiability_problem
@@ -191,7 +191,7 @@ def dependence_of(labels: Labels) -> IndependenceCheck | None:
     if labels.n_votes > _CHECKED_VOTES:
         share = _CHECKED_VOTES / labels.n_votes
         chosen = np.random.default_rng(0).random(labels.n_items) < share
-        labels = labels.select(items=labels.items[chosen])
+        labels = part_of(labels, np.flatnonzero(chosen))
     # A p-value to .01, and no longer than the answer itself.
     return check_independence(labels, DawidSkene().fit(labels), n_replicates=99)
 
@@ -201,15 +201,16 @@ def _copies_of_labelers(task: Task) -> list[str]:
     labels, systems, others = task.labels, task.outputs.systems.tolist(), np.flatnonzero(~task.in_votes).tolist()
     if task.outputs.codes is None or len(others) > 50 or labels.n_labelers < 2:  # 50 take long enough
         return []
-    item, labeler, answer, _ = labels.vote_table()
-    found = []
+    of_column, found = labels.votes.T, []
     for k in others:
         codes = task.outputs.codes[k]
-        if len(np.unique(codes[codes >= 0])) < 2:  # whoever always says the same is nobody's copy
+        said = np.unique(codes[codes >= 0]).tolist()
+        if len(said) < 2:  # whoever always says the same is nobody's copy
             continue
-        seen = codes[item] >= 0
-        voted = np.bincount(labeler[seen], minlength=labels.n_labelers)
-        same = np.bincount(labeler[seen], answer[seen] == codes[item[seen]], labels.n_labelers)
+        voted = (of_column @ (codes >= 0).astype(float)).reshape(labels.n_labelers, -1).sum(axis=1)
+        same = np.zeros(labels.n_labelers)
+        for code in said:
+            same += (of_column @ (codes == code).astype(float))[code :: labels.n_answers]
         agreement = same / np.maximum(voted, 1)
         usual = float(same.sum() / max(voted.sum(), 1))
         # A labeler is suspicious where errors differ too little: a third of the usual disagreement, and almost none.
@@ -279,7 +280,7 @@ def _doubt_of_one_class(labels: Labels, drawn: Booleans) -> list[str]:
     if not len(gold) or not len(others) or np.ptp(share[n_votes > 0]) == 0:
         return []
     # A chance of 1% is enough, since gold of one class is strange by itself.
-    if scipy.stats.mannwhitneyu(gold, others, alternative="greater", method="asymptotic").pvalue >= 0.01:
+    if _chance_of_ranks(gold, others, one_sided=True) >= 0.01:
         return []
     name = repr(labels.classes[[truths[0]]].tolist()[0])
     return [
@@ -297,7 +298,7 @@ def _doubt_of_agreement(labels: Labels, drawn: Booleans) -> list[str]:
     gold, others = agreement[several & drawn], agreement[several & ~drawn]
     if not len(gold) or not len(others) or np.ptp(agreement[several]) == 0:
         return []
-    if scipy.stats.mannwhitneyu(gold, others, method="asymptotic").pvalue >= _SURELY:
+    if _chance_of_ranks(gold, others) >= _SURELY:
         return []
     what = "contested items" if gold.mean() < others.mean() else "items that labelers agree on"
     return [
@@ -305,6 +306,17 @@ def _doubt_of_agreement(labels: Labels, drawn: Booleans) -> list[str]:
         f"{percent(gold.mean())} of its items and in {percent(others.mean())} of the others, which chance gives in "
         f"less than one of 1,000 samples; {_REMEDY}."
     ]
+
+
+def _chance_of_ranks(some: Floats, others: Floats, *, one_sided: bool = False) -> float:
+    """The p-value of Mann and Whitney's test by the normal distribution, in a tenth of the time that scipy takes."""
+    n, m = len(some), len(others)
+    _, place, sizes = np.unique(np.concatenate([some, others]), return_inverse=True, return_counts=True)
+    ranks = np.cumsum(sizes) - (sizes - 1) / 2
+    excess = float(ranks[place[:n]].sum()) - n * (n + m + 1) / 2
+    ties = float((sizes**3 - sizes).sum()) / ((n + m) * (n + m - 1))
+    z = ((excess if one_sided else abs(excess)) - 0.5) / np.sqrt(n * m / 12 * (n + m + 1 - ties))
+    return float(scipy.special.ndtr(-z)) * (1 if one_sided else 2)
 
 
 def sampling_unknown(labels: Labels) -> list[str]:

@@ -9,6 +9,7 @@ system deviates as those of real sets do.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,7 @@ from trueup.core.rows import Rows
 N_POINTS = 512  # of θ, spread evenly; each gives several truths
 SOLVED_ON = 128  # rows that levels are solved on where there are more: they differ from all in the level alone
 _ROWS_A_LEVEL = 32  # where that is more
+_CELLS_AT_ONCE = 1 << 16  # probabilities in a step of the solver: what the processor's cache holds
 _MOST_JACOBIANS = 50_000  # entries of all together; where levels are many, there are fewer points
 _FEWEST_POINTS = 128
 _LONGEST_SCALE = 4.0  # standard deviations of the scale in common
@@ -38,13 +40,18 @@ _STEP_LENGTHS = np.array([1.0, 0.5, 0.25, 0.1, 0.03])
 _PROPOSAL_DEGREES = 6.0  # of the Student t that points are drawn from around the mode, and one more a dimension
 _MOST_ROUNDS = 6
 _LEAST_EFFECTIVE = 0.2  # of the points: weights are flattened until they are worth so many
+_N_KEPT = 8  # times N_POINTS: points of the prior that are solved once, and weighted by what is checked
+_MOST_KEPT_DIMENSIONS = 5  # with more, such weights are worth too few points
+_ENOUGH_KEPT = 200  # points that the weights must be worth, else points are drawn around the mode
 
 
 class Recalibration:
     """From points to coefficients; rows have weights that sum to 1, `centres` are the levels that votes expect."""
 
-    def __init__(self, rows: Rows, features: Features, prior: CrowdPrior, *, centres: Floats | None = None) -> None:
-        self.prior, self.n_levels = prior, features.n_levels
+    def __init__(
+        self, rows: Rows, features: Features, prior: CrowdPrior, *, centres: Floats | None = None, seed: int = 0
+    ) -> None:
+        self.prior, self.n_levels, self.seed = prior, features.n_levels, seed
         levels = slice(0, self.n_levels)
         self.scales = effect_scales(rows, features, prior)
         chance = np.exp(rows.log_base)[:, :, None]
@@ -81,8 +88,23 @@ class Recalibration:
         gamma = self._centre(beta) + _LARGEST_COEFFICIENT * np.tanh(moves / _LARGEST_COEFFICIENT)
         if n:
             wanted = from_angle(np.clip(self._own_centres + angles, _CORNER, np.pi / 2 - _CORNER))
-            self._solve_levels(beta, gamma, wanted)
+            size = max(16, _CELLS_AT_ONCE // self._rows.log_base.size)
+            for block in (slice(first, first + size) for first in range(0, len(beta), size)):
+                self._solve_levels(beta[block], gamma[block], wanted[block])
         return beta, gamma
+
+    @cached_property
+    def prior_draws(self) -> ThetaDraws:
+        """θ without any checked item."""
+        return draw_theta(self, None, rng=np.random.default_rng([self.seed, 2]))
+
+    @cached_property
+    def kept_draws(self) -> ThetaDraws:
+        """More of them, the same whatever is checked: another look solves for no coefficients."""
+        rng = np.random.default_rng([self.seed, 4])
+        more = [self.prior_draws, *(draw_theta(self, None, rng=rng) for _ in range(1, _N_KEPT))]
+        beta, gamma = (np.concatenate(parts) for parts in zip(*((one.beta, one.gamma) for one in more), strict=True))
+        return ThetaDraws(beta, gamma, float(len(beta)))
 
     def _centre(self, beta: Floats) -> Floats:
         """γ where levels and shares of classes are as votes expect, for each slope."""
@@ -184,19 +206,35 @@ class ThetaDraws:
     gamma: Floats = field(repr=False)  # (n_points, n_features)
     effective: float  # how many independent draws they are worth
 
+    def weighted(self, weights: Floats, n_points: int, rng: np.random.Generator) -> ThetaDraws:
+        """As many draws of these as are wanted, in proportion to weights that sum to 1."""
+        upto = np.cumsum(weights)
+        chosen = np.searchsorted(upto, (np.arange(n_points) + rng.random()) / n_points * upto[-1])
+        chosen = np.minimum(chosen, len(weights) - 1)
+        return ThetaDraws(self.beta[chosen], self.gamma[chosen], float(1 / (weights**2).sum()))
+
 
 def draw_theta(
     recalibration: Recalibration, checks: Checks | None, *, n_points: int = N_POINTS, rng: np.random.Generator
 ) -> ThetaDraws:
     """Draws of θ given checked items, or from the prior where there are none."""
     n_dimensions = recalibration.n_dimensions
+    if checks is not None and not len(checks.truth):
+        checks = None
+    if checks is not None and n_dimensions <= _MOST_KEPT_DIMENSIONS:
+        kept = recalibration.prior_draws
+        weights, power = flatten(checks.log_likelihood(kept.beta, kept.gamma), _ENOUGH_KEPT / _N_KEPT)
+        if power == 1.0:  # then more of them may do
+            kept = recalibration.kept_draws
+            weights, power = flatten(checks.log_likelihood(kept.beta, kept.gamma), _ENOUGH_KEPT)
+        if power == 1.0:
+            return kept.weighted(weights, n_points, rng)
     most = _MOST_JACOBIANS // max(recalibration.n_levels, 1) ** 2
     n_points = max(min(n_points, most), min(n_points, _FEWEST_POINTS))  # fewer where levels are very many
     uniform = latin_hypercube(n_points, n_dimensions + 1, rng)
     normal = ndtri(uniform[:, :-1])
-    if checks is None or not len(checks.truth):
-        beta, gamma = recalibration.coefficients(normal)
-        return ThetaDraws(beta, gamma, float(n_points))
+    if checks is None:
+        return ThetaDraws(*recalibration.coefficients(normal), float(n_points))
     middle, information = find_mode(recalibration, checks)
     degrees = _PROPOSAL_DEGREES + n_dimensions
     standard = normal / np.sqrt(2 * gammaincinv(degrees / 2, uniform[:, -1:]) / degrees)
@@ -206,16 +244,13 @@ def draw_theta(
         points = middle + standard @ np.linalg.cholesky(covariance).T
         beta, gamma = recalibration.coefficients(points)
         log_weights = checks.log_likelihood(beta, gamma) + log_prior(points)
-        weights, power = flatten(log_weights + 0.5 * (degrees + n_dimensions) * tail)
+        weights, power = flatten(log_weights + 0.5 * (degrees + n_dimensions) * tail, _LEAST_EFFECTIVE * n_points)
         if power == 1.0:
             break
         middle = weights @ points  # where the posterior is not normal, draw again around what the weights say
         apart, effective = (points - middle) * np.sqrt(weights)[:, None], 1 / (weights**2).sum()
         covariance = (effective * (apart.T @ apart) + n_dimensions * covariance) / (effective + n_dimensions)
-    upto = np.cumsum(weights)
-    chosen = np.searchsorted(upto, (np.arange(n_points) + rng.random()) / n_points * upto[-1])
-    chosen = np.minimum(chosen, n_points - 1)
-    return ThetaDraws(beta[chosen], gamma[chosen], float(1 / (weights**2).sum()))
+    return ThetaDraws(beta, gamma, float(n_points)).weighted(weights, n_points, rng)
 
 
 def find_mode(recalibration: Recalibration, checks: Checks) -> tuple[Floats, Floats]:
@@ -251,18 +286,17 @@ def log_prior(points: Floats) -> Floats:
     return np.asarray(-0.5 * (points**2).sum(axis=1))
 
 
-def flatten(log_weights: Floats) -> tuple[Floats, float]:
-    """Weights that sum to 1, to a power of 1 or less at which they are worth a share of the points, and that power."""
+def flatten(log_weights: Floats, enough: float) -> tuple[Floats, float]:
+    """Weights that sum to 1, to a power of 1 or less at which they are worth enough points, and that power."""
     centred = log_weights - log_weights.max()
-    low, high = 0.0, 1.0
-    power = 1.0
+    low, power, high = 0.0, 1.0, 1.0
     for _ in range(20):
         weights = np.exp(power * centred)
         weights /= weights.sum()
-        enough = 1 / (weights**2).sum() >= _LEAST_EFFECTIVE * len(weights)
-        if enough and power == 1.0:
+        is_enough = 1 / (weights**2).sum() >= enough
+        if is_enough and power == 1.0:
             break
-        low, high = (power, high) if enough else (low, power)
+        low, high = (power, high) if is_enough else (low, power)
         power = (low + high) / 2
     return np.asarray(weights), power
 
@@ -273,8 +307,9 @@ def latin_hypercube(n_points: int, n_dimensions: int, rng: np.random.Generator) 
     return np.asarray((parts + rng.uniform(0.01, 0.99, parts.shape)) / n_points)
 
 
-_BLOCK = 4_000_000  # probabilities held at once
+_BLOCK = 200_000  # probabilities held at once: what the cache of the processor holds
 _GOLDEN = 0.6180339887498949  # multiples of it are spread evenly between 0 and 1
+_UNITS = 1 << 16  # of a probability in a draw of the truth
 
 
 def draw_truths(
@@ -298,19 +333,22 @@ def draw_truths(
     posterior = np.zeros((n_rows, n_classes))
     size = max(1, _BLOCK // max(n_rows * n_classes, 1))
     places = None if times is None else _even_places(rows)
+    steps = (np.arange(each) * _UNITS // each).astype(np.uint16)  # truths of one θ are spread evenly
+    rows = rows.in_single_precision
     for first in range(0, n_points, size):
         block = slice(first, first + size)
         chances = rows.probabilities(theta.beta[block], theta.gamma[block])
-        posterior += chances.sum(axis=2)
-        upto = chances[:, 0].astype(np.float32)
-        uniform = rng.random((each, *upto.shape), dtype=np.float32)
+        posterior += chances.sum(axis=2, dtype=float)
+        first_at = rng.integers(_UNITS, size=(chances.shape[2], 1, n_rows), dtype=np.uint16)
+        drawn_at = first_at + steps[:, None]  # beyond the last it begins anew
         if times is not None and places is not None:
-            uniform = _as_many_items(uniform, times, places, rng)
-        drawn = (uniform >= upto).astype(truths.dtype)
-        for code in range(1, n_classes - 1):
+            drawn_at = _as_many_items(drawn_at, times, places, rng)
+        drawn, upto = truths[block], np.zeros((n_rows, chances.shape[2]), dtype=np.float32)
+        drawn[:] = 0
+        for code in range(n_classes - 1):
             upto += chances[:, code]
-            drawn += uniform >= upto
-        truths[block] = drawn.transpose(2, 0, 1)
+            level = np.minimum(upto.T * _UNITS, _UNITS - 1).astype(np.uint16, order="C")
+            drawn += drawn_at >= level[:, None]
     is_known = np.flatnonzero(known >= 0)
     truths[:, :, is_known] = known[is_known]
     posterior /= n_points
@@ -328,10 +366,11 @@ def _even_places(rows: Rows) -> Floats:
 
 
 def _as_many_items(
-    uniform: npt.NDArray[np.float32], times: Floats, places: Floats, rng: np.random.Generator
-) -> npt.NDArray[np.float32]:
-    """Uniform numbers of rows whose sums vary as those of the items do that the rows stand for."""
-    share = (1 / np.maximum(times, 1.0)).astype(np.float32)[:, None]
-    starts = rng.random((len(uniform), 1, uniform.shape[2]), dtype=np.float32)
-    even = (places.astype(np.float32)[:, None] + starts) % np.float32(1)
-    return np.where(uniform < share, uniform / share, even)
+    drawn_at: npt.NDArray[np.uint16], times: Floats, places: Floats, rng: np.random.Generator
+) -> npt.NDArray[np.uint16]:
+    """Even numbers of rows in place of random ones, so that sums vary as those of the items do that rows stand for."""
+    limit = (_UNITS / np.maximum(times, 1.0)).astype(np.float32)
+    starts = rng.random((*drawn_at.shape[:2], 1), dtype=np.float32)
+    even = (places.astype(np.float32) + starts) % np.float32(1) * np.float32(_UNITS)
+    own = np.minimum(drawn_at / limit * _UNITS, _UNITS - 1)
+    return np.where(drawn_at < limit, own, even).astype(np.uint16)

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from trueup._base.types import Codes, Floats, Positions
 
-_LARGEST = 300.0  # of the logarithm of a ratio of probabilities
+_LARGEST = 80.0  # of the logarithm of a ratio of probabilities
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +59,14 @@ class Rows:
         return replace(self, targets=self.targets[chosen], values=self.values[chosen])
 
     @cached_property
+    def in_single_precision(self) -> Rows:
+        """The same rows, of which probabilities come with seven digits in less than half of the time."""
+        names = ("log_base", "values", "offset")
+        tables: dict[str, Any] = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        single: dict[str, Any] = {name: table.astype(np.float32) for name, table in tables.items()}
+        return replace(self, **single)
+
+    @cached_property
     def masses(self) -> Floats:
         """The weight of the rows that each feature speaks of, shape (n_features,)."""
         return np.asarray(np.maximum((self.values != 0) @ self.weights, 1e-300))
@@ -76,14 +85,30 @@ class Rows:
 
     def probabilities(self, beta: Floats, gamma: Floats) -> Floats:
         """P(class) of each row for each θ, shape (n_rows, n_classes, n_points); γ is of (n_points, n_features)."""
-        heights = self.design @ np.ascontiguousarray(gamma.T)
-        heights += self.log_base.reshape(-1, 1) * beta
+        if self.n_classes == 2 and self.offset is None:
+            return self._of_two_classes(beta, gamma)
+        kind = self.log_base.dtype
+        heights = self.design @ np.ascontiguousarray(gamma.T, dtype=kind)
+        heights += self.log_base.reshape(-1, 1) * beta.astype(kind)
         if self.offset is not None:
             heights += self.offset.reshape(-1, 1)
         np.clip(heights, -_LARGEST, _LARGEST, out=heights)
         np.exp(heights, out=heights)
         chances = heights.reshape(self.n_rows, self.n_classes, len(beta))
         chances /= chances.sum(axis=1, keepdims=True)
+        return chances
+
+    def _of_two_classes(self, beta: Floats, gamma: Floats) -> Floats:
+        """The same for two classes, from log odds: half as many exponentials."""
+        log_odds = np.diff(self.log_base)
+        signed = np.where(self.targets == 1, self.values, -self.values).T
+        odds = signed @ gamma.T.astype(signed.dtype)
+        odds += log_odds * beta.astype(log_odds.dtype)
+        np.clip(odds, -_LARGEST, _LARGEST, out=odds)
+        np.exp(odds, out=odds)
+        chances = np.empty((self.n_rows, 2, len(beta)), dtype=odds.dtype)
+        np.divide(1, 1 + odds, out=chances[:, 0])
+        np.multiply(odds, chances[:, 0], out=chances[:, 1])
         return chances
 
     def named(self, probabilities: Floats) -> Floats:

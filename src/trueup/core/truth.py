@@ -207,7 +207,7 @@ class TruthModel:
     @cached_property
     def recalibration(self) -> Recalibration:
         """How points become coefficients."""
-        return Recalibration(self.rows, self.features, self.prior, centres=self.centres)
+        return Recalibration(self.rows, self.features, self.prior, centres=self.centres, seed=self.seed)
 
     @cached_property
     def checks(self) -> Checks | None:
@@ -221,13 +221,10 @@ class TruthModel:
         return Checks(*self.rows_at(at, self.drawn[at]), weights)
 
     @cached_property
-    def prior_theta(self) -> ThetaDraws:
-        """Draws of the coefficients without any checked item."""
-        return draw_theta(self.recalibration, None, rng=np.random.default_rng([self.seed, 2]))
-
-    @cached_property
     def theta(self) -> ThetaDraws:
         """Draws of the coefficients."""
+        if self.checks is None and self.n_draws >= N_POINTS:
+            return self.recalibration.prior_draws
         n_points = max(16, min(N_POINTS, self.n_draws))
         return draw_theta(self.recalibration, self.checks, n_points=n_points, rng=np.random.default_rng([self.seed, 0]))
 
@@ -292,7 +289,7 @@ class TruthModel:
         if "_parts" in self.__dict__:
             model.__dict__["_parts"] = {k: part.with_labels(labels, seed) for k, part in self._parts.items()}
         if self._sampled[0] is None and self.slots is None:
-            for name in ("_standard_scores", "features", "rows", "recalibration", "prior_theta"):
+            for name in ("_standard_scores", "features", "rows", "recalibration"):
                 if name in self.__dict__:
                     model.__dict__[name] = self.__dict__[name]
         return model
@@ -346,13 +343,15 @@ class TruthModel:
             return of_drawn, of_chosen
         at = np.flatnonzero(self.drawn >= 0)
         if len(at):
-            of_drawn = surprises(*self.rows_at(at, self.drawn[at]), self.features.systems, self.prior_theta)
+            prior_draws = self.recalibration.prior_draws
+            of_drawn = surprises(*self.rows_at(at, self.drawn[at]), self.features.systems, prior_draws)
         at = np.flatnonzero(self.chosen >= 0)
         if len(at):
             model = self
             if (chosen_gold(self.labels) >= 0).any():
                 model = replace(self, base=base_of(self.labels.without_gold()), centres=None)
-            of_chosen = surprises(*model.rows_at(at, self.chosen[at]), model.features.systems, model.prior_theta)
+            prior_draws = model.recalibration.prior_draws
+            of_chosen = surprises(*model.rows_at(at, self.chosen[at]), model.features.systems, prior_draws)
         return of_drawn, of_chosen
 
 

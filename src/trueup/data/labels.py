@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from scipy import sparse
 
+from trueup._base.types import Positions
 from trueup._base.validation import check_choice, check_integer, check_number, kind_hint, numbers_of, preview
 from trueup.data import building as _assemble
 from trueup.data import describing as _describe
@@ -517,41 +518,12 @@ class Labels(Votes):
 
     def select(self, *, items: Iterable[Hashable] | None = None, labelers: Iterable[Hashable] | None = None) -> Labels:
         """The votes on some items, of some labelers, in the same order; items stay when all of their votes go."""
-        kept_items, kept_labelers = np.arange(self.n_items), np.arange(self.n_labelers)
-        if items is not None:
-            kept_items = np.unique(self.item_codes(items))
-        if labelers is not None:
-            kept_labelers = np.unique(self.labeler_codes(labelers))
+        kept_items = None if items is None else np.unique(self.item_codes(items))
+        kept_labelers = None if labelers is None else np.unique(self.labeler_codes(labelers))
         for kept, what in ((kept_items, "item"), (kept_labelers, "labeler")):
-            if not len(kept):
+            if kept is not None and not len(kept):
                 raise InvalidLabels(f"a selection must keep at least one {what}, got none; name some of labels.{what}s")
-
-        def part(votes: sparse.csr_array, width: int) -> sparse.csr_array:
-            votes = votes if items is None else votes[kept_items]
-            columns = (kept_labelers[:, None] * width + np.arange(width)).ravel()
-            return votes if labelers is None else sparse.csr_array(votes[:, columns])
-
-        counts: dict[str, Any] = {"abstentions": self.abstentions[kept_labelers]}
-        if self.unanswered is not None:
-            unanswered = part(self.unanswered, 2)
-            per_labeler = np.asarray(unanswered.sum(axis=0), dtype=np.int64).reshape(-1, 2)
-            counts = {
-                "unanswered": unanswered,
-                "n_missing": int(per_labeler[:, 0].sum()),
-                "abstentions": per_labeler[:, 1],
-            }
-        return replace(
-            self,
-            items=self.items[kept_items],
-            labelers=self.labelers[kept_labelers],
-            votes=part(self.votes, self.n_answers),
-            gold_codes=self.gold_codes[kept_items],
-            held_codes=self.held_codes[kept_items],
-            gold_chance=self.gold_chance[kept_items],
-            item_table=self.item_table if items is None else self.item_table.take(kept_items),
-            labeler_table=self.labeler_table if labelers is None else self.labeler_table.take(kept_labelers),
-            **counts,
-        )
+        return part_of(self, kept_items, kept_labelers)
 
     def without_labeler(self, *names: Hashable) -> Labels:
         """These labels without the votes of some labelers."""
@@ -640,3 +612,37 @@ class Labels(Votes):
     def notes(self) -> list[str]:
         """One sentence for each oddity: items without votes, labelers with one vote, what is repeated or left out."""
         return _describe.notes(self)
+
+
+def part_of(labels: Labels, items: Positions | None = None, labelers: Positions | None = None) -> Labels:
+    """The votes on the items and of the labelers at some positions, in ascending order; None for all."""
+    kept_items: Any = slice(None) if items is None else items
+    kept_labelers: Any = slice(None) if labelers is None else labelers
+
+    def part(votes: sparse.csr_array, width: int) -> sparse.csr_array:
+        votes = votes if items is None else votes[items]
+        if labelers is None:
+            return votes
+        return sparse.csr_array(votes[:, (labelers[:, None] * width + np.arange(width)).ravel()])
+
+    counts: dict[str, Any] = {"abstentions": labels.abstentions[kept_labelers]}
+    if labels.unanswered is not None:
+        unanswered = part(labels.unanswered, 2)
+        per_labeler = np.asarray(unanswered.sum(axis=0), dtype=np.int64).reshape(-1, 2)
+        counts = {
+            "unanswered": unanswered,
+            "n_missing": int(per_labeler[:, 0].sum()),
+            "abstentions": per_labeler[:, 1],
+        }
+    return replace(
+        labels,
+        items=labels.items[kept_items],
+        labelers=labels.labelers[kept_labelers],
+        votes=part(labels.votes, labels.n_answers),
+        gold_codes=labels.gold_codes[kept_items],
+        held_codes=labels.held_codes[kept_items],
+        gold_chance=labels.gold_chance[kept_items],
+        item_table=labels.item_table if items is None else labels.item_table.take(items),
+        labeler_table=labels.labeler_table if labelers is None else labels.labeler_table.take(labelers),
+        **counts,
+    )

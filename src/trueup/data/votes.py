@@ -123,6 +123,8 @@ class Votes(VoteNames):
     @cached_property
     def witnesses_per_item(self) -> npt.NDArray[np.int64]:
         """Number of different labelers with a vote on each item; of a crowd each vote is somebody else's."""
+        if self.n_pairs == self.n_votes:
+            return self.votes_per_item
         item, labeler, _, times = self.vote_table()
         pair = item.astype(np.int64) * self.n_labelers + labeler
         first = np.diff(pair, prepend=-1) > 0  # they are sorted, as the matrix is

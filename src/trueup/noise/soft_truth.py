@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache, partial
 from math import comb
@@ -12,6 +13,8 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.special import gammaln, logsumexp, psi
 
+from trueup._base.arrays import to_numpy
+from trueup._base.engines import OF_ONE_MACHINE, choose_engine
 from trueup._base.types import Codes, Floats, Positions
 from trueup._base.validation import check_choice, check_integer, check_number
 from trueup.data.labels import Labels
@@ -20,7 +23,8 @@ from trueup.data.scanning import LabelScan
 from trueup.noise import kernels
 from trueup.noise.base import NoiseModel, as_table, normalise, rows_for, warn_if_unidentifiable
 from trueup.noise.dawid_skene import Pooling, check_pooling
-from trueup.noise.em import EMResult, expectation_maximisation, sum_over_blocks
+from trueup.noise.em import EMResult, expectation_maximisation, passes_over, sum_over_blocks
+from trueup.noise.kernels import run_where_memory_suffices
 
 _EVEN = 1.4  # on twelve points, the ends among them, this spreads as much as the uniform distribution on [0, 1]
 _PRIOR_ITEMS = 5.0  # of the even shape; they decide where votes cannot tell
@@ -63,6 +67,7 @@ class SoftTruth(NoiseModel):
 
     alias = "soft-truth"
     allows_dependence = True
+    engines = OF_ONE_MACHINE
 
     lattice_: Floats  # (n_states, n_classes): the class probabilities an item can have
     state_prior_: Floats  # (n_states,): w
@@ -95,11 +100,12 @@ class SoftTruth(NoiseModel):
         self._remember(labels)
         self.lattice_ = simplex_lattice(labels.n_classes)
 
-        totals = _Totals(*sum_over_blocks(labels, _count_votes, labels.n_classes, labels.n_answers))
+        on_host = partial(sum_over_blocks, labels, _count_votes, labels.n_answers)
+        totals = _Totals(*_over_votes(labels, lambda passes: passes.totals(), on_host))
         n_votes = totals.votes.reshape(labels.n_labelers, labels.n_answers, 1)
         # All labelers who have few votes are taken for one, the first.
         heavy = n_votes.sum(axis=(1, 2)) >= _OWN_MATRIX * labels.n_classes
-        place = np.where(heavy, np.cumsum(heavy), 0)
+        place = np.where(heavy, np.cumsum(heavy), 0) - heavy.all()
         of_places = np.zeros((int(place.max()) + 1, *n_votes.shape[1:]))
         np.add.at(of_places, place, n_votes)
         crowd = self._fit_crowd(_merged(labels, place), of_places, totals, strength)
@@ -143,7 +149,13 @@ class SoftTruth(NoiseModel):
         return _state_posterior(labels.votes, labels.gold_codes, by_state, self.lattice_, self.state_prior_)
 
     def posterior(self, labels: Labels) -> Floats:
-        return np.asarray(self.state_posterior(labels) @ self.lattice_)
+        self._check(labels)
+        table, lattice = self._answers_by_state(labels), self.lattice_
+        given = (table, self.state_prior_, corners(lattice), lattice)
+        chances: Floats = _over_votes(
+            labels, lambda passes: passes.posterior(*given), lambda: self.state_posterior(labels) @ lattice
+        )
+        return chances
 
     def predict_votes(self, labels: Labels, item: npt.NDArray[np.int64], labeler: npt.NDArray[np.int64]) -> Floats:
         return np.asarray(np.einsum("nc,nca->na", self.posterior(labels)[item], self.confusion_for(labels)[labeler]))
@@ -193,13 +205,14 @@ class _Stage:
     def run(self, *, max_iter: int, tol: float, warn: bool) -> EMResult:
         """Iterate from what follows from the table."""
         how: Any = {"state_class": corners(self.lattice), "first": (self.by_state, self.weights), "name": "SoftTruth"}
-        limits: Any = {"max_iter": max_iter, "tol": tol, "warn": warn}
+        limits: Any = {"max_iter": max_iter, "tol": tol, "warn": warn, "offers": OF_ONE_MACHINE}
         result = expectation_maximisation(self.labels, self.maximise, **how, **limits)
         self.loss = result.loss_history[-1]
         return result
 
     def maximise(self, counts: Floats, state_counts: Floats) -> tuple[Floats, Floats, float]:
         """Split the votes in each state over the class that the labeler saw, and count."""
+        counts, state_counts = to_numpy(counts), to_numpy(state_counts)  # small beside the votes of a device
         counts /= self.by_state  # nobody else needs them, and they can be large
         seen = (counts @ self.lattice).reshape(self.table.shape)
         seen *= self.table  # expected votes, by labeler, answer and class seen
@@ -249,7 +262,20 @@ class _Totals(NamedTuple):
     agreed: float
 
 
-def _count_votes(block: VoteBlock, n_classes: int, n_answers: int) -> tuple[Floats, float, float]:
+def _over_votes(
+    labels: Labels | LabelScan[Labels], of_device: Callable[[Any], Any], elsewhere: Callable[[], Any]
+) -> Any:
+    """What the passes of a device give where one is named, else another function."""
+
+    def run() -> Any:
+        if isinstance(labels, Labels) and choose_engine(offers=OF_ONE_MACHINE) == "torch":
+            return of_device(passes_over(labels, 1, offers=OF_ONE_MACHINE))
+        return elsewhere()
+
+    return run_where_memory_suffices(run, labels.n_votes, 1, offers=OF_ONE_MACHINE)
+
+
+def _count_votes(block: VoteBlock, n_answers: int) -> tuple[Floats, float, float]:
     """The totals of a block; of items with gold the votes count, too."""
     repeats = block.data if len(block.data) else np.ones(len(block.indices))
     item = np.repeat(np.arange(block.n_items), np.diff(block.indptr))
@@ -262,6 +288,8 @@ def _count_votes(block: VoteBlock, n_classes: int, n_answers: int) -> tuple[Floa
 
 def _merged(labels: Labels | LabelScan[Labels], place: Positions) -> Labels | LabelScan[Labels]:
     """The votes with labelers moved to places; votes that fall together become one that counts often."""
+    if np.array_equal(place, np.arange(labels.n_labelers)):
+        return labels
     if isinstance(labels, LabelScan):
         return labels.mapped(partial(_merge_block, place=place, n_answers=labels.n_answers))
     return replace(labels, votes=_moved(labels.votes, place, labels.n_answers))
@@ -305,7 +333,9 @@ def labeler_spread(labels: Labels | LabelScan[Labels], pooled: Floats, lattice: 
 
     so sums over all pairs of votes of a labeler give s by the method of moments, however few votes each has.
     """
-    sums = sum_over_blocks(labels, _residual_sums, labels.n_labelers, pooled, lattice, weights)
+    given = (labels.n_labelers, pooled, lattice, weights)
+    on_host = partial(sum_over_blocks, labels, _residual_sums, *given)
+    sums = _over_votes(labels, lambda passes: passes.residual_sums(*given, corners(lattice)), on_host)
     residuals, products, own_residuals, own_products = sums
     first, second = np.triu_indices(labels.n_classes)
     of_row = pooled[:, : labels.n_classes] * (1 - pooled[:, : labels.n_classes])

@@ -11,6 +11,7 @@ five times the time.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
@@ -25,7 +26,6 @@ from trueup._base.arrays import like, to_numpy
 from trueup._base.engines import named_device
 from trueup._base.types import Codes, Floats
 from trueup.exceptions import InvalidParameter
-from trueup.noise.base import DecidedVotes, normalise
 from trueup.noise.kernels import FLOOR, Expectation, TooLittleMemory, starts_of_items
 
 _BYTES_A_VOTE = 120  # three indices and some twelve numbers while a sum is made
@@ -67,8 +67,8 @@ def check_memory(n_bytes: float, device: torch.device) -> None:
         raise TooLittleMemory(f"about {n_bytes / 1e9:.2g} GB are needed on {device} and {free / 1e9:.2g} GB are free")
 
 
-def place_all(votes: DecidedVotes, posterior: Floats) -> tuple[DecidedVotes, Any]:
-    """Votes as flat arrays, and a table of their items, on the device in use."""
+def place_all(votes: Any, posterior: Floats) -> tuple[Any, Any]:
+    """`DecidedVotes`, and a table of their items, on the device in use."""
     device = device_in_use()
     check_memory(_BYTES_A_VOTE * len(votes.item) + 6 * posterior.nbytes, device)
 
@@ -104,12 +104,13 @@ class DeviceVotes:
         self.columns = torch.as_tensor(indices).to(device)
         once = bool((matrix.data == 1).all())
         self.counts = None if once else torch.as_tensor(matrix.data.astype(np.float64, copy=False)).to(device)
-        self._edges = _edges(indptr)
-        self._votes_at = indptr[self._edges].tolist()
+        self._indptr = indptr
 
-    def blocks(self) -> Iterator[VoteBlock]:
-        """All votes, a bounded number at a time."""
-        for (low, high), (begin, end) in zip(pairwise(self._edges), pairwise(self._votes_at), strict=True):
+    def blocks(self, most: int = BLOCK) -> Iterator[VoteBlock]:
+        """All votes, so many at a time."""
+        edges = _edges(self._indptr, most)
+        votes_at = self._indptr[edges].tolist()
+        for (low, high), (begin, end) in zip(pairwise(edges), pairwise(votes_at), strict=True):
             lengths = torch.diff(self.first[low : high + 1]).long()
             places = torch.arange(high - low, device=self.device)
             item = torch.repeat_interleave(places, lengths, output_size=end - begin)
@@ -131,6 +132,11 @@ class DeviceVotes:
             total.index_add_(0, block.column, _weighted(posterior[block.items][block.item], block.counts))
         return total
 
+    def answer_counts(self, n_answers: int) -> Tensor:
+        """How often each item got each answer, shape (n_items, n_answers)."""
+        answer = torch.arange(self.n_columns, device=self.device) % n_answers
+        return self.sum_rows(torch.nn.functional.one_hot(answer, n_answers).double())
+
     def volumes(self) -> Tensor:
         """How often each answer of each labeler was given, shape (n_columns,)."""
         return self.count(torch.ones(self.n_items, 1, dtype=torch.float64, device=self.device))[:, 0]
@@ -140,12 +146,26 @@ def _weighted(rows: Tensor, counts: Tensor | None) -> Tensor:
     return rows if counts is None else rows * counts[:, None]
 
 
-def _edges(indptr: Any) -> list[int]:
-    """Where blocks of items with a bounded number of votes begin, and the end; an item is never cut."""
+def _edges(indptr: Any, most: int) -> list[int]:
+    """Where blocks of items with so many votes begin, and the end; an item is never cut."""
     n_items, n_votes = len(indptr) - 1, int(indptr[-1])
-    n_blocks = max(1, -(-n_votes // BLOCK))
+    n_blocks = max(1, -(-n_votes // most))
     inner = np.searchsorted(indptr, [n_votes * k // n_blocks for k in range(1, n_blocks)])
     return sorted({0, *inner.tolist(), n_items})
+
+
+_placed: dict[tuple[int, str], tuple[weakref.ref[sparse.csr_array], DeviceVotes]] = {}
+
+
+def votes_on_device(matrix: sparse.csr_array) -> DeviceVotes:
+    """The votes on the device in use; those of a matrix that is still there were placed once."""
+    device = device_in_use()
+    key = id(matrix), str(device)
+    kept = _placed.get(key)
+    if kept is None or kept[0]() is not matrix:
+        votes = DeviceVotes(matrix, device)
+        _placed[key] = kept = weakref.ref(matrix, lambda _: _placed.pop(key, None)), votes
+    return kept[1]
 
 
 class DevicePasses:
@@ -159,7 +179,7 @@ class DevicePasses:
         tables = 8 * n_classes * (4 * n_items + 6 * n_columns)  # of items and of labelers, beside a block's rows
         rows = min(BLOCK, matrix.nnz) * (24 + 24 * n_classes)
         check_memory(float(votes + tables + rows), device)
-        self._votes = DeviceVotes(matrix, device)
+        self._votes = votes_on_device(matrix)
         # The known classes of the items, -1 for none; None if no class is known.
         self._gold = torch.as_tensor(gold.astype("int16")).to(device) if (gold >= 0).any() else None
         self._sizes = n_classes, n_answers
@@ -168,32 +188,85 @@ class DevicePasses:
     def first_counts(self, smoothing: float = 0.0) -> tuple[Any, Any]:
         """Counts if the truth is the shares of an item's votes."""
         n_classes, n_answers = self._sizes
-        answer = torch.arange(self._votes.n_columns, device=self._votes.device) % n_answers
-        names = torch.nn.functional.one_hot(answer, n_answers)[:, :n_classes].double()
-        shares = normalise(self._votes.sum_rows(names) + smoothing)
+        counts = self._votes.answer_counts(n_answers)[:, :n_classes] + smoothing
+        total = counts.sum(dim=1, keepdim=True)
+        shares = torch.where(total > 0, counts / total, 1 / n_classes)
         if self._gold is not None:
             given = torch.nonzero(self._gold >= 0)[:, 0]
             shares[given] = torch.nn.functional.one_hot(self._gold[given].long(), n_classes).double()
         return self._votes.count(shares), shares.sum(axis=0)
 
-    def expect(self, table: Any, weights: Any, state_class: Codes) -> Expectation:
-        """The E-step."""
+    def _logs(self, table: Any, weights: Any, state_class: Codes) -> tuple[Tensor, Tensor]:
+        """The logarithms of a table, and of how items start: a row for those not known, and more for known ones."""
         log_table = torch.as_tensor(table).to(self._votes.device).clamp_min(FLOOR).log()
         if self._gold is None:  # then nothing needs to go back and forth
-            log_starts = torch.as_tensor(weights).to(self._votes.device).log()[None]
-        else:
-            log_starts = like(log_table, starts_of_items(to_numpy(weights), state_class)).log()
+            return log_table, torch.as_tensor(weights).to(self._votes.device).log()[None]
+        return log_table, like(log_table, starts_of_items(to_numpy(weights), state_class)).log()
+
+    def _joint(self, log_table: Tensor, log_starts: Tensor) -> Tensor:
+        """Log P(votes and state) of each item."""
+        joint = self._votes.sum_rows(log_table)
+        joint += log_starts[0] if self._gold is None else log_starts[1 + self._gold.long()]
+        return joint
+
+    def expect(self, table: Any, weights: Any, state_class: Codes) -> Expectation:
+        """The E-step."""
+        log_table, log_starts = self._logs(table, weights, state_class)
         n_states = len(state_class)
         if n_states not in self._fused_for:
             self._fused_for[n_states] = pass_for(self._votes, n_states, self._gold)
         fused = self._fused_for[n_states]
         if fused is not None:
             return fused(log_table, log_starts)
-        joint = self._votes.sum_rows(log_table)
-        joint += log_starts[0] if self._gold is None else log_starts[1 + self._gold.long()]
+        joint = self._joint(log_table, log_starts)
         per_item = torch.logsumexp(joint, dim=1)
         posterior = torch.exp_(joint.sub_(per_item[:, None]))
         return Expectation(self._votes.count(posterior), posterior.sum(dim=0), float(per_item.sum()))
+
+    def posterior(self, table: Any, weights: Any, state_class: Codes, lattice: Floats | None = None) -> Floats:
+        """P(state | votes) of each item, or its mean of the points of a lattice."""
+        chances = torch.softmax(self._joint(*self._logs(table, weights, state_class)), dim=1)
+        return to_numpy(chances if lattice is None else chances @ like(chances, lattice.copy()))
+
+    def totals(self) -> tuple[Floats, float, float]:
+        """How often each answer of each labeler was given, pairs of votes on an item, and such that agree."""
+        counts = self._votes.answer_counts(self._sizes[1])
+        of_items = counts.sum(dim=1)
+        pairs, agreed = (of_items * (of_items - 1)).sum(), (counts * (counts - 1)).sum()
+        return to_numpy(self._votes.volumes()), float(pairs), float(agreed)
+
+    def residual_sums(
+        self, n_labelers: int, pooled: Floats, lattice: Floats, weights: Floats, state_class: Codes
+    ) -> tuple[Floats, Floats, Floats, Floats]:
+        """As `trueup.noise.soft_truth.residual_sums`, vote by vote; sums are of integers, the same in any order."""
+        n_classes, n_answers = pooled.shape
+        log_table, log_starts = self._logs(pooled.T @ lattice.T, weights, state_class)
+        points, of_class = like(log_table, lattice.copy()), like(log_table, pooled[:, :n_classes])
+        answers = torch.eye(n_answers, n_classes, dtype=torch.float64, device=log_table.device)
+        first, second = (like(log_table, index) for index in np.triu_indices(n_classes))
+        sums = torch.zeros(n_labelers, n_classes + len(first), dtype=torch.int64, device=log_table.device)
+        squares = sums.new_zeros(sums.shape[1], dtype=torch.float64)
+        for block in self._votes.blocks(max(1, _CELLS // max(log_table.shape[1], len(first)))):
+            answer = block.column % n_answers
+            joint = log_starts[0].repeat(block.items.stop - block.items.start, 1)
+            if self._gold is not None:
+                joint = log_starts[1 + self._gold[block.items].long()]
+            joint.index_add_(0, block.item, _weighted(log_table[answer], block.counts))
+            expected = torch.softmax(joint[block.item] - log_table[answer], dim=1) @ points
+            residual = expected * (answers[answer] - expected @ of_class)
+            values = torch.cat([residual, expected[:, first] * expected[:, second]], dim=1)
+            sums.index_add_(0, torch.div(block.column, n_answers, rounding_mode="floor"), _as_units(values))
+            squares += (values**2).sum(dim=0)
+        found, own = to_numpy(sums).T * 2.0**-_BITS, to_numpy(squares)
+        return found[:n_classes], found[n_classes:], own[:n_classes], own[n_classes:]
+
+
+_CELLS = 1 << 26  # numbers of votes × states that are held at once
+_BITS = 36  # of the fraction of a number that is summed as an integer; 10⁸ votes of a labeler do not overflow
+
+
+def _as_units(values: Tensor) -> Tensor:
+    return (values * 2.0**_BITS).round().to(torch.int64)
 
 
 _LOG_UNIT = 2.0**-26  # logarithms of ratios of probabilities stay within ±2⁵, since the least probability is 1e-10
