@@ -93,7 +93,10 @@ def _pair_rows(world: World, first: Codes, second: Codes, pair: str, seed: int) 
     plain = tu.compare({"a": first, "b": second}, world.labels, check_dependence=False, random_state=seed)
     labels, _ = draw_gold(world.labels, world.truth, N_CLOSE, np.random.default_rng([seed, 16]))
     answers = {0: plain, N_CLOSE: compare_again(plain, labels)}
-    return [row_of(OURS, true, cmp.difference("b", "a"), pair=pair, n=n) for n, cmp in answers.items()]
+    return [
+        row_of(OURS, true, cmp.difference("b", "a"), pair=pair, n=n, differ=cmp.is_significant("b", "a"))
+        for n, cmp in answers.items()
+    ]
 
 
 def run_pairs(case: Case) -> list[Row]:
@@ -116,7 +119,7 @@ def summarise_pairs(rows: Sequence[Row]) -> Section:
                 own = select(rows, world=world, pair=pair, n=n)
                 tally = tally_of(own)
                 wrong = float(np.mean([row["high"] < 0 for row in own]))
-                apart = float(np.mean([row["high"] < 0 or row["low"] > 0 for row in own]))
+                apart = float(np.mean([row["differ"] for row in own]))
                 cells = [f"{100 * wrong:.1f}", f"{100 * apart:.1f}", f"{tally.bias:+.4f}", f"{tally.width:.3f}"]
                 lines.append([f"{world}, {pair}, {n} checked", share(tally), *cells, str(len(own))])
                 extra = {"wrong side": wrong, "called different": apart}

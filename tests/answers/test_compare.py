@@ -1,6 +1,7 @@
 """The front door `compare`: right answers where the truth is known, and one sentence where the input is wrong."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -61,6 +62,16 @@ def test_probabilities_belong_together(three):
     assert cmp.told_apart("good", "poor"), "its old name"
     assert cmp.regret_of("poor") > cmp.regret_of("fair") > cmp.expected_regret >= 0
     assert cmp.regret_of("poor") - cmp.regret_of("good") == pytest.approx(cmp.difference("good", "poor").mean)
+
+
+def test_systems_differ_where_little_of_the_difference_is_beyond_zero(three):
+    cmp, _, _ = three
+    gap = -np.log((np.arange(1000) + 0.5) / 1000)
+    for middle, share, differ in ((3.2, 0.04, False), (4.0, 0.02, True)):  # the shortest interval has one end at most
+        skewed = replace(cmp, draws=np.column_stack([(middle - gap) / 10, np.zeros((1000, 2))]))
+        assert skewed.prob_better("good", "poor") == pytest.approx(1 - share, abs=0.005)
+        assert skewed.difference("good", "poor").interval(0.95)[0] > 0
+        assert skewed.is_significant("good", "poor") is differ
 
 
 def test_where_two_systems_differ(three):

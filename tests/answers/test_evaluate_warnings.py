@@ -177,3 +177,10 @@ def test_where_nothing_is_found_the_power_of_the_check_is_printed(data):
     assert line.endswith(f"{ev.independence.power:.0%} of cases).")
     assert not has(ev, "No sign"), "silence is no warning"
     assert "No sign" not in repr(tu.evaluate(data.predictions, data.labels, check_dependence=False, **FAST))
+
+
+@pytest.mark.parametrize(("n_items", "warned"), [(60, True), (400, False)])
+def test_few_votes_for_a_row_of_a_matrix_are_named(n_items, warned):
+    data = tu.simulate.dawid_skene(n_items=n_items, n_classes=5, n_labelers=20, votes_per_item=3, random_state=0)
+    ev = tu.evaluate(data.predictions, data.labels, noise="dawid-skene", check_dependence=False, n_draws=40)
+    assert any("votes a class on average" in note for note in ev.warnings) is warned

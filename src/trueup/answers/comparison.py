@@ -280,13 +280,16 @@ class Comparison(Answer, Mapping[Any, Estimate]):
         return self.is_significant(a, b, level)
 
     def is_significant(self, a: Any, b: Any, level: float | None = None) -> bool:
-        """Whether the interval of the difference leaves out zero."""
+        """Whether the difference is surely on one side of zero: at 95%, at most 2.5% of its draws reach the other.
+
+        The shortest interval may leave out zero sooner, since it may have all of its 5% on one side.
+        """
         wanted = self.level if level is None else check_level(level)
         apart = self.draws[:, self._at(a)] - self.draws[:, self._at(b)]
         # An interval on one side of zero holds that share of the draws. Most pairs fail that, and counting is quick.
         if not np.isnan(apart).any() and max((apart > 0).mean(), (apart < 0).mean()) < wanted:
             return False
-        low, high = self.difference(a, b).interval(wanted)
+        low, high = self.difference(a, b).interval(wanted, "equal")
         return bool(low > 0 or high < 0)
 
     def significant_pairs(self, error: float = 0.05) -> list[SignificantPair]:
