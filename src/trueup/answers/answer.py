@@ -120,7 +120,7 @@ def frame_of(columns: Sequence[str], rows: Sequence[Sequence[Any]], backend: str
 
 
 def lines_of(rows: Sequence[tuple[Any, Estimate, str]], level: float) -> list[str]:
-    """A line of text for each number: its name, mean and interval, and what else is said of it."""
+    """A line of text for each number: its name, mean and interval, and some words."""
     lines, width = [], max((len(str(name)) for name, _, _ in rows), default=0)
     for name, estimate, words in rows:
         low, high = estimate.interval(level)

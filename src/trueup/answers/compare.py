@@ -92,34 +92,22 @@ def compare(
         a frame with the columns item, system, and prediction or score. ``labels.as_systems()`` for the labelers
         themselves; a labeler whose votes are in `labels` is judged with them, any other as a system. For votes that
         are scanned a mapping from name to a column of their files, or to a mapping from item to class.
-    labels : Labels or LabelScan
-        The votes; gold items have their known truth in every draw. Of votes that are scanned (`Labels.scan`) the plain
-        call answers, file by file.
     metric : str, callable or mapping
         A name as in `trueup.metrics.list_metrics`, or a function ``metric(y_true, y_pred) -> float`` where more is
         better; ``{"cost": f}`` gives it a name.
-    noise : str or NoiseModel, optional. As in `evaluate`: by default none; a model that is named gives its own answer.
-    prior : CrowdPrior, optional. As in `evaluate`.
     target : {"sample", "population"}, optional
         Which system is better on exactly these items, the default; or on the distribution they came from.
-    level : float. Of the intervals and groups that are shown.
     positive : class, optional
         The positive class of two; by default that of the scores, or the second. Arrays of scores that name no class
-        speak for it; scores that name the other one are turned around.
-    by, cluster, weights : str or mapping, optional
-        As in `evaluate`: slices (``cmp.by["sport"]`` is a `Comparison`), items that came together, and what each item
-        counts for.
+        are taken for it; scores that name the other one are turned around.
     items : {"common", "own"}, optional
         Judge all systems on the items that all have predicted, or each on its own; by default "common", and "own" for
-        labelers. Whatever is left out is said in `Comparison.warnings`.
-    unknown, unknown_class : {"error", "ignore"}
-        What to do with predictions for items, or of classes, that the labels do not have.
+        labelers. `Comparison.warnings` names what was left out.
     n_draws : int. Truths that the answer rests on.
-    check_dependence : bool. Whether to check that labelers err independently and to warn where they do not.
-    progress : callable, optional. Called with the share of the work done.
-    engine : {"scipy", "numba", "torch", "dask"}, optional
-        What works it out: "torch" (or "torch:cuda:0") for votes in memory, "dask" for votes that are scanned; by
-        default as `trueup.engines` says.
+    labels, noise, prior, level, by, cluster, weights, unknown, unknown_class
+        As in `evaluate`; ``cmp.by["sport"]`` is a `Comparison`, and `level` is also that of groups.
+    check_dependence, random_state, progress, engine
+        As in `evaluate`.
     **sampling
         With a named noise model: n_chains, n_warmup of `trueup.noise.sample`.
 

@@ -147,7 +147,7 @@ class Comparison(Answer, Mapping[Any, Estimate]):
         return both, both & (mine != other)
 
     def disagreement(self, a: Any, b: Any) -> Disagreement:
-        """Where two systems predict different classes, and who is right there."""
+        """Where two systems predict different classes, and which one is right there."""
         both, different = self._where_apart(a, b)
         assert self.codes is not None
         pair = [self._at(a), self._at(b)]
@@ -295,8 +295,8 @@ class Comparison(Answer, Mapping[Any, Estimate]):
     def significant_pairs(self, error: float = 0.05) -> list[SignificantPair]:
         """The pairs of systems that differ, with a chance of at most `error` that any pair is named in error.
 
-        The largest of all standardised differences is held against its own draws; pairs that pass are taken out, and
-        the others are held against the largest of those that are left, until none passes (step-down maximum).
+        The largest of all standardised differences is compared with its own draws; pairs that pass are taken out, and
+        the others are compared with the largest of those that are left, until none passes (step-down maximum).
 
         Parameters
         ----------
@@ -455,14 +455,14 @@ def _share_above(values: Floats, others: Floats) -> Floats:
 def plot_intervals(
     rows: Sequence[tuple[str, Estimate, str]], level: float, ax: Any, *, purpose: str, what: str = ""
 ) -> Any:
-    """Mean and interval of each row, the first on top, with what is said beside it; returns the Axes."""
+    """Mean and interval of each row, the first on top, with words on its right; returns the Axes."""
     ax = new_axes(ax, purpose=purpose, figsize=(6.5, 0.4 * len(rows) + 1))
-    beside = {"xycoords": ("axes fraction", "data"), "va": "center", "fontsize": "small"}
+    style = {"xycoords": ("axes fraction", "data"), "va": "center", "fontsize": "small"}
     for y, (_, estimate, words) in enumerate(reversed(rows)):
         ax.plot(estimate.interval(level), [y, y], color="tab:blue", linewidth=3, alpha=0.5, solid_capstyle="butt")
         ax.plot(estimate.mean, y, "o", color="tab:blue")
         if words:
-            ax.annotate(words, (1.01, y), **beside)
+            ax.annotate(words, (1.01, y), **style)
     ax.set_yticks(range(len(rows)), [name for name, _, _ in reversed(rows)])
     ax.set_xlabel(f"{what}mean and {100 * level:.12g}% interval")
     ax.grid(axis="x", alpha=0.3)

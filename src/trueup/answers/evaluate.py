@@ -109,7 +109,7 @@ def evaluate(
         methods "unbiased", "dirty" and "noise-removal" are about the population, the others about the sample.
     level : float. Of the intervals that are shown.
     positive : class, optional
-        The positive class of two; by default that which scores speak for, or the second of ``labels.classes``.
+        The positive class of two; by default that of the scores, or the second of ``labels.classes``.
     missing : {"error", "ignore"}
         What to do with items that have no prediction. Ignored items still teach the noise model.
     unknown, unknown_class : {"error", "ignore"}
@@ -353,7 +353,7 @@ def build_named_evaluation(
 
 
 def unused_gold(labels: Labels) -> list[str]:
-    """What to say of checked items that were drawn at random, beside a noise model or method that is named."""
+    """The note on checked items drawn at random that a named noise model or method does not use."""
     n_drawn = int((drawn_gold(labels) >= 0).sum())
     if n_drawn < 5:  # too few to correct anything
         return []
@@ -382,9 +382,9 @@ def contradictions(model: TruthModel, events: Sequence[str]) -> tuple[bool, list
     is_refused = False
     if worst is not None and worst.chance < NOTED / len(of_chosen):
         is_refused = worst.chance < REFUSED / len(of_chosen)
-        said = "contradict the votes" if is_refused else "are odd beside the votes"
+        verb = "contradict the votes" if is_refused else "are odd beside the votes"
         means = "so there is no interval" if is_refused else "so be careful with the interval"
-        notes.append(f"The chosen items {said}: {_right_words(worst, events)}, {means}; {HOW_TO_CHECK}.")
+        notes.append(f"The chosen items {verb}: {_right_words(worst, events)}, {means}; {HOW_TO_CHECK}.")
     odd = min(of_drawn, key=lambda found: found.chance, default=None)
     if odd is not None and odd.chance < REFUSED / len(of_drawn):
         notes.append(
@@ -420,9 +420,9 @@ def weak_votes(model: TruthModel, task: Task) -> list[str]:
     gap, expected, alone, name = max(found, default=(0.0, 0.0, 0.0, None), key=lambda one: one[0])
     if gap <= 0.2:  # radians; beyond that votes alone were seen to be too low
         return []
-    who = "the classifier" if len(names) == 1 else repr(name)
+    system = "the classifier" if len(names) == 1 else repr(name)
     return [
-        f"Votes leave most items open: going by them {who} is right on {expected:.0%}, but if its errors "
+        f"Votes leave most items open: going by them {system} is right on {expected:.0%}, but if its errors "
         f"have nothing to do with those of the labelers, it is right on about {alone:.0%}; {HOW_TO_CHECK}."
     ]
 

@@ -452,7 +452,7 @@ def candidates_among(systems: Sequence[Any], named: Hashable | None, references:
             )
     if named in references and named is not None:
         raise InvalidParameter(
-            f"`candidate` must be another than the system it is held against, got {named!r} for both; name another",
+            f"`candidate` must be another than the system it is compared with, got {named!r} for both; name another",
         )
     return [system for system in systems if system not in references] if named is None else [named]
 

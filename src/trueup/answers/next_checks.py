@@ -77,9 +77,9 @@ class Goal:
     @classmethod
     def of(cls, checks: Mapping[Any, NextChecks | None], level: float) -> Goal:
         """A tenth, or a quarter more than what a group would have with all of its items checked, where that is more."""
-        least = [one.width(one.n_drawn + one.n_open, level) for one in checks.values() if one is not None]
-        width = max([ASKED, *(1.25 * one for one in least)])
-        return cls(width, {name: 0 if one is None else one.number_for(width, level) for name, one in checks.items()})
+        least = [part.width(part.n_drawn + part.n_open, level) for part in checks.values() if part is not None]
+        width = max([ASKED, *(1.25 * smallest for smallest in least)])
+        return cls(width, {name: 0 if part is None else part.number_for(width, level) for name, part in checks.items()})
 
 
 def on_which(target: Target) -> str:

@@ -66,7 +66,7 @@ def notes_on(
         found.append(f"{independence.sentence} {advice_on_dependence(labels, independence, model)}")
     found += _copies_of_labelers(task)
     metrics, n_classes = task.metrics.values(), labels.n_classes
-    if counts is not None and any(one.needs != "counts" or not counts_right_only(one, n_classes) for one in metrics):
+    if counts is not None and not all(m.needs == "counts" and counts_right_only(m, n_classes) for m in metrics):
         found += _rare_classes(labels, counts)
     found += sampling_unknown(labels)
     return tuple(found), independence
@@ -326,7 +326,7 @@ def _chance_of_ranks(some: Floats, others: Floats, *, one_sided: bool = False) -
 
 
 def sampling_unknown(labels: Labels) -> list[str]:
-    """What to say where gold is taken for chosen, as it is where nobody said how it was drawn."""
+    """The note on gold that is taken as chosen, since the caller did not say how it was drawn."""
     known = (labels.gold_codes >= 0) | (labels.held_codes >= 0)
     n_chosen = int((known & np.isnan(labels.gold_chance)).sum())
     if not n_chosen or known.all():

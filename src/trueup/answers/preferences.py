@@ -121,7 +121,7 @@ class Preferences(DerivedAnswer):
 
     @property
     def groups(self) -> list[tuple[Any, ...]]:
-        """Systems that cannot be told from one another; see `Comparison.groups`."""
+        """Systems that cannot be distinguished; see `Comparison.groups`."""
         return self.comparison.groups
 
     def strength(self, system: Hashable) -> Estimate:
@@ -198,7 +198,7 @@ class Preferences(DerivedAnswer):
 
         Half the difference between the chances to say "first" and "second", the two truths averaged. Contests whose
         verdicts cancel each other out count as all others do, and what a judge says of one contest in one order counts
-        once, however often it was asked. Judges of whom no order is known are left out.
+        once, however often it was asked. Judges without a known order are left out.
         """
         rng = np.random.default_rng([self.evaluation.seed, 5])
         truths = self._truths_of_all_contests(rng)
@@ -297,11 +297,11 @@ class Preferences(DerivedAnswer):
         pair, place = np.unique(sides, axis=0, return_inverse=True)
         for k, (first, second) in enumerate(pair):
             members = np.flatnonzero(place.ravel() == k)
-            said = truths[:, members]
+            winner = truths[:, members]
             mass = 1.0 if masses is None else masses[:, members]
-            wins[:, first, second] = (mass * (said == 0)).sum(axis=1)
-            wins[:, second, first] = (mass * (said == 1)).sum(axis=1)
-            ties[:, first, second] = (mass * (said == 2)).sum(axis=1)
+            wins[:, first, second] = (mass * (winner == 0)).sum(axis=1)
+            wins[:, second, first] = (mass * (winner == 1)).sum(axis=1)
+            ties[:, first, second] = (mass * (winner == 2)).sum(axis=1)
         return wins, ties
 
     @cached_property

@@ -263,7 +263,7 @@ def _truth_codes(truth: Any, labels: Labels, outputs: AlignedPredictions) -> Cod
 
 
 def check_asked_of_all(*, alone: bool, **asked: Any) -> None:
-    """Slices, clusters and weights go with the answers of all models; an error beside a named one."""
+    """Stop slices, clusters and weights where a noise model or method is named."""
     named = [name for name, value in asked.items() if value is not None]
     if named and alone:
         raise InvalidParameter(
@@ -286,9 +286,10 @@ def settle_target(target: Target | None, *, cluster: Any, weights: Any) -> Targe
 
 
 def _class_of_scores(outputs: Any) -> Hashable | None:
-    """The class that scores were made for, where the caller has said so."""
+    """The class that scores were made for, where the caller named it."""
     systems = outputs.values() if isinstance(outputs, Mapping) else [outputs]
-    named = {part.positive for one in systems if isinstance(one, Predictions) for part in one.parts} - {None}
+    parts = (part for system in systems if isinstance(system, Predictions) for part in system.parts)
+    named = {part.positive for part in parts} - {None}
     return named.pop() if len(named) == 1 else None
 
 

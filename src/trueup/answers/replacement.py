@@ -1,4 +1,4 @@
-"""May a judge replace a person? The alternative annotator test, and beside it the answer by the core."""
+"""May a judge replace a person? The alternative annotator test, and the answer of the core."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ LEAST_ITEMS = 30  # of a person, for the t-test
 
 @dataclass(frozen=True)
 class HumanComparison:
-    """A judge beside one person, both held against the other people."""
+    """A judge and one person, both compared with the other people."""
 
     human: Hashable
     n_items: int  # with a vote of the judge, of this person and of at least one other
@@ -167,16 +167,16 @@ def may_replace(
     n_draws: int = 2048,
     random_state: RandomState = 0,
 ) -> Replacement:
-    r"""Test whether judges may replace people: the alternative annotator test, and the core's answer beside it.
+    r"""Test whether judges may replace people: the alternative annotator test, and the core's answer.
 
-    Each person in turn is left out, and person and judge are held against the votes of the other people. On an item the
+    Each person in turn is left out, and person and judge are compared with the votes of the others. On an item the
     score is the share of the others that agree, or for ratings minus the root mean squared distance from them. The
     judge beats a person if the share of items where the person scores at least as well, less that where the judge does,
     is below ε: a one-sided t-test over items for each person, and all of them together by Benjamini and Yekutieli. The
     winning rate ω is the share of people beaten; the judge passes with one half. The average advantage probability ρ
     is the mean over people of the share of items where the judge scores at least as well.
 
-    The test takes the other people for right. Beside it stands what the core says, which models that people err: truths
+    The test takes the other people for right. The core also gives an answer, which models that people err: truths
     are drawn given the votes of the people and this judge, and `JudgeReplacement.prob_better` is the probability that
     the judge errs less than the mean person, without any ε. Checked items of the labels correct it.
 
@@ -304,7 +304,7 @@ def _codes_of(labels: Labels, rng: np.random.Generator) -> Codes:
 def compare_people(
     judge: Codes, humans: Codes, names: Sequence[Any], values: Floats | None, epsilon: float, error: float
 ) -> tuple[list[HumanComparison], Floats, list[Any]]:
-    """Hold a judge against each person by the votes of the other people; those of people are humans × items."""
+    """Compare a judge with each person by the votes of the other people; those of people are humans × items."""
     has_vote = humans >= 0
     n_others = has_vote.sum(axis=0)
     kept, found, left_out = [], [], []

@@ -441,7 +441,7 @@ def _shares(
     progress: Callable[[float], None] | None,
     sampling: Mapping[str, Any],
 ) -> Shares:
-    """A rate as the metric of somebody who says the same class of every item: nothing that is said tells the truth."""
+    """A rate is the metric of a system that predicts one class for every item, which tells nothing of the truth."""
     asked = settings.arguments
     one_class = labels.classes.tolist()[code]
     noise = asked["noise"]

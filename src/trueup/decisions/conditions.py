@@ -83,14 +83,14 @@ def _win_rate(answer: Preferences, candidate: Hashable, reference: Hashable) -> 
     return _mean_over(members, wins, None)
 
 
-def _quotient(subject: Subject, metric: str, who: Hashable | None) -> tuple[Floats, Floats]:
+def _quotient(subject: Subject, metric: str, name: Hashable | None) -> tuple[Floats, Floats]:
     """The metric of a system or group as a sum over another."""
     evaluation = subject.evaluation
     labels, population = evaluation.labels, evaluation.task.population
     weights = None if population is None else population.weights
     if isinstance(subject.answer, Shares):
         scores = np.diagonal(_cells(subject.answer.evaluation.metric(metric), labels.n_classes))
-        members = np.ones(labels.n_items, bool) if who is None else subject.answer.slicing.members(who)
+        members = np.ones(labels.n_items, bool) if name is None else subject.answer.slicing.members(name)
         members = members & np.asarray(evaluation.task.outputs.has_output("classes").any(axis=0))
         return _mean_over(members, np.broadcast_to(scores, (labels.n_items, labels.n_classes)), weights)
     codes = evaluation.task.outputs.codes
@@ -101,7 +101,7 @@ def _quotient(subject: Subject, metric: str, who: Hashable | None) -> tuple[Floa
             parameter="metric",
         )
     names = evaluation.task.outputs.systems.tolist()
-    row = codes[0 if isinstance(evaluation, Evaluation) else names.index(who)]
+    row = codes[0 if isinstance(evaluation, Evaluation) else names.index(name)]
     numerator, denominator = parts_of(subject.measure(metric), labels.n_classes)
     judged = row >= 0
     tables = [np.where(judged[:, None], part[:, row].T, 0.0) for part in (numerator, denominator)]

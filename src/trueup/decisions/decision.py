@@ -139,7 +139,8 @@ class Decision(DrawnSession):
         self.conditions = conditions_of(subject, conditions)
         labels = _labels_of(answer)
         self._core = _core_about(subject.evaluation, self.conditions)
-        self._sides = Sides.of([one.terms for one in self.conditions], [one.includes_bound for one in self.conditions])
+        terms, includes = [part.terms for part in self.conditions], [part.includes_bound for part in self.conditions]
+        self._sides = Sides.of(terms, includes)
         known = self._core.known
         matters = np.ptp(self._sides.terms, axis=2).max(axis=0) > 0
         self._open = matters & (known < 0)
@@ -153,7 +154,7 @@ class Decision(DrawnSession):
         self.seed = seed_of(random_state) if kept is None else kept.seed(random_state)
         self._begin(labels, "decision", {})
         if kept is not None:
-            tables = [one.numerator for one in self.conditions] + [one.denominator for one in self.conditions]
+            tables = [part.numerator for part in self.conditions] + [part.denominator for part in self.conditions]
             marks = {"votes": of_votes(labels), "predictions": fingerprint(*(t.round(12) for t in tables))}
             kept.join(self, "decision", marks, stopping=STOPPING)
 
@@ -287,15 +288,15 @@ class Decision(DrawnSession):
         pairs = enumerate(zip(self._replayed, draws, strict=False))
         same = next((k for k, (before, now) in pairs if before != now), min(len(self._replayed), len(draws)))
         standings = self._standings[: same + 1] or [self._first_standing]
-        counted = sum(1 for one in draws[:same] if one.chance)
-        for one in draws[same:]:
+        counted = sum(1 for draw in draws[:same] if draw.chance)
+        for draw in draws[same:]:
             last, view = standings[-1], self._view(counted)
-            if one.chance:
-                after = min(one.after, counted)
-                standings.append(bet(self._sides, last, one.item, one.code, one.chance, view, self._view(after)))
+            if draw.chance:
+                after = min(draw.after, counted)
+                standings.append(bet(self._sides, last, draw.item, draw.code, draw.chance, view, self._view(after)))
                 counted += 1
             else:
-                standings.append(learn(self._sides, last, one.item, one.code, view.shift))
+                standings.append(learn(self._sides, last, draw.item, draw.code, view.shift))
         self._replayed, self._standings = draws, standings
         return standings[-1]
 
@@ -319,19 +320,19 @@ class Decision(DrawnSession):
 
     @property
     def _draws(self) -> list[_Draw]:
-        """The steps in order: draws that count, and items told between them."""
+        """The steps in order: draws that count, and items answered between them."""
         progress, codes = self._counted().progress, self._counted().progress.truth
         n_classes, n_draws = self._labels.n_classes, self._counted().n_draws
         codes = np.where(codes < n_classes, codes, -1)
         drawn = np.flatnonzero((progress.draw > 0) & (progress.draw <= n_draws) & self._open)
-        told = np.flatnonzero((progress.draw == 0) & (codes >= 0) & self._open)
+        others = np.flatnonzero((progress.draw == 0) & (codes >= 0) & self._open)
         afters = self._afters
         chances = np.nan_to_num(progress.propensity, nan=1e-300)  # nothing is bet on a draw of unknown chance
         rows = [
             (int(progress.draw[at]), 1, _Draw(int(at), int(codes[at]), float(chances[at]), afters[at]))
             for at in drawn.tolist()
         ]
-        rows += [(int(progress.told_after[at]), 2, _Draw(int(at), int(codes[at]), 0.0, 0)) for at in told.tolist()]
+        rows += [(int(progress.told_after[at]), 2, _Draw(int(at), int(codes[at]), 0.0, 0)) for at in others.tolist()]
         return [draw for *_, draw in sorted(rows)]
 
     @property
@@ -432,7 +433,7 @@ class Decision(DrawnSession):
         return self._once("numbers", self._work_out_numbers)
 
     def _work_out_numbers(self) -> list[Floats]:
-        numbers = [one.numbers(self._truths) for one in self.conditions]
+        numbers = [condition.numbers(self._truths) for condition in self.conditions]
         if self._is_of_items:
             return numbers
         deviation, rng = self._sampling_deviation(self._core.mean_chances()), np.random.default_rng([self.seed, 8])
@@ -566,8 +567,9 @@ def _core_about(evaluation: Evaluation | Comparison, conditions: Sequence[Condit
     if not isinstance(evaluation, Comparison):
         return core
     names = evaluation.task.outputs.systems.tolist()
-    named = [who for one in conditions for who in (one.gate.reference, one.gate.candidate) if who in names]
-    places = sorted(names.index(who) for who in list(dict.fromkeys(named))[:4])
+    systems = (system for part in conditions for system in (part.gate.reference, part.gate.candidate))
+    named = list(dict.fromkeys(system for system in systems if system in names))
+    places = sorted(names.index(system) for system in named[:4])
     return core.of_systems(places)
 
 

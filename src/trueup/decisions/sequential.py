@@ -47,9 +47,9 @@ class Sides:
     @classmethod
     def of(cls, terms: Sequence[Floats], includes_bound: Sequence[bool]) -> Sides:
         """From the terms of each condition, of shape (n_items, n_classes)."""
-        both = np.stack([*terms, *(-one for one in terms)])
+        both = np.stack([*terms, *(-table for table in terms)])
         slack = [1e-9 if inside else -1e-9 for inside in includes_bound]
-        return cls(both, both.min(axis=2), np.array([*slack, *(-one for one in slack)]))
+        return cls(both, both.min(axis=2), np.array([*slack, *(-part for part in slack)]))
 
     @property
     def n_conditions(self) -> int:

@@ -31,9 +31,9 @@ class Row(NamedTuple):
 def sheet_of(decision: Decision, items: Iterable[Hashable], *, item: Sequence[str], label: str) -> str:
     """Items that were drawn as csv, with an empty column for their classes; a tuple has several columns in `item`."""
     rows = []
-    for one in sorted(items, key=decision.draw_of):
-        name = one if len(item) > 1 and isinstance(one, tuple) else (one,)
-        place, after, chance = decision.draw_of(one)
+    for drawn in sorted(items, key=decision.draw_of):
+        name = drawn if len(item) > 1 and isinstance(drawn, tuple) else (drawn,)
+        place, after, chance = decision.draw_of(drawn)
         rows.append([*map(safe_cell, name), "", place, after, repr(chance)])
     return csv_text([*item, label, DRAW, AFTER, CHANCE], rows)
 

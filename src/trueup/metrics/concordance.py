@@ -15,7 +15,6 @@ from trueup._base.validation import check_integer
 from trueup.exceptions import InvalidParameter, InvalidPredictions
 from trueup.metrics.score_groups import ascending_order, check_scores, check_weights, ratio
 
-_FEW_LEVELS = 4096  # distinct truths up to which looking each up beats sorting all
 _WORTH_COMPILING = 50_000  # scores from which compiled code repays loading numba
 
 
@@ -96,13 +95,9 @@ def _inputs(scores: npt.ArrayLike, truth: npt.ArrayLike) -> tuple[Floats, Codes,
         raise InvalidParameter(f"truth must be one finite number for each item, got shape {values.shape}")
     if table.ndim != 2 or table.shape[1] != len(values):
         raise InvalidPredictions(f"scores must be one for each of {len(values)} items, got shape {table.shape[1:]}")
-    # Many values among the first say that looking each up is not the way, without sorting all in vain.
-    if len(np.unique(values[: 2 * _FEW_LEVELS])) <= _FEW_LEVELS and len(levels := np.unique(values)) <= _FEW_LEVELS:
-        codes = np.searchsorted(levels, values).astype(np.int32)
-    else:
-        order, moved = (rows[0] for rows in ascending_order(values[None]))
-        codes = np.empty(len(values), dtype=np.int32)
-        codes[order] = np.cumsum(np.concatenate([[False], moved[1:] != moved[:-1]]))
+    order, moved = (rows[0] for rows in ascending_order(values[None]))
+    codes = np.empty(len(values), dtype=np.int32)
+    codes[order] = np.cumsum(np.concatenate([[False], moved[1:] != moved[:-1]]))
     return table, codes, np.bincount(codes)
 
 

@@ -195,15 +195,15 @@ class Metric:
             If given, both arrays hold codes, and the function sees ``classes[code]``.
         """
         self._check_kind("labels")
-        rows, said = np.asarray(truths), np.asarray(predictions)
+        rows, predicted = np.asarray(truths), np.asarray(predictions)
         names = None if classes is None else np.asarray(classes)
-        said = said if names is None else names[said]
+        predicted = predicted if names is None else names[predicted]
         values = np.empty(len(rows))
         others: dict[tuple[type[Warning], str], warnings.WarningMessage] = {}
         for k, truth in enumerate(rows):
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                values[k] = self._run(truth if names is None else names[truth], said)
+                values[k] = self._run(truth if names is None else names[truth], predicted)
             for warning in caught:
                 # By name, since scikit-learn need not be imported to be recognised.
                 if warning.category.__name__ == "UndefinedMetricWarning":

@@ -492,13 +492,13 @@ def check_identified(mislabeling: Floats, n_classes: int) -> None:
     wrong = mislabeling >= limit
     if not wrong.any():
         return
-    who = ""
+    source = ""
     if mislabeling.ndim:
         first = np.argwhere(wrong)[0].tolist()
-        who = f" from labeler {first[0] if len(first) == 1 else tuple(first)}"
+        source = f" from labeler {first[0] if len(first) == 1 else tuple(first)}"
     raise InvalidParameter(
-        f"mislabeling must be below {limit:.4g} for {n_classes} classes, got {float(mislabeling[wrong][0]):.4g}{who}: "
-        "labels no better than guesses carry nothing of the truth, so the rate cannot be identified; "
+        f"mislabeling must be below {limit:.4g} for {n_classes} classes, got {float(mislabeling[wrong][0]):.4g}"
+        f"{source}: labels no better than guesses carry nothing of the truth, so the rate cannot be identified; "
         "leave them out, or use the bounds of any dependence (`rates.error_bounds`)"
     )
 

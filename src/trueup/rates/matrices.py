@@ -240,9 +240,9 @@ def _as_rows(labeler: Floats, n_checked: npt.ArrayLike | None) -> tuple[Floats, 
     total = labeler.sum(axis=-1)
     if (total <= 0).any():
         empty = np.argwhere(total <= 0)[0].tolist()
-        who = f" of labeler {empty[0]}" if len(empty) > 1 else ""
+        source = f" of labeler {empty[0]}" if len(empty) > 1 else ""
         raise InvalidParameter(
-            f"labeler must have a label for each true class, got none for class {empty[-1]}{who}: its errors "
+            f"labeler must have a label for each true class, got none for class {empty[-1]}{source}: its errors "
             "cannot be identified; check labels of that class or leave it out"
         )
     counts = not np.allclose(total, 1.0, atol=1e-6)
@@ -287,17 +287,17 @@ def _check_invertible(labeler: Floats, names: Sequence[Any] | None) -> None:
         return
     first = tuple(np.argwhere(np.atleast_1d(least) <= _SINGULAR)[0].tolist())
     matrix = labeler if labeler.ndim == 2 else labeler[first]
-    who = "the labeler"
+    source = "the labeler"
     if names is not None and len(names) == len(labeler) and labeler.ndim > 2:
-        who = f"labeler {names[first[0]]!r}"
+        source = f"labeler {names[first[0]]!r}"
     elif labeler.ndim > 2:
-        who = f"labeler {first[0] if len(first) == 1 else first!r}"
+        source = f"labeler {first[0] if len(first) == 1 else first!r}"
     gaps = np.abs(matrix[:, None] - matrix[None]).sum(axis=-1) / 2
     gaps[np.diag_indices_from(gaps)] = np.inf
     a, b = np.unravel_index(int(np.argmin(gaps)), gaps.shape)
     why = f"classes {a} and {b} get the same labels" if gaps[a, b] < 1e-5 else "its rows are linearly dependent"
     raise InvalidParameter(
-        f"labeler must have confusion matrices that can be inverted, got a singular one for {who}: {why}, so the "
+        f"labeler must have confusion matrices that can be inverted, got a singular one for {source}: {why}, so the "
         "classifier's rates cannot be identified; leave that labeler out or merge the classes"
     )
 
