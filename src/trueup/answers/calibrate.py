@@ -90,15 +90,10 @@ def calibrate(
 def level_scale(deviations: Floats, weights: Floats, level: float = 0.9) -> float:
     """The scale at which an interval of the prior holds in a share of the sources."""
     reach = float(scipy.stats.t.ppf((1 + level) / 2, CrowdPrior().degrees))
-    # A scale of nothing would make votes alone certain.
-    return max(weighted_quantile(np.abs(deviations), weights, level) / reach, 0.01)
-
-
-def weighted_quantile(values: Floats, weights: Floats, level: float) -> float:
-    """The least value that this share of the weight does not exceed."""
-    order = np.argsort(values, kind="stable")
+    order = np.argsort(np.abs(deviations), kind="stable")
     upto = np.cumsum(weights[order]) / weights.sum()
-    return float(values[order][min(int(np.searchsorted(upto, level - 1e-12)), len(values) - 1)])
+    widest = np.abs(deviations)[order][min(int(np.searchsorted(upto, level - 1e-12)), len(order) - 1)]
+    return max(float(widest) / reach, 0.01)  # a scale of nothing would make votes alone certain
 
 
 def _deviation(task: Task, truth: Mapping[Hashable, Hashable]) -> float:

@@ -239,7 +239,10 @@ def truth_model_of(
         predicted = task.outputs.outputs("classes")
         return TruthModel(task.labels, base, predicted, positive=task.positive, times=times, **settings)
     labels = labels_of_base(task.labels)
-    base = base_of(labels, [*candidates, *_model_of_ratings(task)])
+    order = next((metric.order for metric in task.metrics.values() if metric.order is not None), None)
+    if order is not None and labels.n_classes > 2:  # of two classes, the order says nothing
+        candidates = [*candidates, Ordinal(order=[labels.classes.tolist()[code] for code in order])]
+    base = base_of(labels, candidates)
     codes, scores = task.outputs.codes, None
     if task.outputs.scores is not None and task.labels.n_classes == 2:
         scores = task.outputs.prepared_for("scores", positive=task.positive).scores
@@ -259,15 +262,6 @@ def truth_model_of(
         may_sample=may_sample,
         **settings,
     )
-
-
-def _model_of_ratings(task: Task) -> list[NoiseModel]:
-    """The model of ratings, where a metric says that classes are in order."""
-    order = next((metric.order for metric in task.metrics.values() if metric.order is not None), None)
-    names = task.labels.classes.tolist()
-    if order is None or len(names) < 3:  # of two classes, the order says nothing
-        return []
-    return [Ordinal(order=[names[code] for code in order])]
 
 
 # ------------------------------------------------------------------ answers

@@ -462,7 +462,8 @@ def preferences(
         metrics={metric.name: metric},
         noise=model,
         target=target,
-        cluster=_items_of(pairs, contests) if target == "population" else None,
+        # Contests on one item came together.
+        cluster={contest: pairs.items[contest] for contest in contests} if target == "population" else None,
     )
     if noise is not None:
         _, pair = np.unique(pairs.sides[contests], axis=0, return_inverse=True)
@@ -482,8 +483,3 @@ def _sides(pairs: Pairs, contests: Codes) -> Codes:
     for side in (0, 1):
         codes[sides[:, side], np.arange(len(sides))] = side
     return codes
-
-
-def _items_of(pairs: Pairs, contests: list[int]) -> Mapping[Hashable, Hashable]:
-    """The item of each contest: contests on one item came together."""
-    return {contest: pairs.items[contest] for contest in contests}

@@ -459,7 +459,8 @@ def _shares(
         evaluation = build_evaluation(task, prior, **how)
     else:
         evaluation = build_named_evaluation(task, groups=None if task.slices is None else task.slices.codes, **how)
-    return Shares(task.slices or _one_group(labels), evaluation=evaluation)
+    whole = Slicing("items", vocabulary_from([_ALL]), np.zeros(labels.n_items, dtype=np.int32))
+    return Shares(task.slices or whole, evaluation=evaluation)
 
 
 def share_name(of: Hashable) -> str:
@@ -500,10 +501,6 @@ def _scores_of(labels: Labels, values: Mapping[Hashable, float] | None) -> Float
     if np.ptp(scores) == 0:
         raise InvalidParameter(f"`values` must differ between classes, got {scores[0]:g} for all; give other ones")
     return scores
-
-
-def _one_group(labels: Labels) -> Slicing:
-    return Slicing("items", vocabulary_from([_ALL]), np.zeros(labels.n_items, dtype=np.int32))
 
 
 def _check_labels(labels: Any) -> None:

@@ -231,17 +231,12 @@ class Estimate(ABC):
         label = f"{self.name}: " if self.name else ""
         if math.isnan(self.mean):
             return f"Estimate({label}undefined)"
-        digits = _digits(self.std)
+        # Decimals that show two significant digits of the standard deviation, and no more.
+        varies = math.isfinite(self.std) and self.std > 0
+        digits = min(max(1 - math.floor(math.log10(self.std)), 0), 12) if varies else 3
         low, high = self.interval(0.95)
         note = f", undefined for {self.undefined:.2g} of the posterior" if self.undefined > 0 else ""
         return f"Estimate({label}{self.mean:.{digits}f}, 95% interval {low:.{digits}f} to {high:.{digits}f}{note})"
-
-
-def _digits(std: float) -> int:
-    """Decimals that show two significant digits of the standard deviation, and no more."""
-    if not math.isfinite(std) or std <= 0:
-        return 3
-    return min(max(1 - math.floor(math.log10(std)), 0), 12)
 
 
 def plain(values: npt.NDArray[Any]) -> float | Floats:
@@ -292,15 +287,6 @@ def silverman(x: Floats, p: Floats, n_draws: float) -> float:
     return 0.9 * spread / math.pow(n_draws, 0.2)
 
 
-def linear_bins(x: Floats, p: Floats, grid: Floats) -> Floats:
-    """Share the weight of each value between its two neighbours on an even grid."""
-    position = (x - grid[0]) / (grid[1] - grid[0])
-    left = np.clip(np.floor(position).astype(np.intp), 0, len(grid) - 2)
-    right_share = np.clip(position - left, 0.0, 1.0)
-    mass = np.bincount(left, weights=p * (1 - right_share), minlength=len(grid))
-    return np.asarray(mass + np.bincount(left + 1, weights=p * right_share, minlength=len(grid)), dtype=float)
-
-
 def fold(full: Floats, margin: int) -> Floats:
     """Reflect what lies in the margins on both sides of the first axis back into the middle."""
     inside = full[margin : len(full) - margin].copy()
@@ -321,7 +307,13 @@ def bounded_kde(x: Floats, p: Floats, n_draws: float, bounds: tuple[float, float
     width = max(width, float(step))
     margin = int(np.ceil(_REACH * width / step))
     kernel = np.exp(-0.5 * (np.arange(-margin, margin + 1) * step / width) ** 2)
-    density = fold(np.convolve(linear_bins(x, p, grid), kernel), margin)
+    # The weight of each value is shared between its two neighbours on the grid.
+    position = (x - grid[0]) / step
+    left = np.clip(np.floor(position).astype(np.intp), 0, n_grid - 2)
+    right_share = np.clip(position - left, 0.0, 1.0)
+    mass = np.bincount(left, weights=p * (1 - right_share), minlength=n_grid)
+    mass = mass + np.bincount(left + 1, weights=p * right_share, minlength=n_grid)
+    density = fold(np.convolve(mass, kernel), margin)
     return grid, density / scipy.integrate.trapezoid(density, grid)
 
 
@@ -615,14 +607,6 @@ class DrawnEstimate(AtomicEstimate):
         return np.interp(x, grid, density, left=0.0, right=0.0)
 
 
-def _chances(p: npt.ArrayLike, name: str) -> Floats:
-    chances = np.asarray(p, dtype=float).ravel()
-    if not ((chances >= 0) & (chances <= 1)).all():
-        bad = chances[~((chances >= 0) & (chances <= 1))]
-        raise InvalidParameter(f"{name} must hold probabilities in [0, 1], got {preview(bad)}")
-    return chances
-
-
 def poisson_binomial_pmf(p: npt.ArrayLike) -> Floats:
     """Probabilities of 0, 1, …, n successes in n independent trials.
 
@@ -642,7 +626,10 @@ def poisson_binomial_pmf(p: npt.ArrayLike) -> Floats:
     >>> poisson_binomial_pmf([0.5, 0.5]).tolist()
     [0.25, 0.5, 0.25]
     """
-    chances = _chances(p, "p")
+    chances = np.asarray(p, dtype=float).ravel()
+    bad = chances[~((chances >= 0) & (chances <= 1))]
+    if len(bad):
+        raise InvalidParameter(f"p must hold probabilities in [0, 1], got {preview(bad)}")
     uncertain = chances[(chances > 0) & (chances < 1)]
     sure = int((chances == 1).sum())
     pmf = np.zeros(len(chances) + 1)
@@ -693,11 +680,9 @@ def poisson_binomial_estimate(
     >>> poisson_binomial_estimate([0.9] * 200, scale=1 / 200, name="accuracy")
     Estimate(accuracy: 0.900, 95% interval 0.860 to 0.940)
     """
-    chances = _chances(p, "p")
-    scale = check_number(scale, name="scale")
-    offset = check_number(offset, name="offset")
+    pmf = poisson_binomial_pmf(p)
+    scale, offset = check_number(scale, name="scale"), check_number(offset, name="offset")
+    values = offset + scale * np.arange(len(pmf))
     if bounds is None:
-        ends = sorted((offset, offset + scale * len(chances)))
-        bounds = (min(ends[0], 0.0), max(ends[1], 1.0))
-    values = offset + scale * np.arange(len(chances) + 1)
-    return DiscreteEstimate(values, poisson_binomial_pmf(chances), bounds=bounds, name=name)
+        bounds = (min(float(values.min()), 0.0), max(float(values.max()), 1.0))
+    return DiscreteEstimate(values, pmf, bounds=bounds, name=name)
