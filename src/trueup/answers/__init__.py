@@ -1,1 +1,1 @@
-"""The doors: `evaluate`, `compare` and `auc`, and the answers they give."""
+"""The public functions `evaluate`, `compare`, `share` and others, and the answers they return."""
