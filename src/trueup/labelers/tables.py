@@ -110,8 +110,11 @@ def labeler_draws(
 
     def count(block: slice) -> list[Tally]:
         drawn = truths[block]
-        n_of_class = (drawn[..., None] == np.arange(labels.n_classes)).astype(float)
-        return [(_confusion_counts(labels, drawn, part), n_of_class[:, part].sum(axis=1)) for part in parts]
+        tallies = []
+        for part in parts:
+            n_of_class = [(drawn[:, part] == y).sum(axis=1) for y in range(labels.n_classes)]
+            tallies.append((_confusion_counts(labels, drawn, part), np.stack(n_of_class, axis=1).astype(float)))
+        return tallies
 
     rows = max(1, _CELLS // max(labels.votes.nnz, int(np.prod(sizes)), 1))
     spam_factor = None

@@ -242,9 +242,9 @@ class Agreement(Mapping[str, Estimate]):
     def disputed(self, n: int = 10) -> list[DisputedItem]:
         """The items that labelers disagree on most, the most disputed first; none that they all agree on."""
         check_integer(n, name="n", low=1)
-        added = []
+        added, gaps = [], self._gaps
         for part in self._rows.parts(self.labels.n_classes):
-            share, m, gaps = part.shares.toarray(), part.votes_per_item, self._gaps
+            share, m = part.shares.toarray(), part.votes_per_item
             counts = sums_by(part.item, share, part.n_items)
             with_self = np.bincount(part.item, ((share @ gaps) * share).sum(axis=1), part.n_items)
             every = ((counts @ gaps) * counts).sum(axis=1) - with_self

@@ -235,8 +235,8 @@ def tars(
     labels = draw_votes(matrices, truth, votes_per_item, rng)
     with np.errstate(divide="ignore"):
         log_prior = np.log(pi)
-    distance = 0.5 * ((features[:, None] - mu) / sigma) ** 2 + np.log(sigma)
-    posterior = np.asarray(softmax(log_prior - distance.sum(axis=2), axis=1))
+    distances = [(0.5 * ((features - m) / s) ** 2 + np.log(s)).sum(axis=1) for m, s in zip(mu, sigma, strict=True)]
+    posterior = np.asarray(softmax(log_prior - np.stack(distances, axis=1), axis=1))
     return Simulation(
         labels=labels,
         truth=truth,
