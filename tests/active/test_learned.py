@@ -59,7 +59,7 @@ def test_equation_13_by_hand():
 
 def test_known_rates_and_probabilities_are_recovered():
     noisy, scores, vetted, truth, chance = tagging(0)
-    rates = flip_rates(noisy, vetted, truth, None, smoothing=1.0)[0]
+    rates = flip_rates(noisy, vetted, truth, np.zeros(len(noisy), dtype=int), smoothing=1.0)[0]
     n_positive = truth[vetted].sum()
     assert abs(rates[1, 1] - HIT) < 4 * np.sqrt(HIT * (1 - HIT) / n_positive)
     assert abs(rates[0, 1] - FALSE_ALARM) < 4 * np.sqrt(FALSE_ALARM / (vetted.sum() - n_positive))

@@ -117,7 +117,7 @@ def learned_probabilities(
             f"categories must be codes from 0, one for each of {n} items, got {groups.dtype} of shape {groups.shape}"
         )
     worth = check_number(smoothing, name="smoothing", low=0.0)
-    rates = flip_rates(labels, seen, known, None if categories is None else groups, smoothing=worth)
+    rates = flip_rates(labels, seen, known, groups, smoothing=worth)
     of_item = rates[groups, :, labels]  # p(label of the item | truth), shape (n_items, 2)
     features: Any = ((values - values.mean()) / (values.std() or 1.0))[:, None]
     if categories is not None:
@@ -129,8 +129,8 @@ def learned_probabilities(
     return np.where(seen, known, learned)
 
 
-def flip_rates(labels: Codes, seen: Booleans, known: Codes, groups: Codes | None, *, smoothing: float) -> Floats:
-    r"""P(noisy label | truth) in each category, or in one without any, by counting on the items that were seen.
+def flip_rates(labels: Codes, seen: Booleans, known: Codes, groups: Codes, *, smoothing: float) -> Floats:
+    r"""P(noisy label | truth) in each category, by counting on the items that were seen.
 
     .. math:: \hat p_c(y | z) = \frac{n_{czy} + m\, \hat p(y | z)}{n_{cz} + m}, \qquad
         \hat p(y | z) = \frac{n_{zy} + m\, \pi(y | z)}{n_z + m}
@@ -138,15 +138,15 @@ def flip_rates(labels: Codes, seen: Booleans, known: Codes, groups: Codes | None
     where *c* is the category, *m* the `smoothing`, and :math:`\pi` calls three labels in four right. With
     ``smoothing=0`` it is the maximum likelihood of the paper, with the prior where a class was not seen.
     """
-    n_groups = 1 if groups is None else int(groups.max()) + 1
-    cell = 2 * known + labels + (0 if groups is None else 4 * groups)
+    n_groups = int(groups.max()) + 1
+    cell = 4 * groups + 2 * known + labels
     counts = np.bincount(cell[seen], minlength=4 * n_groups).reshape(n_groups, 2, 2).astype(float)
     rates = np.array([[_PRIOR_RIGHT, 1 - _PRIOR_RIGHT], [1 - _PRIOR_RIGHT, _PRIOR_RIGHT]])
-    for level in [counts.sum(axis=0)] if groups is None else [counts.sum(axis=0), counts]:
+    for level in (counts.sum(axis=0), counts):
         total = level.sum(axis=-1, keepdims=True) + smoothing
         before = np.broadcast_to(rates, level.shape).copy()
         rates = np.divide(level + smoothing * rates, total, out=before, where=total > 0)
-    return np.asarray(rates).reshape(n_groups, 2, 2)
+    return np.asarray(rates)
 
 
 def _positive_given_score(features: Any, labels: Any, seen: Booleans, known: Any, classifier: Any) -> Floats:
