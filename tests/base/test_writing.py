@@ -2,10 +2,12 @@
 
 import os
 import stat
+import threading
+import time
 
 import pytest
 
-from trueup._base.writing import check_readable, check_writable, write_text_safely
+from trueup._base.writing import check_readable, check_writable, locked, write_text_safely
 from trueup.exceptions import InvalidFile, MissingFile
 
 
@@ -64,3 +66,23 @@ def test_what_cannot_be_a_file(tmp_path):
         check_writable("a\0b")
     with pytest.raises(InvalidFile):
         write_text_safely(tmp_path / ("x" * 300), "text")
+
+
+def test_a_lock_is_held_by_one_at_a_time(tmp_path):
+    held, most = [], []
+
+    def hold():
+        for _ in range(20):
+            with locked(tmp_path / "s.json", wait=60):
+                held.append(1)
+                most.append(len(held))
+                time.sleep(0.0005)
+                held.pop()
+
+    threads = [threading.Thread(target=hold) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(most), max(most)) == (80, 1)
+    assert not list(tmp_path.iterdir())

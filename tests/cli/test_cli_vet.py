@@ -336,7 +336,7 @@ def test_what_stops_the_writing_loses_nothing(error, code, sentence, session, be
 def test_two_at_once_wait_for_each_other(session, begun, run_main, start_process):
     patient = (
         "import sys\n"
-        "from trueup._base import locking\n"
+        "from trueup._base import writing as locking\n"
         "from trueup.cli import main\n"
         f"locking._SECONDS_TO_WAIT = {HANGS_AFTER}\n"  # the other may be slow on a busy machine
         "main(sys.argv[1:])"

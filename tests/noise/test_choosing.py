@@ -124,11 +124,6 @@ def test_without_time_only_the_first_is_tried():
     assert "2 models were not tried within the time budget" in stack.reason_
 
 
-def test_a_stack_needs_a_model():
-    with pytest.raises(InvalidParameter, match="at least one"):
-        noise.Stack([]).fit(some_votes())
-
-
 def test_models_by_name():
     names = noise.list_models()
     assert set(names) >= {"majority", "one-coin", "dawid-skene", "glad", "difficulty"}
@@ -153,7 +148,9 @@ def test_a_removed_model_says_what_to_do_instead(name):
         assert error.value.parameter == "noise"
 
 
-def test_a_model_has_its_parameters_already():
+def test_bad_models_get_a_sentence():
+    with pytest.raises(InvalidParameter, match="at least one"):
+        noise.Stack([]).fit(some_votes())
     with pytest.raises(InvalidParameter, match=r"has its parameters already, got \['right'\]"):
         noise.fit(some_votes(), noise.OneCoin(), right=3.0)
 

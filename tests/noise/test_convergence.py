@@ -1,10 +1,12 @@
-"""R-hat and effective draws against theory and against the textbook."""
+"""R-hat and effective draws against theory and against the textbook; how long work is announced."""
+
+import logging
 
 import numpy as np
 import pytest
 from scipy.stats import norm, rankdata
 
-from trueup.noise.sampling import effective_draws, rhat
+from trueup.noise.sampling import LongWork, effective_draws, rhat
 
 
 def textbook_scores(chains):
@@ -86,3 +88,27 @@ def test_chains_that_disagree_are_seen():
 def test_constant_draws_are_no_alarm():
     assert np.isnan(rhat(np.ones((4, 100))))
     assert effective_draws(np.ones((4, 100))) == 400
+
+
+def announced(seconds: float, share: float, caplog: pytest.LogCaptureFixture) -> list[str]:
+    caplog.clear()
+    now = [1.0]
+    work = LongWork("counting", clock=lambda: now[0])
+    with caplog.at_level(logging.WARNING, logger="trueup"):
+        work(0.0)
+        for k in range(1, 5):
+            now[0] = 1.0 + seconds * k
+            work(share * k)
+    return [record.getMessage() for record in caplog.records]
+
+
+def test_long_work_is_announced_once(caplog: pytest.LogCaptureFixture) -> None:
+    assert announced(10.0, 0.035, caplog) == ["counting will take about 5 more minutes"]
+    assert announced(10.0, 0.15, caplog) == ["counting will take about 1 more minute"]
+
+
+@pytest.mark.parametrize(("seconds", "share"), [(10.0, 0.2), (0.5, 0.001), (10.0, 0.0)])
+def test_short_work_and_what_has_just_begun_are_not(
+    seconds: float, share: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert announced(seconds, share, caplog) == []

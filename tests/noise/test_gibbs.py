@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 from scipy.special import gammaln, logsumexp
+from vote_problems import log_dirichlet_multinomial
 
 from trueup import Labels, noise, simulate
 from trueup.exceptions import ConvergenceWarning, InvalidParameter
@@ -16,13 +17,6 @@ from trueup.noise.dawid_skene import RowSampler
 MODELS = ("one-coin", "dawid-skene")
 VOTES = np.array([[0, 0, 1], [1, 1, 1], [0, 1, -1], [1, 0, 1]])
 RATER = np.array([0, 1, 0, -1])  # the last item has no prediction
-
-
-def log_dirichlet_multinomial(counts, base):
-    counts, base = np.asarray(counts, dtype=float), np.asarray(base, dtype=float)
-    return float(
-        gammaln(base.sum()) - gammaln(base.sum() + counts.sum()) + (gammaln(base + counts) - gammaln(base)).sum()
-    )
 
 
 def row_counts(votes, in_state, n_answers):

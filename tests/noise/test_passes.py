@@ -9,6 +9,7 @@ import trueup as tu
 from trueup._base import clusters
 from trueup.exceptions import ClusterLost, InvalidParameter, MissingExtra
 from trueup.noise import em as passes
+from trueup.noise import kernels
 
 pl = pytest.importorskip("polars")
 MODELS = ["majority", "one-coin", "dawid-skene"]
@@ -169,3 +170,21 @@ def test_dask_that_is_not_installed_is_named_with_its_command(labels, monkeypatc
     monkeypatch.setattr("trueup._base.optional.is_installed", lambda name: name != "distributed")
     with pytest.raises(MissingExtra, match=r"pip install 'trueup\[dask\]'"):
         tu.noise.fit(labels, "dawid-skene", engine="dask")
+
+
+@pytest.mark.parametrize("name", ["scipy", "numba"])
+def test_the_named_engine_takes_every_step(labels, name, monkeypatch):
+    pytest.importorskip(name)
+    used = []
+    step = kernels.em_step
+    monkeypatch.setattr(
+        kernels, "em_step", lambda *args, **kwargs: used.append(kwargs["engine"]) or step(*args, **kwargs)
+    )
+    tu.noise.fit(labels, "dawid-skene", engine=name)
+    assert set(used) == {name}
+
+
+@pytest.mark.parametrize("model", ["majority", "glad", "auto"])
+def test_a_model_without_compiled_steps_refuses_the_name(labels, model):
+    with pytest.raises(InvalidParameter, match=r"`engine` of \w+ must be one of 'scipy'.*, got 'numba'; leave it out"):
+        tu.noise.fit(labels, model, engine="numba")

@@ -5,7 +5,8 @@ from itertools import product
 
 import numpy as np
 import pytest
-from scipy.special import gammaln, logsumexp
+from scipy.special import logsumexp
+from vote_problems import log_dirichlet_multinomial
 
 from trueup import Labels, simulate
 from trueup.noise import DawidSkene, sample
@@ -61,27 +62,19 @@ def test_a_system_that_always_says_the_same_tells_nothing():
             np.testing.assert_array_equal(*truths)
 
 
-def log_rows(counts, base):
-    """Log of the Dirichlet integral of a row with counts that need not be whole."""
-    counts, base = np.asarray(counts, dtype=float), np.asarray(base, dtype=float)
-    return float(
-        gammaln(base.sum()) - gammaln(base.sum() + counts.sum()) + (gammaln(base + counts) - gammaln(base)).sum()
-    )
-
-
 def log_evidence(truth, outputs):
     """Of votes and outputs under independent errors, rows of labelers Dir(1, 3 for the right answer)."""
-    total = log_rows(np.bincount(truth, minlength=2), np.ones(2))
+    total = log_dirichlet_multinomial(np.bincount(truth, minlength=2), np.ones(2))
     edges = outputs.first
     prior = outputs.row_prior()[:, 0]
     for y in range(2):
         base = np.where(np.arange(2) == y, 3.0, 1.0)
         of_class = truth == y
         for said in VOTES.T:
-            total += log_rows([(said[of_class] == a).sum() for a in range(2)], base)
+            total += log_dirichlet_multinomial([(said[of_class] == a).sum() for a in range(2)], base)
         for s, said in enumerate(outputs.codes):
             counts = [outputs.power[s] * (said[of_class] == a).sum() for a in range(outputs.n_answers[s])]
-            total += log_rows(counts, prior[edges[s] : edges[s + 1]])
+            total += log_dirichlet_multinomial(counts, prior[edges[s] : edges[s + 1]])
     return total
 
 

@@ -1,4 +1,4 @@
-"""Matrices with a distribution: variational Bayes beside plain loops, and where it finds more truths than a fit."""
+"""Matrices with a distribution: variational Bayes beside plain loops."""
 
 import numpy as np
 import pytest
@@ -8,19 +8,6 @@ from trueup import simulate
 from trueup.noise.registry import UncertainMatrices
 
 SHAPES = ("matrix", "class", "coin")
-
-
-def crowd(seed, *, n_labelers=60, n_classes=5, n_items=300):
-    """Many labelers of few votes and many classes: the most probable matrices are extreme."""
-    return simulate.dawid_skene(
-        n_items=n_items,
-        n_labelers=n_labelers,
-        votes_per_item=4,
-        n_classes=n_classes,
-        prior=np.full(n_classes, 1 / n_classes),
-        accuracy=(0.3, 0.9),
-        random_state=seed,
-    )
 
 
 def believed_by_loops(counts, shape, pooling):
@@ -50,7 +37,8 @@ def believed_by_loops(counts, shape, pooling):
 @pytest.mark.filterwarnings("ignore::trueup.exceptions.TrueupWarning")
 @pytest.mark.parametrize("shape", SHAPES)
 def test_steps_are_those_of_plain_loops(shape):
-    data = crowd(0, n_labelers=6, n_classes=3, n_items=40)
+    how = {"prior": np.full(3, 1 / 3), "accuracy": (0.3, 0.9), "random_state": 0}
+    data = simulate.dawid_skene(n_items=40, n_labelers=6, votes_per_item=4, n_classes=3, **how)
     labels = data.labels.with_gold({0: int(data.truth[0])})
     votes = labels.votes.toarray().reshape(40, 6, 3)
     posterior = votes.sum(axis=1) / votes.sum(axis=(1, 2))[:, None]

@@ -2,6 +2,7 @@
 
 import numpy as np
 from scipy import sparse
+from scipy.special import gammaln
 
 CLASSES = (2, 3, 10)
 
@@ -47,3 +48,11 @@ PROBLEMS = {
     "subtypes": {"n_subtypes": 2, "n_gold": 10},
     "subtypes, wider than a vector": {"n_subtypes": 6, "n_gold": 10},
 }
+
+
+def log_dirichlet_multinomial(counts, base):
+    """Log of the Dirichlet integral of a row with counts that need not be whole."""
+    counts, base = np.asarray(counts, dtype=float), np.asarray(base, dtype=float)
+    return float(
+        gammaln(base.sum()) - gammaln(base.sum() + counts.sum()) + (gammaln(base + counts) - gammaln(base)).sum()
+    )

@@ -22,7 +22,7 @@ from trueup.exceptions import ClusterLost, InvalidParameter
 _LONGEST_WITHOUT_WORKERS = 300.0  # seconds
 _LOOK_EVERY = 10.0  # seconds
 _BRANCHES = 8  # blocks, or results of others, that one task takes
-_MOST_BESIDE = 4_000_000  # bytes, over all tasks, of what goes with each task and not by a task of its own
+_MOST_BESIDE = 4_000_000  # bytes, over all tasks, that are sent with each task and not by a task of their own
 
 
 def open_client() -> Any:
@@ -135,15 +135,15 @@ def reduce_over(
     work: Callable[..., Any],
     *shared: Any,
 ) -> Any:
-    """What ``work(block, *told)`` makes of every block, joined in pairs in the order of the blocks, in a tree there."""
+    """What ``work(block, *shared)`` makes of every block, joined in pairs in the order of the blocks, in a tree."""
     name = work.__name__
     n_bytes = len(require("distributed.protocol.pickle", purpose="a cluster").dumps(shared))
     # As a list: older versions of dask take a tuple that begins with a function for a task.
     sent = (
         list(shared) if n_bytes * len(groups) <= _MOST_BESIDE else client.submit(same_value, list(shared), pure=False)
     )
-    beside = ([each] * len(groups) for each in (sent, work, join))
-    parts = client.map(_work_on_group, groups, *beside, key=name, pure=False)
+    repeated = ([each] * len(groups) for each in (sent, work, join))
+    parts = client.map(_work_on_group, groups, *repeated, key=name, pure=False)
     while len(parts) > 1:
         branches = [parts[k : k + _BRANCHES] for k in range(0, len(parts), _BRANCHES)]
         parts = client.map(reduce, [join] * len(branches), branches, key=f"{name}-joined", pure=False)

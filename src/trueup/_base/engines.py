@@ -96,7 +96,7 @@ def choose_engine(
 
 
 def check_engine(engine: str | None, *, is_scan: bool, purpose: str) -> None:
-    """Stop an engine that a door does not offer for votes in memory, or for those of a scan."""
+    """Stop an engine that a public function does not offer for votes in memory, or for those of a scan."""
     if engine is not None:
         choose_engine(engine, offers=(*OF_ONE_PROCESSOR, "dask") if is_scan else OF_ONE_MACHINE, purpose=purpose)
 
@@ -177,11 +177,10 @@ def engines() -> Engines:
 
 
 def _described(name: EngineName) -> Engine:
-    module = _MODULE_OF[name]
+    module, choice = _MODULE_OF[name], _from_environment()
     if not is_installed(module):
         return Engine(name, False, None, None, False, f"not installed: {install_command(module)}")
     device, is_default, reason = _standing(name)
-    choice = _from_environment()
     if choice == name:
         is_default, reason = True, f"{VARIABLE}={choice}"
     elif choice in OF_ONE_PROCESSOR and name in OF_ONE_PROCESSOR:

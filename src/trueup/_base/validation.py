@@ -29,7 +29,7 @@ def as_generator(random_state: RandomState) -> np.random.Generator:
 
 
 def _marked(name: str) -> str:
-    """The name of a parameter, marked so that each door can spell it; other names as they are."""
+    """The name of a parameter, marked so that each interface can spell it; other names as they are."""
     return f"`{name}`" if name.isidentifier() else name
 
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 _NONE = "–"  # where there is no number
 _MOST = 7  # decimals ever shown
-_MOST_TO_TELL_APART = 4  # decimals that may be spent on telling two ends apart
 _ARITHMETIC = 1e-9  # what arithmetic leaves of a zero
 
 
@@ -28,7 +27,7 @@ def decimals(low: float | None, high: float | None, *, least: int = 3) -> int:
     if low is None or high is None or not 0 < high - low < math.inf:
         return max(least, 3)
     apart = math.ceil(-math.log10((high - low) / 2))
-    return max(least, min(apart, _MOST_TO_TELL_APART))
+    return max(least, min(apart, 4))  # more would not help to distinguish two ends
 
 
 def number(value: float | None, places: int = 3) -> str:

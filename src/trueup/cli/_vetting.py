@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trueup._base.cells import plain_cell
-from trueup._base.locking import locked
-from trueup._base.writing import write_text_safely
+from trueup._base.writing import locked, write_text_safely
 from trueup.cli._files import STANDARD_INPUT, by_name, fingerprint, is_pipe, read_both, source_of
 from trueup.cli._options import PredictionOptions, VoteOptions, given, opt, parse_pairs
 from trueup.exceptions import InvalidFile, InvalidParameter, MissingFile, SessionMissing

@@ -164,8 +164,7 @@ class DrawnCounts(CountsPosterior):
 class DrawnRates(DrawnCounts):
     """Draws of the rates π(y) K[y, ŷ] of the population the items came from, in place of counts.
 
-    Metrics do not change when all counts are scaled, so the same functions apply; `mean_counts`, `cell` and
-    `draw_counts` give rates that sum to 1.
+    Metrics do not change when all counts are scaled; `mean_counts`, `cell` and `draw_counts` give rates that sum to 1.
     """
 
     def draw_truths(self, n: int, random_state: RandomState = None) -> Codes:

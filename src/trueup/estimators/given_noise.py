@@ -22,7 +22,6 @@ from trueup.noise.sampling import rhat
 
 _TARGETS: tuple[Target, ...] = ("sample", "population")
 _MOST_EXACT = 4000  # items up to which the exact law of two counts takes some tenths of a second
-_NEGLIGIBLE = 1e-17  # probability of a pair of counts that is left out
 _PSEUDO_COUNT = 0.5  # of each cell of K: Jeffreys' prior
 _N_CHAINS = 4
 _WARMUP = 200
@@ -89,7 +88,7 @@ def exact_counts(problem: Problem) -> LatticeCounts:
     log_mass = log_u[:, None] + log_v - of_sum[np.add.outer(u, v)]
     mass = np.exp(log_mass - log_mass.max())
     mass /= mass.sum()
-    at_u, at_v = np.nonzero(mass > _NEGLIGIBLE)
+    at_u, at_v = np.nonzero(mass > 1e-17)  # probability of a pair of counts that is left out
     kept = mass[at_u, at_v]
     return LatticeCounts(u[at_u], v[at_v], kept / kept.sum(), n_positive=n1, n_negative=n0)
 

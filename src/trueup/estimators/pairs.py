@@ -83,7 +83,7 @@ class MirroredSampler(Sampler):
         return np.asarray(tables[..., self._swap, :][..., self._swap])
 
     def _draw_mirror_images(self, counts: Floats, rng: np.random.Generator) -> Floats:
-        """Rows that equal their mirror images: what is said of the second side is the image of that of the first."""
+        """Rows that equal their mirror images: the row of the second side is the image of that of the first."""
         sums = counts + self._mirror(counts)
         rows = np.empty(counts.shape)
         rows[:, 0] = draw_rows(sums[:, 0] + self._prior[0], rng)
@@ -149,12 +149,12 @@ def strengths_of(wins: Floats) -> Floats:
 
 
 def leverages_of(contests: Floats) -> Floats:
-    """How far the strengths of two systems, one against the other, hang on the contests between the two.
+    """How far the strengths of two systems, one against the other, depend on the contests between the two.
 
-    1 where nothing else joins the two, less where contests with others tell of them, too, and 0 where they never met.
-    The sum over pairs is the number of strengths that are free, so unseen wins of this size, half of it on each side of
-    a pair, are to strengths what half a win on each side is to one win rate: Jeffreys' law (Firth 1993), with contests
-    weighted as between equals. Half a win for each side of every pair would make many systems alike.
+    1 where nothing else joins the two, and 0 where they never met. The sum over pairs is the number of strengths that
+    are free, so unseen wins of this size, half of it on each side of a pair, are to strengths what half a win on each
+    side is to one win rate: Jeffreys' law (Firth 1993). Half a win for each side of every pair would make many systems
+    alike.
     """
     met = contests + contests.T
     inverse = np.linalg.pinv(np.diag(met.sum(axis=1)) - met, hermitian=True)

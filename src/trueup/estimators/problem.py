@@ -171,7 +171,6 @@ def class_posterior(problem: Problem, confusion: npt.ArrayLike | None = None) ->
 
 _HELD = 1 << 22  # numbers held at once
 _MOST_TRUTHS = 1 << 28  # items × draws × classes from which counts are drawn from their normal limit
-_MOST_TRIALS = 1 << 16  # trials whose exact law is worth computing
 
 
 def draw_categories(chances: Floats, n: int, rng: np.random.Generator) -> Codes:
@@ -195,26 +194,20 @@ def draw_confusion(chances: Floats, predictions: Codes, n: int, rng: np.random.G
     n_classes = chances.shape[1]
     counted = predictions >= 0
     chances, predictions = chances[counted], predictions[counted]
-    if n * chances.size > _MOST_TRUTHS:
-        return _normal_confusion(chances, predictions, n, rng)
-    counts = np.empty((n, n_classes, n_classes))
+    counts = np.zeros((n, n_classes, n_classes))
+    if n * chances.size > _MOST_TRUTHS:  # from their normal limit
+        for predicted in range(n_classes):
+            mine = chances[predictions == predicted]
+            mean = mine.sum(axis=0)
+            draws = mean + rng.standard_normal((n, n_classes)) @ covariance_root(np.diag(mean) - mine.T @ mine)
+            kept = np.maximum(draws, 0.0)
+            sums = kept.sum(axis=1, keepdims=True)
+            counts[:, :, predicted] = kept * np.divide(float(len(mine)), sums, out=np.zeros_like(sums), where=sums > 0)
+        return counts
     rows = max(_HELD // max(len(predictions), 1), 1)
     for start in range(0, n, rows):
         some = min(rows, n - start)
         counts[start : start + some] = confusion_counts(draw_categories(chances, some, rng), predictions, n_classes)
-    return counts
-
-
-def _normal_confusion(chances: Floats, predictions: Codes, n: int, rng: np.random.Generator) -> Floats:
-    n_classes = chances.shape[1]
-    counts = np.zeros((n, n_classes, n_classes))
-    for predicted in range(n_classes):
-        mine = chances[predictions == predicted]
-        mean = mine.sum(axis=0)
-        draws = mean + rng.standard_normal((n, n_classes)) @ covariance_root(np.diag(mean) - mine.T @ mine)
-        kept = np.maximum(draws, 0.0)
-        sums = kept.sum(axis=1, keepdims=True)
-        counts[:, :, predicted] = kept * np.divide(float(len(mine)), sums, out=np.zeros_like(sums), where=sums > 0)
     return counts
 
 
@@ -226,7 +219,7 @@ def covariance_root(covariance: Floats) -> Floats:
 
 def draw_successes(chances: Floats, n: int, rng: np.random.Generator) -> Floats:
     """`n` draws of the number of successes in independent trials: exact, or normal for more than 65536 trials."""
-    if len(chances) <= _MOST_TRIALS:
+    if len(chances) <= (1 << 16):  # trials whose exact law is worth computing
         upto = np.cumsum(poisson_binomial_pmf(chances))
         return np.minimum(np.searchsorted(upto, rng.random(n), side="right"), len(chances)).astype(float)
     mean, sd = chances.sum(), np.sqrt((chances * (1 - chances)).sum())

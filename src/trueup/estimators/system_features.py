@@ -1,14 +1,13 @@
 """What the systems under test say of an item, as features of a log-linear prior of its class.
 
-A system's output helps to tell the truth of an item, and leaving it out would pull every metric towards chance. But
-systems err together: two checkpoints of one model are not two witnesses. As features of a model of the truth *given*
-all outputs they may depend on each other in any way. (Rows of their own given the truth, as beside noise that is
-learned, are too sure of differences of systems with shared errors: of five, 95% intervals held 67%.)
+Leaving a system's output out would pull every metric towards chance. But systems err together; as features of a model
+of the truth *given* all outputs they may depend on each other in any way. (Rows of their own given the truth, as for
+learned noise, are too sure of differences of systems with shared errors: of five, 95% intervals held 67%.)
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -36,28 +35,17 @@ _KNOTS = (-0.8, 0.0, 0.8)  # where the log-odds may bend along normal scores
 
 
 def system_prior(aligned: AlignedPredictions, n_classes: int, *, used: OutputKind) -> LogLinearPrior:
-    """The prior of the class of each item, given what the systems say of it.
+    """The prior of the class of each item, given what the systems say of it; `used` is what the metric looks at.
 
-    Parameters
-    ----------
-    aligned : AlignedPredictions. Of one system or many, with what `used` names.
-    used : {"classes", "scores", "probabilities"}
-        What the metric looks at, and so what must be calibrated. An item without a prediction has features of zero,
-        and an intercept of its own: nothing says that its class is as likely as that of a middling prediction.
+    An item without a prediction has features of zero, and an intercept of its own: nothing says that its class is as
+    likely as that of a middling prediction.
     """
     n_systems, n_items = aligned.n_systems, aligned.has_output(used).shape[1]
-    detail = np.empty((0, n_items, n_classes))
-    main = (
-        main_features(aligned, n_classes, used)
-        if n_systems <= _MOST_MAIN
-        else principal_features(aligned, n_classes, used)
-    )
-    if n_systems > _MOST_MAIN:
-        if used == "scores":
-            detail = bends(main[:1], aligned.positive)
-    elif used == "scores" and n_systems * len(_KNOTS) <= _MOST_DETAIL:
-        detail = bends(main, aligned.positive)
-    elif used == "classes":
+    are_many, detail = n_systems > _MOST_MAIN, np.empty((0, n_items, n_classes))
+    main = (principal_features if are_many else main_features)(aligned, n_classes, used)
+    if used == "scores" and (are_many or n_systems * len(_KNOTS) <= _MOST_DETAIL):
+        detail = bends(main[:1] if are_many else main, aligned.positive)
+    elif used == "classes" and not are_many:
         detail = _splits(aligned.outputs("classes"), n_classes)
     intercepts = np.broadcast_to(np.eye(n_classes)[1:, None, :], (n_classes - 1, n_items, n_classes))
     intercepts = np.concatenate([intercepts, _absences(aligned.has_output(used), n_classes)])
@@ -66,7 +54,7 @@ def system_prior(aligned: AlignedPredictions, n_classes: int, *, used: OutputKin
     # would be believed almost without votes. The first component is what many agree on: as one system, at full scale.
     each = 1 / np.sqrt(len(main))
     of_main = np.full(len(main), _MAIN_SCALE * each)
-    if n_systems > _MOST_MAIN:
+    if are_many:
         of_main[0] = _MAIN_SCALE
     scale = np.concatenate(
         [np.full(len(intercepts), _INTERCEPT_SCALE), of_main, np.full(len(detail), _DETAIL_SCALE * each)]
@@ -155,7 +143,6 @@ def principal_features(aligned: AlignedPredictions, n_classes: int, used: Output
 
 
 _NEWTON_STEPS = 30
-_PROPOSAL_FREEDOM = 6.0  # degrees of freedom of the proposal: heavier tails than any posterior here
 _MOST_EVALUATIONS = 40_000_000  # item-classes × candidates that importance weights may cost
 _CANDIDATES = 4000
 _HELD = 4_000_000  # numbers held at once
@@ -168,8 +155,7 @@ _BURN_IN = 20  # steps of each walker that are thrown away
 _WALK_SPREAD = 1.2  # of the normal law of the walk over that of the mode: posteriors here have a long side
 
 
-@dataclass(frozen=True)
-class CoefficientDraws:
+class CoefficientDraws(NamedTuple):
     """Draws of the coefficients given votes whose noise is known."""
 
     coefficients: Floats  # (n_draws, n_features)
@@ -181,8 +167,7 @@ class LogLinearPrior:
 
     .. math:: P(y_i = y) \propto \exp\Bigl(\sum_f x_{iyf} w_f\Bigr), \qquad w_f \sim N(0, \sigma_f^2)
 
-    Being conditional on the features, it does not care how these depend on each other: ten copies of one feature say
-    no more than one.
+    Ten copies of one feature say no more than one.
     """
 
     def __init__(self, features: npt.ArrayLike, scale: npt.ArrayLike) -> None:
@@ -225,15 +210,13 @@ class LogLinearPrior:
         found = flat.T @ (flat * (total[:, None] * p).reshape(-1, 1)) - mean.T @ (mean * total[:, None])
         return np.asarray(found + np.diag(self.precision))
 
-    # ------------------------------------------------------------------ given votes whose noise is known
-
     def draws_given_votes(self, log_likelihood: Floats, n_draws: int, rng: np.random.Generator) -> CoefficientDraws:
         """Draws of the coefficients with the truth of all items summed out."""
         mode, factor = self._marginal_mode(log_likelihood)
         if log_likelihood.size * _CANDIDATES > _MOST_EVALUATIONS:
             normal = rng.standard_normal((self.n_features, n_draws))
             return CoefficientDraws(mode + solve_triangular(factor, normal, lower=True, trans="T").T, np.inf)
-        nu = _PROPOSAL_FREEDOM
+        nu = 6.0  # degrees of freedom of the proposal: heavier tails than any posterior here
         tail = np.sqrt(nu / rng.chisquare(nu, _CANDIDATES))
         standard = (rng.standard_normal((self.n_features, _CANDIDATES)) * tail).T
         log_proposal = -0.5 * (nu + self.n_features) * np.log1p((standard**2).sum(axis=1) / nu)
@@ -252,9 +235,8 @@ class LogLinearPrior:
     ) -> tuple[Floats, float]:
         """Draws by many short chains of elliptical slices, and how many independent ones they are worth.
 
-        In tens of dimensions next to no candidate is a good one. A slice along an ellipse of the normal law around the
-        mode needs no tuning and is exact however far the posterior is from that law (Murray, Adams and MacKay 2010;
-        Nishihara, Murray and Adams 2014).
+        In tens of dimensions next to no candidate is a good one. Slices need no tuning and are exact however far the
+        posterior is from the normal law (Murray, Adams and MacKay 2010; Nishihara, Murray and Adams 2014).
         """
         position = start
         n_steps = max(_LEAST_STEPS, -(-n // len(position)))

@@ -93,7 +93,6 @@ def choose_truths(kept: Codes, n: int, rng: np.random.Generator) -> Codes:
 
 _Number = TypeVar("_Number", bound=np.generic)
 _MOST_CELLS = 100_000_000  # of all tables of counts together, held in memory
-_FEWEST_TABLES = 500  # where a table is large
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +178,7 @@ def solution_of(
     codes, population = truth.at_drawn(np.asarray(codes)), truth.population(population)
     posterior: CountsPosterior
     if truth.n_draws * n_classes**2 > _MOST_CELLS:  # counts are made as they are asked for
-        n_kept = max(_FEWEST_TABLES, _MOST_CELLS // n_classes**2)
+        n_kept = max(500, _MOST_CELLS // n_classes**2)  # at least, of large tables
         truths, weights = truth.truths[:n_kept], truth.fixed_weights
         posterior = CountsOfTruths(truths, codes, n_classes, None if weights is None else weights[:n_kept])
         mean = posterior.mean_counts

@@ -40,20 +40,12 @@ class Sampler(ABC):
     """The parameters of a model in one chain, and how `draw` draws them given the states of all items.
 
     A state is a class, whose name may change while the chain runs.
-
-    Attributes
-    ----------
-    table : array of shape (n_raters * n_answers, n_states). P(answer | rater, state).
-    weights : array of shape (n_states,). P(state).
-    state_class : array of shape (n_states,)
-    closeness : array of shape (n_classes, n_states), optional
-        How much more a system is expected to say each class in a state, before it said anything, than by how often it
-        says it; without it no class is expected more in one state than in another.
     """
 
-    table: Floats
-    weights: Floats
-    state_class: Codes
+    table: Floats  # (n_raters * n_answers, n_states): P(answer | rater, state)
+    weights: Floats  # (n_states,): P(state)
+    state_class: Codes  # (n_states,)
+    # (n_classes, n_states): how much more a system is expected to say a class in a state than its share lets expect.
     closeness: Floats | None = None
     sweeps_a_draw: ClassVar[int] = 1  # more where neighbours are much alike
 

@@ -1,4 +1,4 @@
-"""One chain of the sampler: states of the items and parameters of the model, drawn in turn, beside what systems say."""
+"""One chain of the sampler: states of the items and parameters of the model, drawn in turn given systems."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class SystemOutputs:
         kept = np.array([len(np.unique(codes[codes >= 0])) > 1 for codes in self.codes], dtype=bool)
         if kept.all():
             return self
-        said = None if self.said_class is None else self.said_class[np.repeat(kept, self.n_answers)]
-        return SystemOutputs(self.codes[kept], self.n_answers[kept], self.power[kept], said)
+        said_class = None if self.said_class is None else self.said_class[np.repeat(kept, self.n_answers)]
+        return SystemOutputs(self.codes[kept], self.n_answers[kept], self.power[kept], said_class)
 
     @property
     def first(self) -> npt.NDArray[np.int64]:
@@ -73,7 +73,6 @@ class SystemOutputs:
 
 
 _MAX_KEPT_TRUTHS = 50_000_000  # labels in all: 100 MB
-_MOST_KEPT = 500  # truths of a chain
 
 
 @dataclass(frozen=True)
@@ -88,11 +87,11 @@ class SamplingProblem:
     def row_of_item(self) -> Positions:
         """A number that identical items (votes, outputs, gold) share."""
         votes = self.votes
-        beside = np.vstack([self.labels.gold_codes, self.outputs.codes]).T.copy()
+        codes = np.vstack([self.labels.gold_codes, self.outputs.codes]).T.copy()
         numbers: dict[tuple[bytes, bytes, bytes], int] = {}
-        rows = np.empty(len(beside), dtype=np.int64)
+        rows = np.empty(len(codes), dtype=np.int64)
         for i, (first, last) in enumerate(pairwise(votes.indptr)):
-            key = (votes.indices[first:last].tobytes(), votes.data[first:last].tobytes(), beside[i].tobytes())
+            key = (votes.indices[first:last].tobytes(), votes.data[first:last].tobytes(), codes[i].tobytes())
             rows[i] = numbers.setdefault(key, len(numbers))
         return rows
 
@@ -112,7 +111,7 @@ class Chain:
     def __init__(self, problem: SamplingProblem, sampler: Sampler, number: int, n_draws: int, n_chains: int) -> None:
         labels = problem.labels
         self.problem, self.sampler, self.number, self.n_draws = problem, sampler, number, n_draws
-        n_kept = max(1, min(n_draws, _MOST_KEPT, _MAX_KEPT_TRUTHS // max(labels.n_items * n_chains, 1)))
+        n_kept = max(1, min(n_draws, 500, _MAX_KEPT_TRUTHS // max(labels.n_items * n_chains, 1)))  # truths of a chain
         self.truth_draws = np.unique(np.linspace(0, n_draws - 1, n_kept).astype(np.int64))
         self.truths = np.empty((len(self.truth_draws), labels.n_items), dtype=np.int16)
         self.prior = np.zeros((n_draws, labels.n_classes))

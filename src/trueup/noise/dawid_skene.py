@@ -124,10 +124,8 @@ class DawidSkene(TableModel):
 def pooled_diagonal(of_few: float, n_classes: int) -> float:
     """Pseudo-count of the right answer in a pooled row: `of_few` up to three classes, and more with more of them.
 
-    Votes do not say which state is of which class, only this does. If n raters all agree, and open one table each, that
-    two classes are exchanged has odds of (d choose n, with repetition) to the power of -2: with d = 4 and two raters
-    one to a hundred, for each of the 45 pairs of ten classes. So a crowd and a system that agree on nine items in ten
-    could have been wrong about half of them.
+    Votes do not say which state is of which class, only this does: with d = 4, two raters who agree have exchanged two
+    classes with odds of one to a hundred, for each of the 45 pairs of ten classes.
     """
     return of_few * (math.sqrt(2.5 * n_classes) if n_classes > _MOST_CLASSES_ALONE else 1.0)
 
@@ -136,9 +134,8 @@ class RowSampler(LoopSampler):
     """Rows have Dirichlet priors, `strength` times a pooled row; where rows `are_pooled`, that row is drawn too.
 
     Raters are then pooled within a state g: rows θ_t[g] ~ Dir(s_g m_g), m_g ~ Dir(1, with `diagonal` at g's class), and
-    s_g ~ Gamma(2, 1/2) where no `strength` is given. Votes do not say which of two states is of which class; only the
-    prior of their pooled rows does. So moves exchange the classes of states (exact Metropolis steps), and chains agree
-    where fixed classes would leave each in a mode of its own.
+    s_g ~ Gamma(2, 1/2) where no `strength` is given. Moves exchange the classes of states (exact Metropolis steps), and
+    chains agree where fixed classes would leave each in a mode of its own.
     """
 
     def __init__(

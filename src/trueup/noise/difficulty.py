@@ -28,9 +28,8 @@ class Difficulty(NoiseModel):
     """A vote errs with probability ε(δ, φ) = (δ − δφ + φ)(C − 1)/C: item difficulty δ, labeler fallibility φ.
 
     Generative model [1]_: with probability (1 − δ_i)(1 − φ_t) the labeler sees the truth, and else guesses uniformly
-    over all C classes. Given parameters are used as they are. Without them `fit` learns them by EM: that the item was
-    clear and that the labeler was attentive are two more hidden variables of each vote, and all updates are closed.
-    Beta priors keep items with few votes from extremes. Abstentions kept as an answer say nothing here.
+    over all C classes. Parameters that are not given are learned by EM with Beta priors: that the item was clear and
+    that the labeler was attentive are two more hidden variables of each vote. Abstentions say nothing here.
 
     .. [1] Su (2024), "On Truthing Issues in Supervised Classification", JMLR, eq. 59–61.
 
@@ -40,8 +39,6 @@ class Difficulty(NoiseModel):
     fallibility : array of shape (n_labelers,) in the order of ``labels.labelers``, or mapping from labeler; optional
     prior : array of shape (n_classes,), optional. P(class); learned, or uniform where the other parameters are given.
     difficulty_beta, fallibility_beta : (float, float). Beta priors used in fitting.
-    max_iter, tol
-        As in the other models.
     """
 
     alias = "difficulty"

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -36,16 +35,12 @@ Maximise = Callable[[Floats, Floats], tuple[Floats, Floats, float]]
 MaximiseItems = Callable[[Floats], tuple[Floats, float]]
 
 
-@dataclass(frozen=True)
-class EMResult:
+class EMResult(NamedTuple):
     """Where the iteration ended."""
 
-    table: Floats
-    weights: Floats
-    expectation: kernels.Expectation
-    n_iter: int
-    converged: bool
+    state_counts: Floats
     loss_history: list[float]
+    converged: bool
 
 
 def expectation_maximisation(
@@ -78,8 +73,7 @@ def expectation_maximisation(
             converged = _has_settled(losses, tol)
             if converged:
                 break
-        last = kernels.Expectation(to_numpy(step.counts), to_numpy(step.state_counts), step.log_likelihood)
-        return EMResult(to_numpy(table), to_numpy(weights), last, len(losses), converged, losses)
+        return EMResult(to_numpy(state_counts), losses, converged)
 
     result = run_where_memory_suffices(iterate, n_votes, max_iter, offers=offers)
     if warn and not result.converged:
@@ -94,8 +88,8 @@ def fit_matrices(
     how: Any = {"max_iter": max_iter, "tol": tol, "name": type(model).__name__, "offers": model.engines}
     result = expectation_maximisation(labels, maximise, state_class=class_states(labels.n_classes), **how)
     model.confusion_, model.pooled_ = contiguous(to_numpy(model.confusion_)), to_numpy(model.pooled_)
-    model.prior_ = normalise(result.expectation.state_counts)
-    model.n_iter_, model.converged_, model.loss_history_ = result.n_iter, result.converged, result.loss_history
+    model.prior_, model.n_iter_ = normalise(result.state_counts), len(result.loss_history)
+    model.converged_, model.loss_history_ = result.converged, result.loss_history
 
 
 def fit_posterior(

@@ -32,8 +32,7 @@ class GLAD(NoiseModel):
 
     Generative model: y_i ~ π; a vote of t on i is right with probability σ(α_t β_i), β_i > 0, and else uniform over
     the other classes. π is uniform, α_t ~ N(1, 1) and log β_i ~ N(1, 1), as published. Fitted by EM; the M-step takes a
-    few damped Newton steps in each coordinate, which the priors make concave enough, instead of a conjugate gradient
-    search. Abstentions kept as an answer say nothing here.
+    few damped Newton steps in each coordinate, which the priors make concave enough. Abstentions say nothing here.
 
     .. [1] Whitehill, Wu, Bergsma, Movellan and Ruvolo (2009), "Whose vote should count more", NeurIPS.
 

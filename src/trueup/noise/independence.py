@@ -22,7 +22,7 @@ from trueup.data.votes import one_vote_each, vote_matrix
 from trueup.exceptions import InvalidParameter, silenced_warnings
 from trueup.noise.base import NoiseModel, TableModel, normalise
 from trueup.noise.dawid_skene import DawidSkene
-from trueup.noise.one_coin import OneCoin
+from trueup.noise.one_coin import OneCoin, coin_matrices
 from trueup.noise.soft_truth import SoftTruth
 
 Answers = npt.NDArray[np.int16]
@@ -30,7 +30,6 @@ Maximise = Callable[[Floats], Floats]
 
 _MOST_ITEMS = 2000
 _MOST_PLACES = 20  # votes on an item that are looked at
-_MOST_WORK = 24_000  # votes times classes
 _LEAST_VOTES = 3000  # however many classes there are
 _BLOCK = 250_000  # numbers held at once
 _LEAST = 1e-9
@@ -97,7 +96,7 @@ def design_of(labels: Labels, rng: np.random.Generator, *, n_classes: int) -> tu
     labels = one_vote_each(labels, rng)
     n_witnesses = np.minimum(labels.votes_per_item, _MOST_PLACES)
     chosen = rng.permutation(np.flatnonzero(n_witnesses > 1))[:_MOST_ITEMS]
-    chosen = chosen[np.cumsum(n_witnesses[chosen]) <= max(_MOST_WORK // n_classes, _LEAST_VOTES)]
+    chosen = chosen[np.cumsum(n_witnesses[chosen]) <= max(24_000 // n_classes, _LEAST_VOTES)]  # votes times classes
     chosen = chosen[np.argsort(-n_witnesses[chosen], kind="stable")]
     part = labels.votes[chosen]
     item = np.repeat(np.repeat(np.arange(len(chosen)), np.diff(part.indptr)), part.data.astype(np.int64))
@@ -243,17 +242,12 @@ def one_coin_rows(n_classes: int, *, right: float, wrong: float) -> Maximise:
     """The M-step of labelers who err in all ways alike, with pseudo-counts of right and wrong votes."""
 
     def maximise(counts: Floats) -> Floats:
-        n_right = np.sum([counts[y, :, :, y] for y in range(n_classes)], axis=0)
-        per_answer = counts.sum(axis=0)
-        n_decided = per_answer[:, :, :n_classes].sum(axis=2)
+        flat = counts.reshape(n_classes, -1, counts.shape[3])  # the labelers of all data sets are as many labelers
+        per_answer = flat.sum(axis=0)
+        n_right, n_decided = np.einsum("yty->t", flat[:, :, :n_classes]), per_answer[:, :n_classes].sum(axis=1)
         accuracy = (n_right + right) / np.maximum(n_decided + right + wrong, _LEAST)
-        rate = normalise(np.concatenate([n_decided[:, :, None] + _LEAST, per_answer[:, :, n_classes:]], axis=2))
-        table = np.empty_like(counts)
-        table[:, :, :, :n_classes] = (rate[:, :, 0] * (1 - accuracy) / (n_classes - 1))[:, :, None]
-        table[:, :, :, n_classes:] = rate[:, :, 1:]
-        for y in range(n_classes):
-            table[y, :, :, y] = rate[:, :, 0] * accuracy
-        return table
+        rate = normalise(np.column_stack([n_decided + _LEAST, per_answer[:, n_classes:]]))
+        return coin_matrices(accuracy, rate, n_classes).swapaxes(0, 1).reshape(counts.shape)
 
     return maximise
 
@@ -324,10 +318,9 @@ def check_independence(
 
     Two things are looked at, on at most 2,000 items: the number of pairs of wrong votes on an item, averaged over the
     posterior of the truth, over its expectation under the labelers' error rates; and how much the agreement of each two
-    labelers departs from the expected one. Since the same votes decide what is taken for the truth and for the error
-    rates, neither is what it would be if these were known, even for independent labelers. So data sets with the same
-    design are drawn from the model and the rates are learned from each anew [1]_. The smaller of the two p-values is
-    held against the smaller ones of the drawn data sets, so that looking twice does not count as finding more.
+    labelers departs from the expected one. Since the same votes decide on the truth and on the error rates, data sets
+    with the same design are drawn from the model and the rates are learned from each anew [1]_. The smaller of the two
+    p-values is compared with the smaller ones of the drawn data sets.
 
     Several votes of one labeler on an item are one witness, and one of them is taken; the votes of an anonymous crowd
     (`Labels.from_counts`) are of different people. With more than 12 classes the rarer ones are one class together.

@@ -21,8 +21,7 @@ class OneCoin(TableModel):
 
     Generative model: y_i ~ π; a vote of t on i equals y_i with probability p_t and is else uniform over the other
     classes. Fitted by EM [1]_ with a Beta prior on p_t, and drawn with the same prior where the truth is drawn too.
-    Where abstentions count as an answer, labeler t abstains with a probability of its own that says nothing about the
-    class.
+    Abstentions that count as an answer have a probability of the labeler that says nothing about the class.
 
     .. [1] Zhang, Chen, Zhou and Jordan (2016), "Spectral methods meet EM", JMLR.
 
@@ -76,12 +75,11 @@ class OneCoin(TableModel):
         with np.errstate(invalid="ignore"):
             accuracy = (right + self.right) / (decided + prior_total)
         self.accuracy_ = xp.where(decided + prior_total > 0, accuracy, average)
-        answer_rate = normalise(
-            xp.column_stack([decided + 1e-9, per_answer[:, n_classes:]])  # the 1e-9: a labeler without votes decides
-        )
-        self.confusion_ = _matrices(self.accuracy_, answer_rate, n_classes)
+        # The 1e-9: a labeler without votes decides.
+        answer_rate = normalise(xp.column_stack([decided + 1e-9, per_answer[:, n_classes:]]))
+        self.confusion_ = coin_matrices(self.accuracy_, answer_rate, n_classes)
         pooled_rate = normalise(xp.hstack([decided.sum(), per_answer[:, n_classes:].sum(axis=0)]))[None]
-        self.pooled_ = _matrices(average.reshape(1), pooled_rate, n_classes)[0]
+        self.pooled_ = coin_matrices(average.reshape(1), pooled_rate, n_classes)[0]
 
     def samplers(self, labels: Labels, n_raters: int, n_chains: int) -> list[Sampler]:
         right = check_number(self.right, name="right", low=0.0, strict=True)
@@ -93,9 +91,7 @@ class OneCoin(TableModel):
 class OneCoinSampler(LoopSampler):
     """Accuracies have Beta(right, wrong) priors; abstentions are drawn with a rate that ignores the class."""
 
-    def __init__(
-        self, n_raters: int, n_classes: int, n_answers: int, *, right: float = 2.0, wrong: float = 1.0
-    ) -> None:
+    def __init__(self, n_raters: int, n_classes: int, n_answers: int, *, right: float, wrong: float) -> None:
         super().__init__(n_raters, n_classes, n_answers)
         self._right, self._wrong = float(right), float(wrong)
 
@@ -105,7 +101,7 @@ class OneCoinSampler(LoopSampler):
         return OneCoinState(self.state_class.astype(np.int64), self._right, self._wrong, self.n_answers)
 
 
-def _matrices(accuracy: Floats, answer_rate: Floats, n_classes: int) -> Floats:
+def coin_matrices(accuracy: Floats, answer_rate: Floats, n_classes: int) -> Floats:
     """P(answer | class): right or wrong where the labeler decides, which it does with the first rate, else the rest."""
     diagonal = like(accuracy, np.eye(n_classes))
     wrong = ((1 - accuracy) / (n_classes - 1))[:, None, None]

@@ -49,10 +49,10 @@ class Ordinal(TableModel):
     Generative model: y_i ~ π; classes have places x_1 < … < x_K with thresholds c_1 < … < c_{K-1} between them. With
     probability λ_t a rating of t ignores the item and is any class; else it is at most k with probability
     expit(s_t (c_tk − x_y)), the graded response of item response theory [1]_. Thresholds c_t are those of all moved
-    down by the bias b_t, the distances between them stretched by factors of t; s_t is how sharp t is. So errors go to
-    neighbours before others. Raters differ in bias, sharpness, stretch and lapses by as much as the votes tell:
-    normal laws, whose scales are drawn too. Drawn together with the truth by Metropolis steps on the counts of
-    ratings, whose cost does not depend on the number of items. A fit is the mean of such draws.
+    down by the bias b_t, the distances between them stretched by factors of t; s_t is how sharp t is. Raters differ in
+    bias, sharpness, stretch and lapses by normal laws, whose scales are drawn too. Drawn together with the truth by
+    Metropolis steps on the counts of ratings, whose cost does not depend on the number of items. A fit is the mean of
+    such draws.
 
     .. [1] Samejima (1969), "Estimation of latent ability using a response pattern of graded scores", Psychometrika
        Monograph 17.
@@ -109,7 +109,7 @@ class Ordinal(TableModel):
 
 
 class OrdinalSampler(LoopSampler):
-    """Thresholds and what raters differ in move (`kernels.rating_loops`); the prior of the classes is drawn."""
+    """Thresholds and what raters differ in move (`kernels.loops`); the prior of the classes is drawn."""
 
     sweeps_a_draw = 4
 
@@ -131,7 +131,7 @@ class OrdinalSampler(LoopSampler):
         }
 
     def state(self, problem: Any = None) -> Any:
-        from trueup.noise.kernels.rating_loops import RatingState
+        from trueup.noise.kernels.loops import RatingState
 
         return RatingState(
             labels=self.state_class.astype(np.int64),

@@ -42,7 +42,6 @@ from trueup.noise.soft_truth import SoftTruth
 
 Shape = Literal["matrix", "class", "coin"]
 
-_LEAST_WEIGHT = 0.01  # of a model that is worth fitting
 _WEIGHT_TOLERANCE = 1e-5  # finer steps would change no answer
 _SCORED_VOTES = 20_000  # that models are compared on
 _LEAST_COUNT = 0.01  # of every answer: none is impossible
@@ -115,7 +114,7 @@ class Stack(NoiseModel):
             if n_scored:
                 stacked = (1 - self.even_share) * stacking_weights(scores, tol=_WEIGHT_TOLERANCE)
                 means[:n_scored], weights[:n_scored] = np.nanmean(scores, axis=0), stacked + self.even_share / n_scored
-                weights[weights < _LEAST_WEIGHT] = 0.0
+                weights[weights < 0.01] = 0.0  # of a model that is worth fitting
                 weights /= sum(weights.tolist())
             else:  # nothing could be held out, or no time at all
                 weights[0] = 1.0
@@ -221,11 +220,10 @@ class _Rows(NamedTuple):
 class UncertainMatrices(TableModel):
     """Dawid–Skene's model by variational Bayes, for matrices of three shapes; a part of `Stack` and no model by name.
 
-    `DawidSkene` takes the most probable matrices for the true ones. Here they have a distribution too (Bayesian
-    classifier combination, Kim and Ghahramani 2012; Simpson, Roberts, Psorakis and Smith 2013): a vote counts by the
-    mean of the logarithm of its probability. Labelers may differ in the whole matrix; in how often they are right in
-    each class, where wrong answers are spread as those of all labelers are; or in how often they are right at all. A
-    labeler with few votes is drawn towards all others, whose matrix is worth `pooling` votes.
+    Matrices have a distribution too (Bayesian classifier combination, Kim and Ghahramani 2012; Simpson, Roberts,
+    Psorakis and Smith 2013): a vote counts by the mean of the logarithm of its probability. Labelers may differ in the
+    whole matrix; in how often they are right in each class, where wrong answers are spread as those of all labelers
+    are; or in how often they are right at all. The matrix of all others is worth `pooling` votes.
     """
 
     alias = "uncertain-matrices"
@@ -407,7 +405,7 @@ def is_splittable(labels: Labels) -> bool:
 
 @dataclass(frozen=True)
 class Fold:
-    """The labels without some votes, and those votes: their place in the order of `to_frame`, and who said what."""
+    """The labels without some votes, and those votes: their place in the order of `to_frame`, and their codes."""
 
     rest: Labels
     held: Positions

@@ -27,8 +27,6 @@ from trueup.noise.base import NoiseModel, check_matrices_fit
 from trueup.noise.chain import Chain, SamplingProblem, SystemOutputs
 from trueup.noise.registry import resolve
 
-_MOST_MONITORED = 8  # systems whose accuracies tell whether chains agree
-
 
 @dataclass(frozen=True)
 class PosteriorDraws:
@@ -126,7 +124,7 @@ def _joined(chains: list[Chain], problem: SamplingProblem) -> PosteriorDraws:
     n_draws, n_classes = chains[0].prior.shape
     # What convergence is judged by, each of shape (n_chains, n_draws).
     monitored = [np.stack([c.prior[:, y] for c in chains]) for y in range(n_classes)]
-    for codes in problem.outputs.codes[:_MOST_MONITORED]:
+    for codes in problem.outputs.codes[:8]:  # systems whose accuracies tell whether chains agree
         given = codes >= 0
         if given.any() and codes.max() < n_classes:
             monitored.append(np.stack([(c.truths[:, given] == codes[given]).mean(axis=1) for c in chains]))
@@ -145,7 +143,7 @@ def _joined(chains: list[Chain], problem: SamplingProblem) -> PosteriorDraws:
 
 
 _LONG = 60.0  # seconds
-_TRIAL = 2.0  # seconds after which the rest can be told
+_TRIAL = 2.0  # seconds after which the rest can be estimated
 _TRIAL_SHARE = 0.01  # of the work, whose pace is taken
 _TRIALS = 3  # such parts
 

@@ -118,7 +118,8 @@ class SoftTruth(NoiseModel):
         self.pooling_ = strength
         self.confusion_ = np.ascontiguousarray(everyone.table.transpose(0, 2, 1))
         self.prior_ = self.state_prior_ @ self.lattice_
-        self.n_iter_, self.converged_, self.loss_history_ = result.n_iter, result.converged, result.loss_history
+        self.n_iter_, self.converged_ = len(result.loss_history), result.converged
+        self.loss_history_ = result.loss_history
         return self
 
     def _fit_crowd(

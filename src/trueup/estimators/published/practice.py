@@ -124,9 +124,9 @@ def _middle_labeler(labels: Labels, predictions: npt.ArrayLike, center: Center) 
 class MajorityCounts(DrawnCounts):
     """Counts of labels that are taken for true, with the intervals of today's practice.
 
-    A metric is that of the counts. Shares (accuracy, precision, recall, …) get Wilson's interval of a share of
-    independent trials (`ScoreEstimate`), other metrics a bootstrap of the items. Both say how much a new sample of
-    items would differ, and nothing of the labels being wrong: they cover badly.
+    Shares (accuracy, precision, recall, …) get Wilson's interval of a share of independent trials (`ScoreEstimate`),
+    other metrics a bootstrap of the items. Both say how much a new sample of items would differ, and nothing of the
+    labels being wrong: they cover badly.
     """
 
     def __init__(self, counts: Floats, draws: Floats) -> None:
@@ -164,8 +164,7 @@ def majority(labels: Labels, predictions: npt.ArrayLike, *, random_state: Random
     predictions : integer array of shape (n_items,). Codes in the order of ``labels.items``, -1 for none.
     random_state : int, Generator or None. For the bootstrap of metrics that are no share.
     """
-    codes = check_codes(predictions, labels.n_items, labels.n_classes)
-    return taken_for_true(majority_shares(labels), codes, random_state=random_state)
+    return taken_for_true(majority_shares(labels), predictions, random_state=random_state)
 
 
 def taken_for_true(shares: Floats, predictions: npt.ArrayLike, *, random_state: RandomState = None) -> Solution:

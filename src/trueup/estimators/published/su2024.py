@@ -55,8 +55,8 @@ def mmse(
 ) -> Solution:
     """Estimate the operating point by iterated conditional means, then the counts as if it were known.
 
-    Each step takes the classes' probabilities given the present operating point (eqs. 10 and 25) and replaces it by
-    the expected one. **The intervals are too narrow**: in Su's own simulation (Section 5.2.3) those of nominally 95%
+    Each step takes the classes' probabilities given the operating point (eqs. 10 and 25) and replaces it by the
+    expected one. **The intervals are too narrow**: in Su's own simulation (Section 5.2.3) those of nominally 95%
     hold the true accuracy about three times in four. `bayes` gives the same point estimates with honest intervals.
 
     Parameters

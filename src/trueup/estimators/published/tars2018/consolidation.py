@@ -34,7 +34,6 @@ N_DRAWS = 20_000
 SINGULAR = 1e-6  # the smallest singular value from which a matrix can be inverted
 _TIE = 1e-9  # log-probabilities that differ by less are equal up to rounding
 _FEW = 1 << 12  # numbers for all outcomes of the votes of a set that is taken together with others
-_HELD = 1 << 21  # numbers held at once for many small sets
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +119,7 @@ def _listed_confusions(tables: Floats, prior: Floats) -> Floats:
     """The matrices of many small sets of labelers at once, by listing all outcomes of each."""
     n_sets, n_votes, n_classes, n_answers = tables.shape
     matrices = np.empty((n_sets, n_classes, n_classes))
-    rows = max(_HELD // (n_classes * n_answers**n_votes), 1)
+    rows = max((1 << 21) // (n_classes * n_answers**n_votes), 1)  # numbers held at once for many small sets
     for start in range(0, n_sets, rows):
         logs = _log(tables[start : start + rows])
         scores = np.zeros((len(logs), 1, n_classes))

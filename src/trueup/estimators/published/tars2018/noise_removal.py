@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trueup._base.types import Floats
-from trueup._base.validation import RandomState, as_generator, check_choice, check_integer
+from trueup._base.validation import RandomState, as_generator, check_choice, check_integer, check_numbers
 from trueup.data.labels import Labels
 from trueup.estimators.problem import Solution
 from trueup.estimators.published.practice import taken_for_true
@@ -111,7 +111,7 @@ def mislabeled(
         raise InvalidParameter("classifiers must name at least one scikit-learn classifier, got none")
     filters = _default_classifiers(rng) if classifiers is None else [clone(c) for c in classifiers]
     if len(np.unique(label)) < 2:
-        return np.zeros(len(label), dtype=bool)  # a single class leaves nothing to tell apart
+        return np.zeros(len(label), dtype=bool)  # a single class leaves nothing to disagree on
     folds = KFold(n_folds, shuffle=True, random_state=_seed(rng))
     if any(len(np.unique(label[train])) < 2 for train, _ in folds.split(label)):  # classifiers need two to learn from
         raise InvalidLabels(
@@ -142,17 +142,12 @@ def _seed(rng: np.random.Generator) -> int:
     return int(rng.integers(2**31 - 1))
 
 
-def _checked(features: npt.ArrayLike, n_items: int) -> npt.NDArray[np.float64]:
-    try:
-        table = np.asarray(features, dtype=float)
-    except (TypeError, ValueError):
-        raise InvalidParameter("features must be numbers, one row for each item, got something else") from None
+def _checked(features: npt.ArrayLike, n_items: int) -> Floats:
+    table = check_numbers(features, name="features")
     if table.ndim != 2 or len(table) != n_items or not table.shape[1]:
         raise InvalidParameter(
             f"features must have the shape ({n_items}, n_features), one row for each item, got {table.shape}"
         )
-    if not np.isfinite(table).all():
-        raise InvalidParameter("features must be finite, got nan or infinity; impute them first")
     return table
 
 

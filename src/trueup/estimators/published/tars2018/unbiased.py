@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +36,6 @@ from trueup.posteriors import DiscreteEstimate, Estimate, JointEstimate
 
 Interval = Literal["delta", "bootstrap"]
 _INTERVALS: tuple[Interval, ...] = ("delta", "bootstrap")
-_MOST_RESAMPLED = 1 << 28  # cells × resamples from which resamples come from their normal limit
 _HELD = 1 << 22  # numbers held at once
 _RARE = 1e-10  # the least frequency of an answer
 _STEP = 1e-6  # of the numerical derivative, in shares
@@ -96,7 +95,7 @@ def unbiased(
     consolidated = consolidate(labels, noise, rule=rule, max_numbers=max_numbers, n_draws=n_draws, random_state=rng)
     used = np.flatnonzero(consolidated.usable & (codes >= 0))
     if not len(used):
-        lost = _lost(consolidated, codes)
+        lost = np.flatnonzero((codes >= 0) & consolidated.of_items(consolidated.singular))
         if len(lost):
             raise InvalidParameter(f"{_why_singular(labels, consolidated, lost)}; {_REMEDY}")
         raise InvalidLabels("no item has both votes and a prediction, got nothing to compare; check the items' names")
@@ -173,18 +172,13 @@ def _resample(
 ) -> Floats:
     """Shares of `n` resamples of the items; from the normal limit where there are very many different items."""
     total, c = int(counts.sum()), weights.shape[1]
-    if n * len(counts) > _MOST_RESAMPLED:
+    if n * len(counts) > (1 << 28):  # cells × resamples from which resamples come from their normal limit
         return UnbiasedCounts(shares, moments, n_items=total).draw_counts(n, rng)
     added = (weights[:, :, None] * np.eye(c)[codes][:, None, :]).reshape(len(counts), -1)  # by one such item
     rows = max(_HELD // len(counts), 1)
     sizes = [min(rows, n - start) for start in range(0, n, rows)]
     sums = np.concatenate([rng.multinomial(total, counts / total, size=size) @ added for size in sizes])
     return np.asarray(sums.reshape(n, c, c) / total)
-
-
-def _lost(consolidated: Consolidation, codes: Codes) -> Positions:
-    """Items with a prediction whose label says nothing."""
-    return np.flatnonzero((codes >= 0) & consolidated.of_items(consolidated.singular))
 
 
 def _why_singular(labels: Labels, consolidated: Consolidation, lost: Positions) -> str:
@@ -194,14 +188,13 @@ def _why_singular(labels: Labels, consolidated: Consolidation, lost: Positions) 
     apart = np.abs(matrix[:, None] - matrix[None]).sum(axis=2) + 9 * np.eye(len(matrix))
     a, b = np.unravel_index(int(apart.argmin()), apart.shape)
     names = [repr(name) for name in labels.labelers[consolidated.labelers[group][:3]].tolist()]
-    who = f"labeler {names[0]}" if len(names) == 1 else f"labelers {', '.join(names)}"
+    voters = f"labeler {names[0]}" if len(names) == 1 else f"labelers {', '.join(names)}"
     classes = labels.classes.tolist()
     alike = f"the same for classes {classes[a]!r} and {classes[b]!r}"
     if apart.min() > 1e-3:
         alike = "a mixture of what other classes give for some class"
-    return (
-        f"the truth of {len(lost)} items cannot be recovered from their votes, because the answers of {who} are {alike}"
-    )
+    cause = f"the answers of {voters} are {alike}"
+    return f"the truth of {len(lost)} items cannot be recovered from their votes, because {cause}"
 
 
 def _notes(
@@ -213,7 +206,7 @@ def _notes(
             "The confusion matrices were fitted to these votes and are taken as known: their uncertainty is not in "
             'the intervals; `method="bayes"` has it.'
         )
-    lost = _lost(consolidated, codes)
+    lost = np.flatnonzero((codes >= 0) & consolidated.of_items(consolidated.singular))
     if len(lost):
         why = _why_singular(labels, consolidated, lost)
         notes.append(f"{why[0].upper()}{why[1:]}; these items are left out.")
@@ -229,25 +222,21 @@ def _notes(
     worst = float(consolidated.errors.max(initial=0.0))
     if worst > 0.01:
         notes.append(f"Confusion matrices of consolidated labels are known up to {worst:.2g} only; raise `n_draws`.")
-    return notes + _impossible(labels, counts)
-
-
-def _impossible(labels: Labels, counts: UnbiasedCounts) -> list[str]:
-    """A share that is negative beyond chance: the model of the labels is wrong."""
-    c, classes = counts.n_classes, labels.classes.tolist()
-    worst: tuple[float, Any, Any] = (-4.0, None, None)
+    # A share that is negative beyond chance says that the model of the labels is wrong.
+    worst, classes = -4.0, labels.classes.tolist()
+    impossible: list[str] = []
     for y, t in np.argwhere(counts.shares < 0).tolist():
-        cell = np.zeros((c, c))
+        cell = np.zeros(counts.shares.shape)
         cell[y, t] = 1.0
         se = counts.covariance(cell, cell) ** 0.5
-        if se > 0 and counts.shares[y, t] / se < worst[0]:
-            worst = (float(counts.shares[y, t] / se), classes[y], classes[t])
-    if worst[1] is None:
-        return []
-    return [
-        f"The estimated share of class {worst[1]!r} predicted as {worst[2]!r} is negative by {-worst[0]:.0f} standard "
-        "errors: the labelers' rates are wrong, or their errors depend on the classifier's."
-    ]
+        if se > 0 and counts.shares[y, t] / se < worst:
+            worst = float(counts.shares[y, t] / se)
+            impossible = [
+                f"The estimated share of class {classes[y]!r} predicted as {classes[t]!r} is negative by "
+                f"{-worst:.0f} standard errors: the labelers' rates are wrong, or their errors depend on the "
+                "classifier's."
+            ]
+    return notes + impossible
 
 
 class UnbiasedCounts(CountsPosterior):
