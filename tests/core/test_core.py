@@ -138,6 +138,27 @@ class TestChecks:
         assert np.all(np.diff(widths) < 0.02)
         assert widths[-1] < 0.15 < 0.3 < widths[0]
 
+    def test_another_look_after_few_checks_solves_for_no_coefficients(self, monkeypatch) -> None:
+        base, codes, truth = two_class_pool(300)
+        features = build_features(base, codes[None])
+        rows = features.rows(base)
+        model = Recalibration(rows, features, PRIOR)
+
+        def levels(n_checked: int) -> np.ndarray:
+            rng = np.random.default_rng(n_checked)
+            at = rng.choice(300, n_checked, replace=False)
+            theta = draw_theta(model, checks_of(rows, truth, at), rng=rng)
+            return rows.levels(rows.named(rows.probabilities(theta.beta, theta.gamma)))[:, 0]
+
+        weighted = levels(10)
+        monkeypatch.setattr("trueup.core.posterior._MOST_KEPT_DIMENSIONS", 0)
+        around_the_mode = np.concatenate([levels(10) for _ in range(4)])
+        np.testing.assert_allclose(weighted.mean(), around_the_mode.mean(), atol=0.01)
+        np.testing.assert_allclose(weighted.std(), around_the_mode.std(), rtol=0.2)
+        monkeypatch.undo()
+        monkeypatch.setattr(Recalibration, "coefficients", lambda *_: pytest.fail("coefficients were solved for again"))
+        levels(12)
+
     def test_weights_of_unequal_chances_sum_to_the_effective_number(self) -> None:
         weights = check_weights(np.array([0.5, 0.25, 0.25]))
         stands_for = np.array([1.0, 3.0, 3.0])
