@@ -252,7 +252,7 @@ def consolidate(
     n_draws: int = N_DRAWS,
     random_state: RandomState = 0,
 ) -> Consolidation:
-    """The most probable class of each item given its votes, with the confusion matrix of that label.
+    """The most probable class of each item given its votes (Dolatshah et al. 2018, eq. 2), with its confusion matrix.
 
     Where the prior outweighs every vote that could have been cast, that label is always the same
     and says nothing; such items get the likeliest class instead, argmax_y Π_t q_t[y, z_t]. Either has its own matrix,
