@@ -60,7 +60,7 @@ def test_gold_and_told_items_count_for_themselves():
     assert drawn[:80].sum() == 0
     expected = (right[:80].sum() + 20 * right[drawn].mean()) / 100
     assert test.estimate().median == pytest.approx(expected, abs=0.01)
-    assert any("told without being asked" in sentence for sentence in test.warnings)
+    assert any("answered without being asked for" in sentence for sentence in test.warnings)
 
 
 @pytest.mark.parametrize("estimator", ["ppi++", "lure"])

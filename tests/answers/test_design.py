@@ -74,6 +74,6 @@ def test_much_chosen_gold_asks_how_it_was_drawn(crowd):
 def test_an_answer_says_so(crowd):
     ones = np.flatnonzero(crowd.truth == 1)[:40]
     doubtful = tu.evaluate(crowd.truth, with_checks(crowd, ones), check_dependence=False, **FAST)
-    assert any("said to be drawn at random" in sentence for sentence in doubtful.warnings)
+    assert any("declared as drawn at random" in sentence for sentence in doubtful.warnings)
     silent = tu.evaluate(crowd.truth, with_checks(crowd, ones, "chosen"), check_dependence=False, **FAST)
     assert any("if they were drawn at random" in sentence for sentence in silent.warnings)

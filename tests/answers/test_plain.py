@@ -87,7 +87,7 @@ class TestChecks:
         wrong = {names[k]: int(1 - said[k]) for k in range(40)}
         ev = tu.evaluate(said, world.labels.with_gold(wrong, drawn="random"))
         assert not ev.refused
-        assert any("far from what votes let expect" in sentence for sentence in ev.warnings)
+        assert any("far from what votes suggest" in sentence for sentence in ev.warnings)
         assert ev["accuracy"].interval(0.95)[1] < 0.45
 
     def test_checked_clusters_count_for_less_where_their_errors_are_alike(self, world) -> None:

@@ -264,7 +264,7 @@ def test_each_tool_answers_with_its_sentence_first(root):
         "evaluate": "accuracy of model is between 0.",
         "compare": "good may be no better than bad by accuracy: the difference is −0.",
         "share": "share of 1 is between 0.",
-        "agreement": "Two labelers say the same",
+        "agreement": "Two labelers agree",
         "plan_checks": "5 of 60 items drawn at random",
         "gate": "undecided: accuracy of 'good' minus 'bad' is at least -0.02 with",
     }

@@ -48,7 +48,7 @@ class ExpertErrors:
         return (ASSUMED[0] + self.of_all.count) / (ASSUMED[1] + self.of_all.n)
 
     def draw(self, rng: np.random.Generator) -> dict[str | None, float]:
-        """A rate for each expert: by their own answers, and as those of the others let expect."""
+        """A rate for each expert: from their own answers, and from the rates of the others."""
         drawn = {}
         for who, own in self.of_each.items():
             expected = (ASSUMED[0] + self.of_all.count - own.count) / (ASSUMED[1] + self.of_all.n - own.n)

@@ -156,9 +156,9 @@ def answer_notes(progress: Progress, counted: Counted, answers: Answers, *, by_c
         "says.": by_chance and n_chosen,
         f"{counted.n_draws} draws count so far: before there are {ENOUGH_DRAWS} the interval is a rough one.": by_chance
         and 0 < counted.n_draws < ENOUGH_DRAWS,
-        f"{n_told} items were told without being asked: their chance to be drawn is unknown, so they count for "
+        f"{n_told} items were answered without being asked for: their chance to be drawn is unknown, so they count for "
         "themselves and correct nothing else.": n_told,
-        f"{n_after} items were told after the draws that stand for them: they change nothing before more are drawn.": (
+        f"{n_after} items were answered after the draws that represent them: they change nothing until more are drawn.": (
             by_chance and n_after
         ),
         f"{n_ahead} answers wait to count: an item that was drawn before them has none yet, and those that are "
@@ -199,7 +199,7 @@ class ActiveTest(DrawnSession):
     prob_better : float, optional. Stop once the better of two systems is better with this probability, at every look.
     target : {"sample", "population"}. The metric on the items of the pool, or on the distribution they came from.
     experts : {"right", "fallible"}
-        "fallible" lets an answer count by what is known of who gave it, with `estimator="rectified"`: by second
+        "fallible" counts an answer by the error rate of its expert, with `estimator="rectified"`: by second
         opinions, settled items and gold among their cards, and 5% of wrong answers before any is known.
     blind : bool
         Whether experts answer without a prediction in sight. Answers of a session that is not blind are kept out of

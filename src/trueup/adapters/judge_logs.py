@@ -38,7 +38,7 @@ def _read_lm_eval(content: Content, collector: Collector) -> None:
         item = first_of(row, "doc_hash", "doc_id")
         collector.describe(item, {"doc_id": plain(row.get("doc_id")), **with_values(member(row, "doc"))})
         chosen = _likeliest(row.get("filtered_resps"))
-        # The key of multiple choice is a number; a key in words cannot be held against the number of a choice.
+        # The key of multiple choice is a number; a key in words cannot be compared with the number of a choice.
         if chosen is not None and is_plain_integer(str(row.get("target"))):
             collector.truth("answer", item, str(row["target"]))
             collector.predict("answer", item, "model", str(chosen))

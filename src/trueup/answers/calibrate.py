@@ -97,7 +97,7 @@ def level_scale(deviations: Floats, weights: Floats, level: float = 0.9) -> floa
 
 
 def _deviation(task: Task, truth: Mapping[Hashable, Hashable]) -> float:
-    """How far the accuracy is from what votes let expect, on items whose truth is known, as an angle."""
+    """How far the accuracy is from what votes suggest, on items whose truth is known, as an angle."""
     labels, codes = task.labels, task.codes
     places = {name: k for k, name in enumerate(labels.classes.tolist())}
     known = np.array([places.get(truth.get(item), -1) for item in labels.items.tolist()])

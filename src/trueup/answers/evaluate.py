@@ -382,15 +382,15 @@ def contradictions(model: TruthModel, events: Sequence[str]) -> tuple[bool, list
     odd = min(of_drawn, key=lambda found: found.chance, default=None)
     if odd is not None and odd.chance < REFUSED / len(of_drawn):
         notes.append(
-            f"The checked items are far from what votes let expect: {_right_words(odd, events)}. The labelers err "
-            "together, and the answer rests on the checked items more than on votes."
+            f"The checked items are far from what votes suggest: {_right_words(odd, events)}. The labelers err "
+            "together, and the answer follows the checked items more than the votes."
         )
     return is_refused, notes
 
 
 def _right_words(found: Surprise, events: Sequence[str]) -> str:
     of_items = f"{found.n_right:,} of {found.n_items:,} items"
-    return f"{events[found.system]} on {of_items}, where votes let expect {found.expected:.0f}"
+    return f"{events[found.system]} on {of_items}, where votes suggest {found.expected:.0f}"
 
 
 def weak_votes(model: TruthModel, task: Task) -> list[str]:
@@ -416,8 +416,8 @@ def weak_votes(model: TruthModel, task: Task) -> list[str]:
         return []
     system = "the classifier" if len(names) == 1 else repr(name)
     return [
-        f"Votes leave most items open: going by them {system} is right on {expected:.0%}, but if its errors "
-        f"have nothing to do with those of the labelers, it is right on about {alone:.0%}; {HOW_TO_CHECK}."
+        f"The votes leave the class of most items open. They suggest that {system} is right on {expected:.0%}; if its "
+        f"errors are independent of those of the labelers, it is right on about {alone:.0%}; {HOW_TO_CHECK}."
     ]
 
 
@@ -433,7 +433,7 @@ def whole_clusters(model: TruthModel) -> list[str]:
     if n_seen >= 0.7 * expected:  # with fewer, checked items were not drawn one by one
         return []
     return [
-        f"The {len(checked):,} checked items come from {n_seen:,} clusters, where items drawn one by one would "
-        f"come from about {expected:.0f}: they count for fewer, as far as those of one cluster are alike; check "
-        "items of more clusters (`trueup.labelers.draw_sample`)."
+        f"The {len(checked):,} checked items come from {n_seen:,} clusters; items drawn one by one would come "
+        f"from about {expected:.0f}. Items of one cluster are alike, so they count as fewer; check items of more "
+        "clusters (`trueup.labelers.draw_sample`)."
     ]

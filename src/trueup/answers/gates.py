@@ -148,7 +148,7 @@ def judge_gate(
     """The verdict on one gate."""
     if math.isnan(estimate.mean):
         raise InvalidParameter(
-            f"a gate needs a metric that is defined on these items, got {condition.what}, which is a share of nothing; "
+            f"a gate needs a metric that is defined on these items, got {condition.what}, which is undefined here; "
             "name another metric, or judge items where it is defined"
         )
     met, missed = condition.chances(estimate)

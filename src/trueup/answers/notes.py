@@ -160,8 +160,8 @@ def unanimous_votes(labels: Labels) -> list[str]:
         return []
     advice = "" if labels.drawn_gold else f"; {HOW_TO_CHECK}"
     return [
-        f"All votes agree on each of the {int(several.sum()):,} items that several labelers judged: they say "
-        f"nothing of how often labelers err, and copies of one another would look the same{advice}."
+        f"All votes agree on each of the {int(several.sum()):,} items that several labelers judged: they do "
+        f"not show how often labelers err, and copies of one labeler would look the same{advice}."
     ]
 
 
@@ -184,7 +184,7 @@ def _thin_votes(labels: Labels, *, extra_raters: int) -> list[str]:
     if labels.n_votes < 2 * labels.n_items:
         return [
             f"There are {labels.n_votes / labels.n_items:.1f} votes an item on average: error rates are learned "
-            "from few overlaps, and intervals are wide for a reason."
+            "from few overlaps, so intervals are wide."
         ]
     return []
 
@@ -239,7 +239,9 @@ def _rare_classes(labels: Labels, counts: Floats) -> list[str]:
     if not len(rare):
         return []
     names = ", ".join(repr(name) for name in labels.classes[rare[:3]].tolist())
-    return [f"Class {names} hardly occurs (expected share {share[rare[0]]:.2%}): its recall rests on almost nothing."]
+    return [
+        f"Class {names} hardly occurs (expected share {share[rare[0]]:.2%}): its recall is based on almost no items."
+    ]
 
 
 # ------------------------------------------------------------------ how gold was drawn
@@ -268,7 +270,7 @@ def _doubt_of_classes(labels: Labels, drawn: Booleans) -> list[str]:
         return []
     name = repr(labels.classes[[most]].tolist()[0])
     return [
-        f"The gold is said to be drawn at random, but most votes are for {name} on {in_gold[most]:,} of its "
+        f"The gold is declared as drawn at random, but most votes are for {name} on {in_gold[most]:,} of its "
         f"{n_gold:,} items and on {percent(counts[most] / n_items)} of all: chance gives that in less than one of "
         f"1,000 samples; {_REMEDY}."
     ]
@@ -290,7 +292,7 @@ def _doubt_of_one_class(labels: Labels, drawn: Booleans) -> list[str]:
         return []
     name = repr(labels.classes[[truths[0]]].tolist()[0])
     return [
-        f"The gold is said to be drawn at random, but all {len(truths):,} items have the class {name}, which "
+        f"The gold is declared as drawn at random, but all {len(truths):,} items have the class {name}, which "
         f"{percent(gold.mean())} of the votes name there and {percent(others.mean())} elsewhere: chance gives such "
         f"votes in less than one of 100 samples; {_REMEDY}."
     ]
@@ -308,7 +310,7 @@ def _doubt_of_agreement(labels: Labels, drawn: Booleans) -> list[str]:
         return []
     what = "contested items" if gold.mean() < others.mean() else "items that labelers agree on"
     return [
-        f"The gold is said to be drawn at random, but it has too many {what}: two votes on an item agree in "
+        f"The gold is declared as drawn at random, but it has too many {what}: two votes on an item agree in "
         f"{percent(gold.mean())} of its items and in {percent(others.mean())} of the others, which chance gives in "
         f"less than one of 1,000 samples; {_REMEDY}."
     ]

@@ -51,17 +51,15 @@ class Separation:
     n_needed: int | None  # contests in all, all checked, where those that there are would not do
 
     def __str__(self) -> str:
-        two = f"{self.a!r} or {self.b!r}"
+        two, contests = f"{self.a!r} and {self.b!r}", some(self.n_contests, "contest")
         if self.n_checks is not None:
-            contests = some(self.n_contests, "contest")
-            return f"{two}: check about {self.n_checks:,} of their {contests}, drawn at random, to see which is better."
+            return f"To separate {two}, check about {self.n_checks:,} of their {contests}, drawn at random."
         if self.n_needed is None:
-            return f"{two}: no contest between them was decided; have judges compare them."
-        needed = f"add contests, about {float(f'{self.n_needed:.2g}'):,.0f} checked ones show which is better"
+            return f"No contest between {two} was decided; have judges compare them."
+        needed = f"add contests: about {float(f'{self.n_needed:.2g}'):,.0f} checked ones would separate them"
         if self.n_needed > 10_000:  # more than anybody checks
             needed = "they win about equally often"
-        contests = some(self.n_contests, "contest")
-        return f"{two}: too close for their {contests}, even if all were checked; {needed}."
+        return f"{two} cannot be separated by their {contests}, even if all were checked; {needed}."
 
 
 @dataclass(frozen=True, eq=False)

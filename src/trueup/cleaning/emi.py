@@ -148,7 +148,7 @@ class DiscreteFlips(NaiveBayesFlips):
 
 
 def _alpha(model: Any) -> float:
-    """The smoothing; scikit-learn raises what is below 1e-10 unless told otherwise."""
+    """The smoothing; scikit-learn raises values below 1e-10 by default."""
     alpha = float(model.alpha)
     return alpha if getattr(model, "force_alpha", True) is True else max(alpha, 1e-10)
 

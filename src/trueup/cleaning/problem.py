@@ -419,7 +419,7 @@ def _costs(costs: Any, labels: Labels) -> Floats:
 
 
 _MOST_AFFORDED = 10  # wrong labels in the sample with which all others may still go unchecked
-_AFFORDED_ELSE = 2  # where votes let expect more: then the surest alone can go unchecked
+_AFFORDED_ELSE = 2  # where votes suggest more: then only the surest can go unchecked
 
 
 def check_until(
@@ -439,7 +439,7 @@ def check_until(
     confidence : float. With which this holds, over the draw of the sample; whatever the votes are.
     n_sample : int, optional
         How many items are drawn at random and checked first; by default as many as afford the wrong
-        labels that votes let expect among them.
+        labels that votes suggest among them.
     """
     return CheckUntil(labels, error=error, confidence=confidence, n_sample=n_sample, random_state=random_state)
 
@@ -474,7 +474,7 @@ class CheckUntil:
         self._place = {name: k for k, name in enumerate(labels.items.tolist())}
 
     def _size_of_sample(self, expected_error: float) -> int:
-        """The smallest sample that affords the wrong labels which votes let expect in it."""
+        """The smallest sample that affords the wrong labels that votes suggest in it."""
         n, wrong = self._n_open, min(self._wrong_at_first, self._n_open)
 
         def is_enough(size: int, n_seen: int) -> bool:

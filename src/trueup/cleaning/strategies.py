@@ -334,7 +334,7 @@ class ExpectedImprovement(CleaningStrategy):
             if abs(change) > _CLEAR * error or not self.weigh:
                 worth = f"cleaning it is expected to change the {metric} by {sign * change:+.5f} ± {error:.5f}"
             else:
-                worth = f"what cleaning it alone changes in the {metric} is too little to be told from 0"
+                worth = f"what cleaning it alone changes in the {metric} is too little to be distinguished from 0"
             sentences.append(
                 f"Its label is wrong with probability {flips[k]:.2f}, the model gives its likeliest class "
                 f"{1 - expected.uncertainty[k]:.2f}, and {worth}."

@@ -169,14 +169,14 @@ def _show_evaluations(evaluations: Mapping[str, Evaluation], labels: Labels, *, 
             say(evaluation.independence.in_short)
         for metric, estimate in evaluation.items():
             if math.isnan(estimate.mean):
-                why = "it is a share of nothing"
+                why = "its denominator is 0"
                 if metric == "precision" and len(evaluation.classes) == 2:
                     why = f"no item is predicted as {shown(evaluation.classes[evaluation.positive])}"
                 say(f"{metric} is undefined on these items: {why}.")
             elif estimate.undefined > 0:
                 say(
-                    f"{metric} is undefined on {percent(estimate.undefined, 1)} of the drawn truths, where it is a "
-                    "share of nothing; estimate and interval are of the others."
+                    f"{metric} is undefined on {percent(estimate.undefined, 1)} of the drawn truths, where its "
+                    "denominator is 0; estimate and interval are of the others."
                 )
         positive = "" if system["positive"] is None else f"; positive class {shown(system['positive'])}"
         where = "these items" if evaluation.target == "sample" else "items like these"

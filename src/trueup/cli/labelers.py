@@ -175,7 +175,7 @@ def agreement(
     scale: str = opt("nominal", "How far apart classes are: nominal, ordinal, interval or ratio."),
     labelers: str = opt("random", "Whether the labelers are a sample, too: random or fixed."),
     values: list[str] = opt([], "The number of a class that is none; once for each.", "CLASS=NUMBER"),
-    expert: list[str] = opt([], "A labeler that the others are held against; once for each.", "NAME"),
+    expert: list[str] = opt([], "A labeler that the others are compared with; once for each.", "NAME"),
     weighting: str = opt("quadratic", "Of the weighted kappa: quadratic or linear."),
     weights: options.Weights = None,
     by: options.By = None,
@@ -384,7 +384,7 @@ def _answer(body: dict[str, Any], sheet: str, out: str | None, drawn: str, colum
 def _learned(
     votes: str, predictions: str | None, how: options.VoteOptions, how_predicted: options.PredictionOptions
 ) -> dict[str, Any]:
-    """What votes and predictions say about labelers and model, by the model that their correlation is held against."""
+    """What votes and predictions say about labelers and model, by the model that their correlation is compared with."""
     from trueup.noise import DawidSkene, effective_labelers
 
     labels = read_votes(votes, how)

@@ -1,4 +1,4 @@
-"""What checked items count for, and whether they contradict what votes let expect."""
+"""What checked items count for, and whether they contradict what votes suggest."""
 
 from __future__ import annotations
 
@@ -85,12 +85,12 @@ def _common_share(errors: Floats, group: Codes, n_pairs: float) -> float:
 
 @dataclass(frozen=True)
 class Surprise:
-    """How often a system is right on checked items, beside what votes let expect."""
+    """How often a system is right on checked items, beside what votes suggest."""
 
     system: int  # its place
     n_items: int
     n_right: int
-    expected: float  # the number of right ones that votes let expect
+    expected: float  # the number of right ones that votes suggest
     chance: float  # of so far a number or a farther one, under what real sets taught
 
 

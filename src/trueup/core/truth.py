@@ -111,7 +111,7 @@ class TruthModel:
     # (n_scorers, n_items): scores of the positive class, NaN for none
     scores: Floats | None = field(default=None, repr=False)
     positive: int | None = None
-    # (n_levels,): what votes let expect, where these are not the means of the base; see `own_centres`
+    # (n_levels,): what votes suggest, where this is not the mean of the base; see `own_centres`
     centres: Floats | None = field(default=None, repr=False)
     slices: Codes | None = field(default=None, repr=False)  # (n_items,)
     clusters: Codes | None = field(default=None, repr=False)  # (n_items,)
@@ -282,7 +282,7 @@ class TruthModel:
         return chances, np.broadcast_to(np.arange(chances.shape[1]), chances.shape[:2])
 
     def with_labels(self, labels: Labels, seed: int | None = None) -> TruthModel:
-        """The model for the same votes with other checked items; the base is kept where it was told the same."""
+        """The model for the same votes with other checked items; the base is kept if it would be the same."""
         model = replace(self, labels=labels, seed=self.seed if seed is None else seed)
         if not np.array_equal(chosen_gold(labels), chosen_gold(self.labels)):
             return replace(model, base=base_of(labels_of_base(labels)))
@@ -333,7 +333,7 @@ class TruthModel:
         return replace(self, labels=labels, base=np.array(base), prior=_ANYTHING, centres=None)
 
     def surprises(self) -> tuple[list[Surprise], list[Surprise]]:
-        """How checked items fit what votes let expect: those drawn by chance, and those that somebody chose."""
+        """How checked items fit what votes suggest: those drawn by chance, and those that somebody chose."""
         of_drawn: list[Surprise] = []
         of_chosen: list[Surprise] = []
         if self.is_divided and ((self.known >= 0) | (self.chosen >= 0)).any():
@@ -372,7 +372,7 @@ def _rows_of(features: Features, base: Floats, slots: Slots | None, weights: Flo
 
 
 def own_centres(labels: Labels, base: Floats, codes: Codes, labelers: Codes) -> Floats:
-    """The levels that votes let expect of systems; of labelers whose votes are among them, without these."""
+    """The levels of systems that votes suggest; for labelers whose votes are among them, without these."""
     features = build_features(base, codes)
     rows = features.rows(base)
     centres = rows.levels(rows.named(base[:, :, None]))[0][: features.n_levels]

@@ -198,7 +198,7 @@ class Decision(DrawnSession):
 
     @property
     def needed(self) -> Needed:
-        """How many more checks until it is decided, in worlds that votes and checks let expect."""
+        """How many more checks until it is decided, in data simulated from votes and checks."""
         return self._once("needed", self._work_out_needed)
 
     def _work_out_needed(self) -> Needed:

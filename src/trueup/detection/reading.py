@@ -172,7 +172,7 @@ def _key(value: Any) -> Hashable | None:
 
 
 def _names_of_categories(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Each once: classes of the same name are told apart by their numbers."""
+    """Each once: classes of the same name are distinguished by their numbers."""
     names = [str(row.get("name", row["id"])) for row in rows]
     pairs = zip(names, rows, strict=True)
     return tuple(name if names.count(name) == 1 else f"{name} ({row['id']})" for name, row in pairs)

@@ -163,7 +163,7 @@ TOOLS: dict[str, Tool] = {
         {
             **_VOTES,
             "scale": _text("How far apart classes are.", "--scale", "nominal", "ordinal", "interval", "ratio"),
-            "experts": Argument("texts", "Labelers that the others are held against.", "--expert"),
+            "experts": Argument("texts", "Labelers that the others are compared with.", "--expert"),
             **_READING,
             **_BY,
             **_REPORT,

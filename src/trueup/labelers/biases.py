@@ -32,7 +32,7 @@ from trueup.labelers.panels import CHOSEN, gold_weights, student_estimate
 from trueup.posteriors import Estimate
 
 LEAST_CHECKED = 30  # checked items, from which gold is the truth
-LEAST_ITEMS = 20  # of a labeler, from which an effect is told
+LEAST_ITEMS = 20  # of a labeler, from which an effect is reported
 OWN_FAMILY, POSITION = "own_family", "position"
 _FAMILY = "family"  # the column of labelers and of items
 _LEVEL = 0.95

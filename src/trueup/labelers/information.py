@@ -538,7 +538,7 @@ def marginal_value(
 
     The (k+1)-th vote adds I(Z₁ … Z_{k+1}; Y) − I(Z₁ … Z_k; Y) bits. On an item whose votes so far leave the posterior
     p(y), one more vote takes away H(p) − Σ_a p(a) H(Y | a) bits in expectation. With difficulty in the model (`GLAD`,
-    `Difficulty`) a vote tells less and less, since those before have already told how hard the item is.
+    `Difficulty`) each further vote adds less information, since the earlier ones already show how hard the item is.
 
     Parameters
     ----------

@@ -230,7 +230,7 @@ def rank(
     noise : {"dawid-skene", "one-coin"}, another name, or a NoiseModel, optional
         By default none: the plain answer. With these truths are drawn together with the noise by
         `trueup.noise.sample`. Another model, and any of votes that are scanned, is taken as known once it is fitted.
-    prior : CrowdPrior, optional. How far accuracies may be from what votes let expect; see `trueup.evaluate`.
+    prior : CrowdPrior, optional. How far accuracies may be from what votes suggest; see `trueup.evaluate`.
     by : str or mapping, optional
         Slices of the items to rank within, too, as `LabelerRanking.by`: a column of the items (``labels.with_items``),
         or a mapping from item to slice. All come from one fit: a labeler is in a slice much as on all items, as far as
@@ -290,7 +290,7 @@ def rank(
 def _plain_truths(
     labels: Labels, parts: Sequence[Codes], prior: CrowdPrior, n_draws: int, rng: np.random.Generator
 ) -> tuple[Codes, Codes, list[Any]]:
-    """Truths of the plain answer, such as votes alone let expect, and the levels of labelers on each part."""
+    """Truths of the plain answer from votes alone, and the levels of labelers on each part."""
     if not (labels.vote_table()[2] < labels.n_classes).any():
         raise InvalidLabels("labelers are judged by votes that name a class, got none; keep items with such votes")
     with silenced_warnings():  # what fits would say is among the notes

@@ -1,7 +1,7 @@
 """What labelers are like, from votes in memory or in files.
 
 Of votes in files nothing is kept of an item. The models are fitted by passes over the parts; one pass more gives what
-votes let expect of each labeler, and another what labelers said of items of each class, for each draw of θ (see
+votes suggest about each labeler, and another what labelers answered for items of each class, for each draw of θ (see
 `trueup.core`). How many votes are of each class is then drawn for each labeler and answer, as a normal sum over items.
 """
 
@@ -526,7 +526,7 @@ def block_numbers(block: VoteBlock, n_answers: int) -> Floats:
 
 # ------------------ Levels: how accurate labelers are, as systems judged by the others' votes and by checked items
 #
-# The level of a labeler is the mean of P(their vote is right). What the others' votes let expect of it is off as on
+# The level of a labeler is the mean of P(their vote is right). The estimate from the others' votes is off as on
 # real sets (`trueup.core.prior`), and checked items correct it by the formula of the core for one system:
 # logit P(right_i) = a + b x_i, x_i = logit of the base at their vote, a such that the mean is the level.
 

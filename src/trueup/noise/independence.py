@@ -409,7 +409,7 @@ def effective_labelers(
 
     With errors e of the votes on an item and ρ their mean correlation given the class, n labelers are worth
     n / (1 + (n − 1) ρ) independent ones (Kish's design effect). ρ is what errors correlate at if the truth is as votes
-    let expect, less what it seems to be in data sets of the same design that the model draws with independent errors.
+    suggest, minus its mean in data sets of the same design that the model draws with independent errors.
     Several votes of one labeler on an item are those of one labeler; the votes of an anonymous crowd are of different
     ones.
 

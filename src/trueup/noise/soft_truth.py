@@ -325,7 +325,7 @@ def _first_skill(totals: _Totals, share: Floats, lattice: Floats, weights: Float
 def labeler_spread(labels: Labels | LabelScan[Labels], pooled: Floats, lattice: Floats, weights: Floats) -> float:
     r"""How much labelers differ, as 1/(1 + s) of the Dirichlet distribution of their rows; 0 if not at all.
 
-    A vote's residual is its difference from what the other votes on the item and the pooled matrix m let expect. Two
+    A vote's residual is its difference from what the other votes on the item and the pooled matrix m predict. Two
     residuals of one labeler, on different items, are related only by what is the labeler's own. With r the expected
     class probabilities given the other votes and x = r[y] · (residual of answer y),
 
@@ -359,7 +359,7 @@ def _residual_sums(
     table = np.maximum(pooled.T @ lattice.T, kernels.FLOOR)
     of_kinds = sparse.csr_array(counts[first_alike])
     states = _state_posterior(of_kinds, block.gold_codes[first_alike], table, lattice, weights)
-    # What an item's votes but one for an answer let expect, by kind of item and answer.
+    # The prediction from an item's votes without one for an answer, by kind of item and answer.
     expected = (normalise(states[:, None] / table).reshape(-1, lattice.shape[0])) @ lattice
     answers = np.tile(np.eye(n_answers, n_classes), (len(states), 1))
     residual = expected * (answers - expected @ pooled[:, :n_classes])

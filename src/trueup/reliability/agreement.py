@@ -44,7 +44,7 @@ LabelersAre = Literal["random", "fixed"]
 Weighting = Literal["quadratic", "linear"]
 
 COEFFICIENTS = {
-    "percent": "how often two labelers say the same of an item",
+    "percent": "how often two labelers agree on an item",
     "cohen": "Cohen's kappa, the mean over pairs",
     "cohen_weighted": "Cohen's weighted kappa, the mean over pairs",
     "scott": "Scott's pi, the mean over pairs",
@@ -295,13 +295,13 @@ class Agreement(Mapping[str, Estimate]):
         """What is high and what is low, in a few words."""
         same = self["percent"]
         low, high = (percent(end) for end in same.interval(self.level))
-        words = [f"Two labelers say the same of an item {percent(same.mean)} of the time ({low} to {high})"]
+        words = [f"Two labelers agree on an item {percent(same.mean)} of the time ({low} to {high})"]
         if "alpha" in self:
             words[0] += (
-                f", where chance alone gives {percent(self.chance)}; alpha = {number(self['alpha'].mean, 2)} is what "
-                "they have of the way from chance to full agreement."
+                f"; chance alone gives {percent(self.chance)}. Krippendorff's alpha is "
+                f"{number(self['alpha'].mean, 2)}, where 0 is chance and 1 is full agreement."
                 if self.scale == "nominal"
-                else f"; by distance on the {self.scale} scale alpha is {number(self['alpha'].mean, 2)}."
+                else f"; Krippendorff's alpha on the {self.scale} scale is {number(self['alpha'].mean, 2)}."
             )
         else:
             words[0] += "."
@@ -309,8 +309,8 @@ class Agreement(Mapping[str, Estimate]):
             ordered = sorted(self.by_class, key=lambda name: -self.by_class[name].mean)
             most, least = ordered[0], ordered[-1]
             words.append(
-                f"If one says {most!r}, another does {percent(self.by_class[most].mean)} of the time, and of {least!r} "
-                f"{percent(self.by_class[least].mean)}."
+                f"If one labeler says {most!r}, another one does so {percent(self.by_class[most].mean)} of the time; for "
+                f"{least!r} it is {percent(self.by_class[least].mean)}."
             )
         right = self.accuracy_if_independent
         if right is not None:
@@ -423,7 +423,7 @@ def agreement(
         `Agreement.judges` take all items alike.
     by : str or mapping from item to slice, optional. The same within slices of the items, as `Agreement.by`.
     experts : sequence of labelers, optional
-        Labelers that the others are held against in `Agreement.judges`; by default these are held against gold. One
+        Labelers that the others are compared with in `Agreement.judges`; by default these are compared with gold. One
         named twice counts once.
     level : float. Of the intervals that are shown.
     """

@@ -28,7 +28,7 @@ from trueup.reliability.tables import CoefficientEstimate, RateEstimate, vote_ro
 
 _MOST_TABLES = 20_000_000  # numbers of the tables without an item each: 160 MB
 _MOST_FITS = 40  # of the model without an item; of more kinds of items, groups of them are left out
-_IDENTIFIED = 30  # items with the judge and two experts from which experts' errors can be told
+_IDENTIFIED = 30  # items with the judge and two experts from which experts' errors can be estimated
 _MOST_MODELS = 40  # judges whose experts' errors are modelled: two seconds
 
 _AGREEMENTS = ("percent", "kappa", "ac1")
@@ -73,7 +73,7 @@ class Judges(Mapping[Any, JudgeAgreement]):
 
     Attributes
     ----------
-    experts : tuple. The experts; empty where judges are held against gold.
+    experts : tuple. The experts; empty where judges are compared with gold.
     ceiling : dict from measure to Estimate
         How well an expert agrees with another: "percent", "kappa", "ac1"; empty without two experts.
     """
@@ -146,7 +146,7 @@ def judges_of(labels: Labels, experts: tuple[Any, ...], *, level: float, weighte
     """Each labeler that is no expert against the experts, or against gold where none are named."""
     if not experts and not labels.gold:
         raise InvalidLabels(
-            "judges are held against experts or gold, got neither; name `experts`, or add gold with `labels.with_gold`",
+            "judges are compared with experts or gold, got neither; name `experts`, or add gold with `labels.with_gold`",
             parameter="experts",
         )
     rows, names = vote_rows(labels), labels.labelers.tolist()
@@ -159,12 +159,12 @@ def judges_of(labels: Labels, experts: tuple[Any, ...], *, level: float, weighte
         said = np.where(labels.gold_codes[:, None] >= 0, np.eye(labels.n_classes)[labels.gold_codes], 0.0)[None]
     notes: list[str] = []
     if weighted:
-        notes.append("Judges are held against others on all items alike: the weights of items are not used.")
+        notes.append("All items count equally in the comparison of judges: the weights of items are not used.")
     judges = [(name, own) for name, own in zip(names, votes, strict=True) if name not in experts]
     with_model = len(experts) > 1 and len(judges) <= _MOST_MODELS
     if experts and not with_model:
         notes.append(
-            "One expert does not say how often experts err, so judges are held against their answers as they are."
+            "One expert does not say how often experts err, so judges are compared with the uncorrected answers."
             if len(experts) == 1
             else f"The errors of experts are modelled for {_MOST_MODELS} judges at most; select some labelers."
         )
@@ -180,7 +180,7 @@ def judges_of(labels: Labels, experts: tuple[Any, ...], *, level: float, weighte
         if with_model and not is_modelled:
             notes.append(
                 f"{name!r} shares {some(of_two, 'item')} with two experts, and {_IDENTIFIED} are needed to say how "
-                "often experts err, so it is held against their answers as they are."
+                "often experts err, so it is compared with the uncorrected answers."
             )
         found.append(_judge(labels, name, said[:, at], own[at], at, experts, is_modelled))
     if not found:

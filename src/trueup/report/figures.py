@@ -322,7 +322,7 @@ class Drawing:
         self._add("circle", kind, f"<title>{escape(text(label))}</title>" if label else None, cx=x, cy=y, r=r)
 
     def diamond(self, kind: str, x: float, y: float, r: float) -> None:
-        """A mark that is told from a dot without colour; in a fluid picture the style turns a square."""
+        """A mark that differs from a dot without colour; in a fluid picture the style turns a square."""
         if self.is_fluid:
             self._add("rect", kind, x=x, y=y, width="8", height="8")
         else:

@@ -279,7 +279,7 @@ def pair_table(comparison: Row) -> dict[str, Any]:
     columns: list[tuple[str, Any]] = [("System", short("a")), ("against", short("b")), ("Difference", "exact")]
     columns.append((f"{level} interval", "interval"))
     columns += [] if comparison["refused"] else [("First is better", as_chance("prob_a_better"))]
-    columns.append(("Told apart", lambda row: "yes" if row["told_apart"] else "no"))
+    columns.append(("Differ", lambda row: "yes" if row["told_apart"] else "no"))
     return record_table("Differences in numbers", columns, comparison["pairs"][:_FIRST_PAIRS], n_words=2)
 
 

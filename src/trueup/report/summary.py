@@ -589,7 +589,7 @@ def _code(name: str, value: Any, objects: list[str]) -> str:
 
 # ------------------ Several systems side by side, as plain data.
 
-_ALL_PAIRS = 6  # of more systems, only the first is held against each of the others
+_ALL_PAIRS = 6  # of more systems, only the first is compared with each of the others
 
 
 def comparison_data(comparison: Comparison) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def connect(url: str, token: str, *, timeout: float = 30.0) -> RemoteTest:
     Parameters
     ----------
     url : str. The address of the server, such as ``"http://127.0.0.1:8000"``.
-    token : str. From the owner's page, or from ``trueup serve --new-token NAME``. What is told is told by its person.
+    token : str. From the owner's page, or from ``trueup serve --new-token NAME``. Answers are those of its person.
     timeout : float. Seconds to wait for an answer. What was not answered is sent again, and counts once.
     """
     parts = urlsplit(url)
@@ -180,7 +180,7 @@ class RemoteTest:
 
     @property
     def log(self) -> tuple[Event, ...]:
-        """Everything that was asked, told, put off and corrected; for owners."""
+        """All questions, answers, postponements and corrections; for owners."""
         events: list[Event] = []
         while True:
             part = self._call("GET", f"log?since={len(events)}")

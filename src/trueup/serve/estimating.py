@@ -32,8 +32,8 @@ from trueup.sessions.progress import Rate, SessionStatus, status_of
 from trueup.sessions.session import Session
 from trueup.storage import Storage, open_storage
 
-_MOST_COMPARED = 6  # systems whose pairs are told apart
-_MOST_ROWS = 60  # of the history: more cannot be told apart in the chart
+_MOST_COMPARED = 6  # systems whose pairs are compared
+_MOST_ROWS = 60  # of the history: more cannot be distinguished in the chart
 
 
 @dataclass(frozen=True)

@@ -233,7 +233,7 @@ def log(services: Served, _: Owner, since: Annotated[int, Query(ge=0, le=2**53)]
     return {"n": n, "events": events_to_json(events)}
 
 
-# Nothing is told to anybody, whatever the environment says. Versions without telemetry take no notice.
+# Nothing is reported to anybody, whatever the environment says. Versions without telemetry take no notice.
 _NO_TELEMETRY: Any = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
 
 

@@ -175,7 +175,7 @@ class Rate:
         return self.count / self.n if self.n else float("nan")
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, None for a share of nothing."""
+        """Plain numbers, None for a share that is undefined."""
         share = self.share if self.n else None
         return {"count": self.count, "n": self.n, "share": share, "low": self.low, "high": self.high}
 

@@ -302,7 +302,7 @@ class Session(ABC):
 
     @property
     def log(self) -> tuple[Event, ...]:
-        """Everything that was asked, told, put off and corrected."""
+        """All questions, answers, postponements and corrections."""
         return tuple(self._events)
 
     @property
@@ -472,7 +472,7 @@ class DrawnSession(Session):
         """What an expert gets before anything new is drawn."""
         cards = super()._cards_for(who)
         if who is None:
-            return cards  # it cannot be told who is who
+            return cards  # nobody can be identified
         due = [
             card
             for card in new_cards(self.progress, self.shares, self._labels.gold_codes, self.seed)

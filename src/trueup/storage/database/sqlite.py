@@ -158,7 +158,7 @@ def _path_of(url: sa.URL) -> Path:
 
 
 def file_system_of(path: Path) -> str | None:
-    """The kind of file system that a path lies on; None where that cannot be told."""
+    """The kind of file system that a path lies on; None where it is unknown."""
     mounts = Path("/proc/self/mounts")
     if sys.platform == "win32":
         import ctypes
