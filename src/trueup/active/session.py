@@ -158,7 +158,7 @@ def answer_notes(progress: Progress, counted: Counted, answers: Answers, *, by_c
         and 0 < counted.n_draws < ENOUGH_DRAWS,
         f"{n_told} items were answered without being asked for: their chance to be drawn is unknown, so they count for "
         "themselves and correct nothing else.": n_told,
-        f"{n_after} items were answered after the draws that represent them: they change nothing before more draws.": (
+        f"{n_after} items were answered after the draws that represent them, so they change nothing yet.": (
             by_chance and n_after
         ),
         f"{n_ahead} answers wait to count: an item that was drawn before them has none yet, and those that are "

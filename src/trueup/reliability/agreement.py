@@ -309,7 +309,7 @@ class Agreement(Mapping[str, Estimate]):
             ordered = sorted(self.by_class, key=lambda name: -self.by_class[name].mean)
             most, least = ordered[0], ordered[-1]
             words.append(
-                f"If one labeler says {most!r}, another one does so {percent(self.by_class[most].mean)} of the time; "
+                f"If one labeler says {most!r}, another does so {percent(self.by_class[most].mean)} of the time; "
                 f"for {least!r} it is {percent(self.by_class[least].mean)}."
             )
         right = self.accuracy_if_independent
