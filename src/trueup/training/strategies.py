@@ -140,7 +140,7 @@ def _alternation(task: Task) -> Trained:
 
 
 def _unseen_predictions(task: Task, posterior: Floats) -> Positions:
-    """Predictions of models that have not seen the item; a flexible model would otherwise repeat its training labels."""
+    """Predictions of models that have not seen the item; a flexible one would repeat its training labels."""
     from sklearn.model_selection import StratifiedKFold
 
     names = task.votes.classes
