@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,9 @@ import trueup as tu
 from benchmarks._coverage_tally import LEVEL, Tally, as_text, share
 from benchmarks._runs import Row
 from benchmarks._vetting_rivals import Sample, ppi_of_pool, ppi_plus_plus
+from trueup.answers.prepare import solution_on
+from trueup.answers.share import Shares
+from trueup.estimators.system_values import Population
 from trueup.posteriors import Estimate, wilson
 
 Codes = npt.NDArray[np.int64]
@@ -37,16 +41,9 @@ def interval_row(
     **more: Any,
 ) -> Row:
     """The same in numbers."""
-    ends = interval if equal is None else equal
-    numbers = {
-        "true": true,
-        "mean": mean,
-        "low": interval[0],
-        "high": interval[1],
-        "equal_low": ends[0],
-        "equal_high": ends[1],
-    }
-    return {"answer": answer, **{name: float(value) for name, value in numbers.items()}, **more}
+    names = ("true", "mean", "low", "high", "equal_low", "equal_high")
+    numbers = (true, mean, *interval, *(interval if equal is None else equal))
+    return {"answer": answer, **dict(zip(names, map(float, numbers), strict=True)), **more}
 
 
 def draw_gold(labels: tu.Labels, truth: Codes, n: int, rng: np.random.Generator) -> tuple[tu.Labels, Codes]:
@@ -62,15 +59,9 @@ def with_checks(labels: tu.Labels, truth: Codes, at: Codes) -> tu.Labels:
 
 
 def rows_of_rivals(right: Codes, f: Floats, at: Codes, **more: Any) -> list[Row]:
-    """What others make of the vetted items: PPI++ for the pool and for the population, and a Wilson interval.
+    """PPI++ for the pool and for the population, and a Wilson interval, from the vetted items at these positions.
 
-    Parameters
-    ----------
-    right : array of shape (n_items,)
-        Whether the prediction of each item is right.
-    f : array of shape (n_items,)
-        P(right) by a model that has not seen the vetted items.
-    at : positions of the vetted items
+    `f` is P(right) of each item by a model that has not seen the vetted items.
     """
     others = np.delete(np.arange(len(right)), at)
     sample = Sample(right[at].astype(float), f[at], f[others])
@@ -81,6 +72,14 @@ def rows_of_rivals(right: Codes, f: Floats, at: Codes, **more: Any) -> list[Row]
         interval_row("PPI++ as printed", true, *ppi_plus_plus(sample), **more),
         interval_row("Wilson", true, n_right / len(at), wilson(n_right, len(at), level=LEVEL), **more),
     ]
+
+
+def for_population(shares: Shares) -> Shares:
+    """The same draws of the truth for a population of which items are drawn one by one."""
+    evaluation = shares.evaluation
+    task = replace(evaluation.task, population=Population())
+    solution = solution_on(evaluation.draws_for(task.metric), task, np.random.default_rng(task.seed))
+    return replace(shares, evaluation=replace(evaluation, task=task, solution=solution))
 
 
 def select(rows: Sequence[Row], **values: Hashable) -> list[Row]:
@@ -103,15 +102,12 @@ def coverage_table(
     answers: Sequence[str],
     *,
     ratios: dict[str, Callable[[list[Row], Sequence[Row]], float]] | None = None,
-) -> tuple[str, dict[str, Any]]:
-    """Coverage, errors and widths by group and answer, as text and as numbers.
+) -> str:
+    """Coverage, errors and widths by group (title, values of the rows) and answer.
 
-    Parameters
-    ----------
-    groups : sequence of (title, values of the rows)
-    ratios : mapping from a heading to a function of the answer's rows and all rows of the group
+    `ratios` has functions of the answer's rows and all rows of the group, by heading.
     """
-    lines, numbers = [], {}
+    lines = []
     for title, values in groups:
         of_group = select(rows, **values)
         for answer in answers:
@@ -119,13 +115,12 @@ def coverage_table(
             if not own:
                 continue
             tally = tally_of(own)
-            extra = {name: ratio(own, of_group) for name, ratio in (ratios or {}).items()}
             cells = [f"{tally.bias:+.4f}", f"{tally.mae:.4f}", f"{tally.width:.4f}"]
-            cells += ["" if np.isnan(value) else f"{value:.2f}" for value in extra.values()]
+            values = [ratio(own, of_group) for ratio in (ratios or {}).values()]
+            cells += ["" if np.isnan(value) else f"{value:.2f}" for value in values]
             cells.append(str(len(tally)))
             lines.append([title, answer, share(tally), f"{100 * tally.coverage_equal:.1f}", *cells])
-            numbers[f"{title}, {answer}"] = {**tally.numbers(), **extra}
-    return as_text(["world", "answer", *HEAD, *(ratios or {}), "runs"], lines, left=(0, 1)), numbers
+    return as_text(["world", "answer", *HEAD, *(ratios or {}), "runs"], lines, left=(0, 1))
 
 
 def width_over(answer: str) -> Callable[[list[Row], Sequence[Row]], float]:

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 import trueup as tu
-from benchmarks._coverage_tally import Section, as_text
+from benchmarks._coverage_tally import as_text
 from experiments.dolatshah2018.cleaning_figures import paired
 from experiments.dolatshah2018.cleaning_runs import (
     BASELINES,
@@ -59,7 +59,7 @@ def curves_of(
     return completed(tasks, file)
 
 
-def curves(quick: bool, *, file: Path | None = None) -> Section:
+def curves(quick: bool, *, file: Path | None = None) -> str:
     """Mean accuracy over the learning curve, in percent."""
     file = file if quick else kept_file()
     data, cleanings = (("gaussian", "gaussian, 3 apart"), 2) if quick else (FIVE, 100)
@@ -98,14 +98,7 @@ def curves(quick: bool, *, file: Path | None = None) -> Section:
         "The same against EMI with both optimisations, which trains on 70% of the items.",
         _against(other, data, list(WHOLE)),
     ]
-    numbers = {
-        "repetitions": n,
-        "variant_repetitions": few,
-        "level": level,
-        "average_lead": average,
-        "mean": {name: {s: float(means(main, name, s).mean()) for s in (EMI, *BASELINES, *single)} for name in data},
-    }
-    return Section("\n".join(text), numbers)
+    return "\n".join(text)
 
 
 def _free(found: dict[Task, Curve], data: Sequence[str]) -> list[str]:
@@ -122,12 +115,12 @@ def _named(variable: str, default: int) -> int:
     return int(os.environ.get(variable, default))
 
 
-def replay(quick: bool) -> Section:
+def replay(quick: bool) -> str:
     """A long session by log: does the replayed one choose the same next?"""
     n_tells = 40 if quick else 500
     sim = tu.simulate.tars(n_items=4 * n_tells, noise_rates=(0.4, 0.1), random_state=0)
     noise = tu.noise.Confusion([[0.6, 0.4], [0.1, 0.9]])
-    rows, numbers = [], {}
+    rows = []
     for label, options in {"emi": {}, "emi, prune=0.8": {"prune": 0.8}, "hung": {"strategy": "hung"}}.items():
         advisor = tu.CleaningAdvisor(LogisticRegression(), sim.features, sim.labels, noise=noise, **options)
         while advisor.n_cleaned < n_tells:
@@ -139,5 +132,4 @@ def replay(quick: bool) -> Section:
         asked = list(advisor.ask(20))
         same = list(again.ask(20)) == asked and list(replayed.ask(20)) == asked
         rows.append([label, str(advisor.n_cleaned), "yes" if same else "NO"])
-        numbers[label] = same
-    return Section(as_text(["strategy", "tells", "same next 20 choices, from JSON and from the log"], rows), numbers)
+    return as_text(["strategy", "tells", "same next 20 choices, from JSON and from the log"], rows)

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -16,14 +16,6 @@ from trueup.posteriors import Estimate
 LEVEL = 0.95
 _SLACK = 1e-9  # a true metric is a quotient of whole numbers and may be an end of the interval itself
 Thing = TypeVar("Thing")
-
-
-@dataclass
-class Section:
-    """What a section of the benchmark says, in words and in numbers."""
-
-    text: str
-    numbers: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -96,11 +88,6 @@ class Tally:
     def width(self) -> float:
         """Mean width of the intervals."""
         return float(np.mean(self.widths))
-
-    def numbers(self) -> dict[str, float]:
-        """Everything, for JSON."""
-        names = ("coverage", "coverage_equal", "standard_error", "bias", "mae", "rmse", "width")
-        return {"n": len(self), **{name: getattr(self, name) for name in names}}
 
 
 def _inside(true: float, interval: tuple[float, float]) -> bool:

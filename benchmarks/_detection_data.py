@@ -6,7 +6,7 @@ import csv
 import gzip
 import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,30 +62,18 @@ def lvis_teams() -> tuple[Shapes, Any]:
 def yolact_boxes() -> tuple[Shapes, Shapes]:
     """Detections of four systems on the same 100 images, and the boxes of the objects there."""
     where = data_folder()
-    sizes = {}
-    for row in _rows(where / "det-coco-val2017-boxes" / "images.csv.gz"):
-        sizes[int(row["image_id"])] = (float(row["width"]), float(row["height"]))
+    sizes, rows = _coco_boxes()
     found: list[tuple[str, int, dict[str, Any]]] = []
     for name in YOLACT_SYSTEMS:
         for image in read_json(where / "det-yolact" / f"{name}.json.gz")["images"]:
             found += [(name, int(image["image_id"]), detection) for detection in image["dets"]]
     ids = sorted({image for _, image, _ in found})
     images = Images(np.array(ids), np.array([sizes[k] for k in ids]))
-    rows = [
-        row
-        for row in _rows(where / "det-coco-val2017-boxes" / "ground_truth_boxes.csv.gz")
-        if int(row["image_id"]) in set(ids)
-    ]
+    rows = [row for row in rows if int(row["image_id"]) in set(ids)]
     classes = [_DARKNET.get(row["category"], row["category"].replace("-", " ")) for row in rows]
     categories = sorted({*classes, *(detection["category"] for _, _, detection in found)})
-    objects = boxes_from_arrays(
-        image=[int(row["image_id"]) for row in rows],
-        boxes=[_corners(row) for row in rows],
-        category=classes,
-        images=images,
-        categories=categories,
-        name="objects",
-    )
+    image = [int(row["image_id"]) for row in rows]
+    objects = _boxes_of(rows, image, images, category=classes, categories=categories, name="objects")
     detections = boxes_from_arrays(
         image=[image for _, image, _ in found],
         boxes=[detection["bbox"] for _, _, detection in found],
@@ -101,31 +89,32 @@ def yolact_boxes() -> tuple[Shapes, Shapes]:
 
 def all_coco_boxes() -> Shapes:
     """All boxes of the 5,000 images of COCO's validation set."""
-    where = data_folder() / "det-coco-val2017-boxes"
-    sizes = {
-        int(row["image_id"]): (float(row["width"]), float(row["height"])) for row in _rows(where / "images.csv.gz")
-    }
-    rows = [row for row in _rows(where / "ground_truth_boxes.csv.gz") if _has_area(row)]
+    sizes, rows = _coco_boxes()
+    rows = [row for row in rows if _has_area(row)]
     ids = np.array(sorted(sizes))
-    return boxes_from_arrays(
-        image=[int(row["image_id"]) for row in rows],
-        boxes=[_corners(row) for row in rows],
-        category=[row["category"] for row in rows],
-        images=Images(ids, np.array([sizes[k] for k in ids.tolist()])),
-        name="objects",
-    )
+    images = Images(ids, np.array([sizes[k] for k in ids.tolist()]))
+    image = [int(row["image_id"]) for row in rows]
+    return _boxes_of(rows, image, images, category=[row["category"] for row in rows], name="objects")
+
+
+def _coco_boxes() -> tuple[dict[int, tuple[float, float]], list[dict[str, str]]]:
+    """Sizes of the images of COCO's validation set, and all its boxes."""
+    where = data_folder() / "det-coco-val2017-boxes"
+    sizes = {int(row["image_id"]): _size(row) for row in _rows(where / "images.csv.gz")}
+    return sizes, _rows(where / "ground_truth_boxes.csv.gz")
+
+
+def _boxes_of(rows: Sequence[Mapping[str, str]], image: Sequence[Any], images: Images, **more: Any) -> Shapes:
+    return boxes_from_arrays(image=image, boxes=[_corners(row) for row in rows], images=images, **more)
+
+
+def _size(row: Mapping[str, str]) -> tuple[float, float]:
+    return float(row["width"]), float(row["height"])
 
 
 @dataclass(frozen=True)
 class Experts:
-    """Boxes of cells by ten pathologists in the images that all of them saw, with a reference.
-
-    Attributes
-    ----------
-    drawn : Shapes
-        Of the experts, who looked at every image.
-    reference : Shapes
-    """
+    """Boxes of cells by ten pathologists in the images that all of them saw, with a reference."""
 
     drawn: Shapes
     reference: Shapes
@@ -144,25 +133,16 @@ def expert_tasks(round_number: int = 1) -> dict[str, Experts]:
         by_all = set.intersection(*({row["image"] for row in own if row["annotator"] == name} for name in people))
         reference = [row for row in certain if row["task"] == task]
         by_all &= {row["image"] for row in reference}
-        sizes = {row["image"]: (float(row["width"]), float(row["height"])) for row in own}
+        sizes = {row["image"]: _size(row) for row in own}
         ids = np.array(sorted(by_all), dtype=object)
         images = Images(ids, np.array([sizes[name] for name in ids]))
         drawn = [row for row in own if row["annotator"] in people and row["image"] in by_all]
         sure = [row for row in reference if row["image"] in by_all]
+        seen = np.ones((len(people), images.n), dtype=bool)
+        experts = [row["annotator"] for row in drawn]
         tasks[task] = Experts(
-            boxes_from_arrays(
-                image=[row["image"] for row in drawn],
-                boxes=[_corners(row) for row in drawn],
-                source=[row["annotator"] for row in drawn],
-                images=images,
-                seen=np.ones((len(people), images.n), dtype=bool),
-            ),
-            boxes_from_arrays(
-                image=[row["image"] for row in sure],
-                boxes=[_corners(row) for row in sure],
-                images=images,
-                name="reference",
-            ),
+            _boxes_of(drawn, [row["image"] for row in drawn], images, source=experts, seen=seen),
+            _boxes_of(sure, [row["image"] for row in sure], images, name="reference"),
         )
     return tasks
 

@@ -8,9 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 import trueup as tu
-from benchmarks._answers import coverage_table, draw_gold, row_of, width_over
-from benchmarks._coverage_tally import Section
-from benchmarks._judges_answers import for_population
+from benchmarks._answers import coverage_table, draw_gold, for_population, row_of, width_over
 from benchmarks._runs import Case, Figure, Row
 from trueup.answers.evaluate import evaluate_again
 
@@ -51,20 +49,19 @@ def run_clusters(case: Case) -> list[Row]:
     return rows
 
 
-def summarise_clusters(rows: Sequence[Row]) -> Section:
+def summarise_clusters(rows: Sequence[Row]) -> str:
     names = {"votes": "votes alone", "gold": f"{GOLD} vetted"}
     groups = [
         (f"{what}, {names[basis]}", {"what": what, "basis": basis})
         for what in ("rate", "difference")
         for basis in ("votes", "gold")
     ]
-    text, numbers = coverage_table(rows, groups, (CLUSTERED, PLAIN), ratios={"× plain": width_over(PLAIN)})
-    return Section(
+    text = coverage_table(rows, groups, (CLUSTERED, PLAIN), ratios={"× plain": width_over(PLAIN)})
+    return (
         f"{N_PROMPTS} prompts with {OUTPUTS} outputs each, whose truths correlate at {CORRELATION} within a prompt; "
         f"{N_JUDGES} judges of {ACCURACY:.0%}. The rate of the\npopulation of prompts, and the difference of two "
         f"systems that answer the same prompts.\n\n{text}\n\n"
-        "Target: with clusters 93–97%, where the plain interval of the rate holds less than 85%.",
-        numbers,
+        "Target: with clusters 93–97%, where the plain interval of the rate holds less than 85%."
     )
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.stats import binom
 
-from benchmarks._coverage_tally import Section, Tally, share
+from benchmarks._coverage_tally import Tally, share
 from benchmarks._runs import Case, Figure, Row
 from trueup.monitor.batch import Batch, counts, histories, panel_of
 from trueup.monitor.change import find_alarms, strata_of
@@ -26,29 +27,17 @@ SOON = 3  # batches
 
 @dataclass(frozen=True)
 class World:
-    """What happens.
-
-    Attributes
-    ----------
-    n_judges, n_items : int
-    accuracy, judged : float
-        How often the system and a judge are right.
-    fall, judge_falls : float
-        By how much the system, or the first judge, falls.
-    between : float
-        Standard deviation of the system's accuracy between batches.
-    agreement : tuple of (float, float)
-        In place of the accuracy: between which ends the share lies on which the system agrees with most judges, batch
-        by batch; the change comes after four of them.
-    """
+    """What happens to a system and its judges."""
 
     n_judges: int = 5
     n_items: int = 150
-    accuracy: float = 0.85
-    judged: float = 0.9
-    fall: float = 0.0
-    judge_falls: float = 0.0
-    between: float = 0.0
+    accuracy: float = 0.85  # of the system
+    judged: float = 0.9  # accuracy of a judge
+    fall: float = 0.0  # of the system
+    judge_falls: float = 0.0  # the first one
+    between: float = 0.0  # standard deviation of the system's accuracy between batches
+    # In place of the accuracy: the ends of the share on which the system agrees with most judges, batch by batch; the
+    # change comes after four of them.
     agreement: tuple[tuple[float, float], ...] = ()
 
     @property
@@ -102,21 +91,11 @@ def draw_batch(world: World, place: int, rng: np.random.Generator) -> Batch:
     gold, chance = np.full(n_items, -1, dtype=np.int32), np.full(n_items, np.nan)
     checked = rng.choice(n_items, N_CHECKED, replace=False)
     gold[checked], chance[checked] = truth[checked], N_CHECKED / n_items
-    n_votes = n_items * world.n_judges
-    return Batch(
-        f"{place:04}",
-        (0, 1),
-        tuple(f"judge {k + 1}" for k in range(world.n_judges)),
-        np.repeat(np.arange(n_items, dtype=np.int32), world.n_judges),
-        np.tile(np.arange(world.n_judges, dtype=np.int32), n_items),
-        answers.ravel().astype(np.int32),
-        np.ones(n_votes, dtype=np.int32),
-        prediction.astype(np.int32),
-        gold,
-        chance,
-        0,
-        (),
-    )
+    names = tuple(f"judge {k + 1}" for k in range(world.n_judges))
+    item = np.repeat(np.arange(n_items, dtype=np.int32), world.n_judges)
+    judge = np.tile(np.arange(world.n_judges, dtype=np.int32), n_items)
+    votes = (item, judge, answers.ravel().astype(np.int32), np.ones(len(item), dtype=np.int32))
+    return Batch(f"{place:04}", (0, 1), names, *votes, prediction.astype(np.int32), gold, chance, 0, ())
 
 
 def run_world(case: Case) -> list[Row]:
@@ -143,59 +122,42 @@ def run_world(case: Case) -> list[Row]:
     return [seen]
 
 
-def summarise(rows: Sequence[Row]) -> Section:
+def summarise(rows: Sequence[Row]) -> str:
     """Shares of runs, and delays in batches."""
-    lines, numbers = [], {}
+    lines = []
     for name, world in WORLDS.items():
         mine = [row for row in rows if row["world"] == name]
         if not mine:
             continue
-        numbers[name] = _steady(mine) if world.is_steady else _changed(mine, world)
-        lines.append(f"{name} ({len(mine):,} runs)")
-        lines += [f"    {what}: {value}" for what, value in numbers[name]["words"].items()]
-    return Section("\n".join(lines), numbers)
+        told = _steady(mine) if world.is_steady else _changed(mine, world)
+        lines += [f"{name} ({len(mine):,} runs)", *(f"    {what}: {value}" for what, value in told.items())]
+    return "\n".join(lines)
 
 
-def _steady(rows: Sequence[Row]) -> Row:
+def _steady(rows: Sequence[Row]) -> dict[str, Any]:
     kinds = ("votes", "system", "judge", "other judge")
     is_false = [any(row[kind] is not None for kind in kinds) for row in rows]
     from_gold = [any(row[kind] is not None for kind in kinds[1:]) for row in rows]
-    return {
-        "false alarms": float(np.mean(is_false)),
-        "runs": len(rows),
-        "words": {f"false alarms in {STEADY} batches": _percent(is_false), "of these with a name": _percent(from_gold)},
-    }
+    return {f"false alarms in {STEADY} batches": _percent(is_false), "of these with a name": _percent(from_gold)}
 
 
-def _changed(rows: Sequence[Row], world: World) -> Row:
+def _changed(rows: Sequence[Row], world: World) -> dict[str, Any]:
     right, wrong = ("system", ("judge", "other judge")) if world.fall else ("judge", ("system", "other judge"))
     early = [row["votes"] is not None and row["votes"] <= world.change for row in rows]
     noticed = [row["votes"] is not None and row["votes"] - world.change for row in rows]
     named = [row[right] is not None and row[right] - world.change for row in rows]
     mistaken = [any(row[kind] is not None for kind in wrong) for row in rows]
-    soon = [0 < delay <= SOON for delay in noticed]
+    is_noticed, is_named = ([delay > 0 for delay in delays] for delays in (noticed, named))
     if world.agreement:
-        seen = [delay > 0 for delay in noticed]
-        return {
-            "seen": float(np.mean(seen)),
-            "runs": len(rows),
-            "words": {"an alarm by the sixth batch": _percent(seen), "alarm before the change": _percent(early)},
-        }
+        return {"an alarm by the sixth batch": _percent(is_noticed), "alarm before the change": _percent(early)}
     return {
-        "noticed soon": float(np.mean(soon)),
-        "delay": _median(noticed),
-        "delay of the name": _median(named),
-        "wrong name": float(np.mean(mistaken)),
-        "runs": len(rows),
-        "words": {
-            f"noticed from votes within {SOON} batches": _percent(soon),
-            f"noticed within {AFTER} batches": _percent([delay > 0 for delay in noticed]),
-            "batches until it is noticed, in the middle": _median(noticed),
-            f"named within {AFTER} batches": _percent([delay > 0 for delay in named]),
-            "batches until it is named, in the middle": _median(named),
-            "named wrongly": _percent(mistaken),
-            "alarm before the change": _percent(early),
-        },
+        f"noticed from votes within {SOON} batches": _percent([0 < delay <= SOON for delay in noticed]),
+        f"noticed within {AFTER} batches": _percent(is_noticed),
+        "batches until it is noticed, in the middle": _median(noticed),
+        f"named within {AFTER} batches": _percent(is_named),
+        "batches until it is named, in the middle": _median(named),
+        "named wrongly": _percent(mistaken),
+        "alarm before the change": _percent(early),
     }
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 import trueup as tu
 from benchmarks._answers import row_of, select, tally_of
-from benchmarks._coverage_tally import Section, as_text, share
+from benchmarks._coverage_tally import as_text, share
 from benchmarks._runs import Case, Figure, Row
 from trueup.labelers.panels import ErrorMoments, size_sums
 
@@ -63,9 +63,9 @@ def run_panel(case: Case) -> list[Row]:
     return [row_of("panel", whole, size.effective()), row_of("without one", others, without[0].effective())]
 
 
-def summarise_panel(rows: Sequence[Row]) -> Section:
+def summarise_panel(rows: Sequence[Row]) -> str:
     """Coverage of the effective number by kind of panel."""
-    lines, numbers = [], {}
+    lines = []
     for world in PANELS:
         of_panel = select(rows, world=world, answer="panel")
         if of_panel:
@@ -73,9 +73,8 @@ def summarise_panel(rows: Sequence[Row]) -> Section:
             true, mean = of_panel[0]["true"], float(np.mean([row["mean"] for row in of_panel]))
             lines.append((world, str(len(of_panel)), f"{true:.2f}", f"{mean:.2f}", *(share(one) for one in tallies)))
             lines[-1] += (f"{np.mean(tallies[0].widths):.2f}",)
-            numbers[world] = {"true": true, "mean": mean, "coverage": tallies[0].coverage}
     head = ("six judges", "runs", "worth", "mean", "covers %", "without one, covers %", "width")
-    return Section(as_text(head, lines) + "\n\nErrors are counted on all items, but for the last three.", numbers)
+    return as_text(head, lines) + "\n\nErrors are counted on all items, but for the last three."
 
 
 def run_bias(case: Case) -> list[Row]:
@@ -98,18 +97,17 @@ def run_bias(case: Case) -> list[Row]:
     return rows
 
 
-def summarise_bias(rows: Sequence[Row]) -> Section:
+def summarise_bias(rows: Sequence[Row]) -> str:
     """Coverage of effects by what they rest on."""
-    lines, numbers = [], {}
+    lines = []
     for world in WORLDS:
         for answer in ("given gold", "beside the others"):
             tallies = [tally_of(select(rows, world=world, answer=answer, judge=t)) for t in (0, 1)]
             if len(tallies[0]):
                 told = [share(tallies[0]), f"{tallies[0].bias:+.3f}", f"{np.mean(tallies[0].widths):.3f}"]
                 lines.append((f"{world}, {answer}", str(len(tallies[0])), *told, share(tallies[1])))
-                numbers[f"{world}, {answer}"] = {"coverage": [one.coverage for one in tallies]}
     head = ("effect .15", "runs", "covers %", "mean error", "width", "no effect, covers %")
-    return Section(as_text(head, lines), numbers)
+    return as_text(head, lines)
 
 
 _QUICK: dict[str, Any] = {"n_runs": 400, "n_quick": 1}

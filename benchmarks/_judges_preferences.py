@@ -14,7 +14,7 @@ from scipy.special import expit
 
 import trueup as tu
 from benchmarks._answers import row_of, select, tally_of
-from benchmarks._coverage_tally import Section, as_text, share_over_runs
+from benchmarks._coverage_tally import as_text, share_over_runs
 from benchmarks._runs import Case, Figure, Row
 from trueup._base.types import Floats
 from trueup.simulate import PairSimulation
@@ -84,46 +84,26 @@ def _swaps(strengths: Floats, scores: Floats) -> float:
     return float((1 - agree).mean() / 2)
 
 
-def summarise_preferences(rows: Sequence[Row]) -> Section:
+def summarise_preferences(rows: Sequence[Row]) -> str:
     """By world: coverage of win rates and of the bias, how far the bias is off, and swaps of each ranking."""
-    lines, numbers = [], {}
+    lines = []
     for world in WORLDS:
         own = select(rows, world=world)
         if not own:
             continue
         won, pulled = (select(own, quantity=name) for name in ("win rate", "position bias"))
         rates, biases = tally_of(won), tally_of(pulled)
-        off = np.abs(biases.errors)
-        by_run = np.reshape(biases.errors, (-1, N_JUDGES)).mean(axis=1)
         swaps = {
             name: float(np.mean([row["swaps"] for row in select(own, quantity="swaps", answer=name)] or [np.nan]))
             for name in RANKINGS
         }
-        n_runs = len(by_run)
-        lines.append(
-            (
-                world,
-                str(n_runs),
-                share_over_runs(rates, [row["seed"] for row in won]),
-                f"{np.mean(rates.widths):.3f}",
-                share_over_runs(biases, [row["seed"] for row in pulled]),
-                f"{biases.bias:+.4f}",
-                f"{100 * np.mean(off <= TOLERANCE):.0f}",
-                *(f"{100 * swaps[name]:.1f}" for name in RANKINGS),
-            )
-        )
-        numbers[world] = {
-            "runs": n_runs,
-            "win_rate_coverage": rates.coverage,
-            "win_rate_width": float(np.mean(rates.widths)),
-            "bias_coverage": biases.coverage,
-            "bias_error": biases.bias,
-            "bias_within": float(np.mean(off <= TOLERANCE)),
-            "swaps": swaps,
-        }
+        holds = [share_over_runs(tally, [row["seed"] for row in of]) for tally, of in ((rates, won), (biases, pulled))]
+        cells = [str(len(biases) // N_JUDGES), holds[0], f"{rates.width:.3f}", holds[1], f"{biases.bias:+.4f}"]
+        within = f"{100 * np.mean(np.abs(biases.errors) <= TOLERANCE):.0f}"
+        lines.append([world, *cells, within, *(f"{100 * swaps[name]:.1f}" for name in RANKINGS)])
     head = ("world", "runs", "win rate %", "width", "bias %", "bias off", f"within {TOLERANCE}", *RANKINGS)
     note = "The last three: pairs of systems in the wrong order, %. ± is the standard error over data sets."
-    return Section(f"{as_text(head, lines)}\n{note}", numbers)
+    return f"{as_text(head, lines)}\n{note}"
 
 
 PREFERENCES_FIGURE = Figure(

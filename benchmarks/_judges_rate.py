@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 import trueup as tu
 from benchmarks._answers import coverage_table, draw_gold, interval_row, row_of, select, width_over
-from benchmarks._coverage_tally import Section
 from benchmarks._runs import Case, Figure, Row
 from benchmarks._vetting_rivals import Sample, ppi_plus_plus
 from trueup.answers.evaluate import evaluate_again
@@ -69,24 +68,22 @@ def gate_errors(rows: Sequence[Row]) -> tuple[float, float]:
     return float((met >= PROBABILITY).mean()), float((missed >= PROBABILITY).mean())
 
 
-def summarise_rate(rows: Sequence[Row]) -> Section:
+def summarise_rate(rows: Sequence[Row]) -> str:
     worlds = list(dict.fromkeys(row["world"] for row in rows))
     groups = [(f"{world}, {n} vetted", {"world": world, "n_gold": n}) for world in worlds for n in GOLD]
-    text, numbers = coverage_table(rows, groups, (OWN, PEER, PEER_OF_ALL), ratios={"× PPI++": width_over(PEER)})
+    text = coverage_table(rows, groups, (OWN, PEER, PEER_OF_ALL), ratios={"× PPI++": width_over(PEER)})
     told = []
     for title, values in groups:
         passed, failed = gate_errors(select(rows, answer=OWN, **values))
-        numbers[f"{title}, gate"] = {"passed": passed, "failed": failed}
         told.append(f"  {title}: passed {100 * passed:.1f}%, failed {100 * failed:.1f}%")
     gates = "\n".join(told)
-    return Section(
+    return (
         f"The share of {N_ITEMS:,} items that pass, in the population. A judge is right on 90% of those that pass and "
         f"80% of those that fail;\nthree judges repeat the verdict of their family with {COPYING:.0%}. PPI++ has the "
         f"best single judge, or the mean of the three.\n\n{text}\n\nA gate whose bound is the very truth, at "
         f"probability {PROBABILITY}:\n{gates}"
         "\n\nTarget: 93–97%; one judge at most 1.05 times as wide as PPI++, three at most .95 times. A gate is passed "
-        "at most\n5% of the time, and failed as seldom.",
-        numbers,
+        "at most\n5% of the time, and failed as seldom."
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 import trueup as tu
 from benchmarks._answers import row_of, select, tally_of
-from benchmarks._coverage_tally import Section, as_text, share
+from benchmarks._coverage_tally import as_text, share
 from benchmarks._data import load_crowd
 from benchmarks._runs import Case, Figure, Row
 from trueup.metrics import confusion_counts, get_metric
@@ -70,33 +70,28 @@ def _heldout(crowd: str, seed: int) -> list[Row]:
     return rows
 
 
-def summarise_ratings(rows: Sequence[Row]) -> Section:
+def summarise_ratings(rows: Sequence[Row]) -> str:
     """Coverage by quantity, and the mean log-likelihood of votes that a model was not told, by crowd."""
-    text, numbers = _coverage(rows, MODEL)
+    text = _coverage(rows, MODEL)
     likelihoods = []
     for crowd in CROWDS:
         scores = {name: [row["score"] for row in select(rows, world=crowd, answer=name)] for name in RIVALS}
         n_splits = len(scores["ordinal"])
         if n_splits:
-            means = {name: float(np.mean(one)) for name, one in scores.items()}
-            likelihoods.append((crowd, str(n_splits), *(f"{means[name]:.4f}" for name in RIVALS)))
-            numbers[crowd] = means
+            likelihoods.append((crowd, str(n_splits), *(f"{np.mean(scores[name]):.4f}" for name in RIVALS)))
     if likelihoods:
         text += "\n\n" + as_text(("nats a held-out vote", "splits", *RIVALS), likelihoods)
-    table, more = _coverage(rows, EVENER)
-    return Section(f"{text}\n\n{table}".strip(), {**numbers, **({EVENER: more} if more else {})})
+    return f"{text}\n\n{_coverage(rows, EVENER)}".strip()
 
 
-def _coverage(rows: Sequence[Row], world: str) -> tuple[str, dict[str, Any]]:
-    lines, numbers = [], {}
+def _coverage(rows: Sequence[Row], world: str) -> str:
+    lines = []
     for quantity in QUANTITIES:
         tally = tally_of(select(rows, world=world, quantity=quantity))
         if len(tally):
-            width = float(np.mean(tally.widths))
-            lines.append((quantity, str(len(tally)), share(tally), f"{width:.3f}", f"{tally.bias:+.4f}"))
-            numbers[quantity] = {"runs": len(tally), "coverage": tally.coverage, "width": width}
+            lines.append((quantity, str(len(tally)), share(tally), f"{tally.width:.3f}", f"{tally.bias:+.4f}"))
     head = "votes from the model" if world == MODEL else world
-    return (as_text((head, "runs", "coverage %", "width", "bias"), lines) if lines else ""), numbers
+    return as_text((head, "runs", "coverage %", "width", "bias"), lines) if lines else ""
 
 
 RATINGS_FIGURE = Figure(

@@ -13,9 +13,8 @@ import numpy.typing as npt
 from scipy.special import expit, logit
 
 import trueup as tu
-from benchmarks._answers import draw_gold, row_of, select, tally_of
-from benchmarks._coverage_tally import Section, as_text, error_over_runs, share_over_runs
-from benchmarks._judges_answers import for_population
+from benchmarks._answers import draw_gold, for_population, row_of, select, tally_of
+from benchmarks._coverage_tally import as_text, share_over_runs
 from benchmarks._runs import Case, Figure, Row
 
 Codes = npt.NDArray[np.int64]
@@ -38,16 +37,13 @@ FAVOURED = 0.3  # so many of its failures all judges let pass together, which no
 
 @dataclass(frozen=True, eq=False)
 class SlicedWorld:
-    """Labels with a column "topic", the truth and the slice of each item, the rates of slices in the population.
-
-    `favoured` is the slice that judges favour, -1 for none.
-    """
+    """Labels with a column "topic", the truth and the slice of each item, the rates of slices in the population."""
 
     labels: tu.Labels
     truth: Codes
     topic: Codes
     rates: Floats
-    favoured: int
+    favoured: int  # the slice that judges favour, -1 for none
 
 
 def make(world: str, rng: np.random.Generator) -> SlicedWorld:
@@ -110,8 +106,8 @@ def worst_by_size(rows: Sequence[Row]) -> float:
     return min(tally_of(own).coverage for own in by_place.values())
 
 
-def summarise_slices(rows: Sequence[Row]) -> Section:
-    lines, numbers, told = [], {}, []
+def summarise_slices(rows: Sequence[Row]) -> str:
+    lines, told = [], []
     for world in dict.fromkeys(row["world"] for row in rows):
         of_world = select(rows, world=world)
         refitted = select(of_world, answer=REFITTED)
@@ -119,39 +115,30 @@ def summarise_slices(rows: Sequence[Row]) -> Section:
         for answer in dict.fromkeys(row["answer"] for row in of_world):
             own = select(of_world, answer=answer)
             tally, runs = tally_of(own), [row["seed"] for row in own]
-            error = error_over_runs(tally.held, runs)
-            numbers[f"{world}, {answer}"] = {**tally.numbers(), "standard_error": error}
             ratio = "–"
             if refitted and answer != TOGETHER:  # the same rates, so that their widths may be compared
                 on_these = tally_of([row for row in own if row["seed"] in on_the_same])
-                numbers[f"{world}, {answer}"]["ratio"] = on_these.width / tally_of(refitted).width
                 ratio = f"{on_these.width / tally_of(refitted).width:.2f}"
             cells = [f"{tally.mae:.4f}", f"{tally.width:.4f}", ratio, str(len(set(runs)))]
             lines.append([world, answer, share_over_runs(tally, runs), *cells])
         for answer in (TOGETHER, TOGETHER_SAMPLE):
             own = select(of_world, answer=answer)
-            worst = worst_by_size(own)
             rate, error, n_named = false_discoveries(own)
-            found = {"false_discoveries": rate, "standard_error": error, "named": n_named, "worst": worst}
             favoured = select(own, favoured=True)
-            if favoured:
-                found["favoured"] = tally_of(favoured).coverage
-            numbers[f"{world}, {answer}, named"] = found
-            of_favoured = f"{100 * found['favoured']:.1f}" if favoured else "–"
-            share = f"{100 * rate:.1f} ± {100 * error:.1f}"
-            told.append([world, answer, f"{100 * worst:.1f}", of_favoured, f"{n_named:.2f}", share])
+            of_favoured = f"{100 * tally_of(favoured).coverage:.1f}" if favoured else "–"
+            cells = [f"{100 * worst_by_size(own):.1f}", of_favoured, f"{n_named:.2f}"]
+            told.append([world, answer, *cells, f"{100 * rate:.1f} ± {100 * error:.1f}"])
     head = ["world", "rates of", "covers % ± s.e.", "mean |error|", "width", "× refitted", "runs"]
     table = as_text(head, lines, left=(0, 1))
     head = ["world", "rates of", "worst slice covers %", "favoured covers %", "called lower a run", "falsely % ± s.e."]
     findings = as_text(head, told, left=(0, 1))
-    return Section(
+    return (
         f"{N_SLICES} slices of {SIZES[0]} to {SIZES[1]} items that are drawn from a population, rates with a standard "
         f"deviation of {SPREAD_OF_RATES} in\nlog-odds, {N_JUDGES} judges, {GOLD} vetted items in all; where judges "
         f"favour one slice, they let {FAVOURED:.0%} of its failures pass\ntogether. ± is the standard error over data "
         f"sets, the worst slice is that of the twelve places by size.\n\n{table}\n\n{findings}\n\n"
         "Target: 93–97% averaged, at least 88% in the worst slice, at most 5% called lower falsely; at most .8 times "
-        "as wide as refitted.",
-        numbers,
+        "as wide as refitted."
     )
 
 

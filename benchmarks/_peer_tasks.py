@@ -1,15 +1,19 @@
-"""One library's answers for `benchmarks.peers`, in a process of its own so that its memory can be told.
+"""One library's answers for `benchmarks.peers.ask`, in a process of its own so that its memory can be told.
 
 ``python -P _peer_tasks.py TASK FOLDER``, run by the interpreter that has the library: the one that TRUEUP_PEERS names,
-or the project's own for trueup. The folder holds ``<number>.npz`` files, votes of a set or samples of vetted items,
-without any truth; the answers are written as ``<number>.npy``. Prints one line of JSON.
+or the project's own for trueup. The folder holds ``<number>.npz`` files, such as the votes of a set or samples of
+vetted items; the answers are written as ``<number>.npy``. Prints one line of JSON.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
+import io
 import json
+import os
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable
@@ -43,12 +47,9 @@ class Votes:
 
 
 def peak_bytes() -> int:
-    """The most memory this process has had.
-
-    On Linux `getrusage` also counts the process that started this one; the kernel's own figure does not.
-    """
+    """The most memory this process has had."""
     status = Path("/proc/self/status")
-    if status.exists():
+    if status.exists():  # `getrusage` also counts the process that started this one
         line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
         return int(line.split()[1]) * 1024
     import resource
@@ -185,17 +186,124 @@ INTERVAL_TASKS: dict[str, tuple[str, Callable[[Sample], tuple[float, float]]]] =
 }
 
 
+# ------------------------------------------------ features and votes -> the classes of test items, a row for each run
+
+EPOCHS, BATCH, SEEDS = 50, 64, 3
+WIDE = 2000  # features
+
+
+def _features(sample: Sample, part: str) -> Any:
+    """Dense, but for features of which most are 0."""
+    from scipy import sparse
+
+    data, indices, indptr, shape = (sample[f"{part} {name}"] for name in ("data", "indices", "indptr", "shape"))
+    X = sparse.csr_matrix((data, indices, indptr), shape=tuple(shape))
+    return X.toarray() if sample["train data"].size > 0.3 * np.prod(sample["train shape"]) else X
+
+
+def _clean_learning(sample: Sample) -> np.ndarray:
+    """CleanLearning around logistic regression, on majority votes, with the C that majority training chose."""
+    from cleanlab.classification import CleanLearning  # type: ignore[import-not-found]
+    from sklearn.linear_model import LogisticRegression
+
+    found = []
+    for codes in sample["majority"]:
+        model = CleanLearning(LogisticRegression(C=float(sample["C"]), max_iter=1000), seed=0)
+        found.append(model.fit(_features(sample, "train"), codes).predict(_features(sample, "test")))
+    return np.array(found)
+
+
+def _crowd_layer(hidden: int) -> Callable[[Sample], np.ndarray]:
+    """CrowdLayer (mw) on a network of our choice: linear as all others, or 128 hidden units as its authors took."""
+
+    def answer(sample: Sample) -> np.ndarray:
+        import torch
+        from crowdkit.learning import CrowdLayer  # type: ignore[import-not-found]
+        from torch import nn
+
+        torch.set_num_threads(1)
+        train, test = (
+            torch.as_tensor(X.toarray() if hasattr(X, "toarray") else X, dtype=torch.float32)
+            for X in (_features(sample, "train"), _features(sample, "test"))
+        )
+        _, n_labelers, n_classes = sample["shape"].tolist()
+        item, labeler, label = (torch.as_tensor(sample[name].astype(np.int64)) for name in ("item", "labeler", "label"))
+        quick, found = bool(sample["quick"]), []
+        for seed in range(1 if quick or train.shape[1] > WIDE else SEEDS):
+            torch.manual_seed(seed)
+            below = [nn.Linear(train.shape[1], hidden), nn.ReLU(), nn.Dropout(0.5)] if hidden else []
+            network = nn.Sequential(*below, nn.Linear(hidden or train.shape[1], n_classes), nn.Softmax(dim=1))
+            crowd = CrowdLayer(n_classes, n_labelers)
+            optimizer = torch.optim.Adam([*network.parameters(), *crowd.parameters()])
+            network.train()
+            for _ in range(5 if quick else EPOCHS):
+                for rows in torch.randperm(len(item)).split(BATCH):
+                    if len(rows) < 2:  # the layer drops the only row's axis
+                        continue
+                    scores = crowd(network(train[item[rows]]), labeler[rows])
+                    loss = nn.functional.cross_entropy(scores, label[rows])
+                    optimizer.zero_grad()
+                    loss.backward()
+                    optimizer.step()
+            network.eval()
+            with torch.no_grad():
+                found.append(network(test).argmax(dim=1).numpy())
+        return np.array(found)
+
+    return answer
+
+
+TRAINING_TASKS: dict[str, tuple[str, Callable[[Sample], np.ndarray]]] = {
+    "cleanlab CleanLearning (majority)": ("cleanlab", _clean_learning),
+    "crowd-kit CrowdLayer, linear": ("crowd-kit", _crowd_layer(0)),
+    "crowd-kit CrowdLayer, 128 hidden": ("crowd-kit", _crowd_layer(128)),
+}
+
+
+# ------------------------------------------ truth and detections as JSON -> the least seconds of an evaluation, and AP
+
+
+def _average_precision(objects_of: str, judge_of: str) -> Callable[[Sample], np.ndarray]:
+    def answer(sample: Sample) -> np.ndarray:
+        os.environ["RAYON_NUM_THREADS"] = "1"
+        read, judge = importlib.import_module(objects_of).COCO, importlib.import_module(judge_of).COCOeval
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+            files = [Path(folder) / f"{name}.json" for name in ("truth", "results")]
+            for file in files:
+                file.write_bytes(sample[file.stem].tobytes())
+            objects = read(str(files[0]))
+            found, seconds = objects.loadRes(str(files[1])), []
+            for _ in range(int(sample["turns"])):
+                evaluation = judge(objects, found, "bbox")
+                started = time.process_time()  # other work on the machine does not count
+                evaluation.evaluate()
+                evaluation.accumulate()
+                seconds.append(time.process_time() - started)
+            evaluation.summarize()
+        return np.array([min(seconds), evaluation.stats[0]])
+
+    return answer
+
+
+DETECTION_TASKS: dict[str, tuple[str, Callable[[Sample], np.ndarray]]] = {
+    "hotcoco": ("hotcoco", _average_precision("hotcoco", "hotcoco")),
+    "pycocotools": ("pycocotools", _average_precision("pycocotools.coco", "pycocotools.cocoeval")),
+}
+
+
 def main(task: str, folder: str) -> None:
-    """Answer every file of the folder; the first once more before the clock runs, for lazy imports and compiling."""
+    """Answer every file of the folder; times are without what lazy imports and compiling take, but for long tasks."""
     warnings.simplefilter("ignore")  # what they warn of says nothing about their answers
     files = sorted(Path(folder).glob("*.npz"), key=lambda path: int(path.stem))
-    package, answer = (LABEL_TASKS | INTERVAL_TASKS | TIMED_TASKS)[task]
+    tasks: dict[str, Any] = LABEL_TASKS | INTERVAL_TASKS | TIMED_TASKS | TRAINING_TASKS | DETECTION_TASKS
+    package, answer = tasks[task]
     inputs = []
     for file in files:
         with np.load(file) as stored:
             arrays = dict(stored.items())
-        inputs.append(arrays if task in INTERVAL_TASKS else Votes(arrays))
-    answer(inputs[0])
+        inputs.append(Votes(arrays) if task in LABEL_TASKS | TIMED_TASKS else arrays)
+    if task not in TRAINING_TASKS | DETECTION_TASKS:
+        answer(inputs[0])
     started = time.perf_counter()
     for file, thing in zip(files, inputs, strict=True):
         np.save(file.with_suffix(".npy"), answer(thing))

@@ -11,16 +11,17 @@ import hashlib
 import inspect
 import json
 import os
-import time
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from joblib import Parallel, delayed
 
-from benchmarks._coverage_tally import Section, say, tracked
+from benchmarks._coverage_tally import tracked
+from benchmarks._sections import run_sections
 from trueup.exceptions import TrueupWarning
 
 Row = dict[str, Any]
@@ -28,19 +29,8 @@ MOST_PROCESSES = os.cpu_count() or 1
 RUNS = Path(__file__).parent / "runs"
 _ROOT = Path(__file__).parents[1]
 # What figures rest on. Rows of other code must not be mixed with those of this one.
-_RESTS_ON = (
-    "core",
-    "data",
-    "noise",
-    "posteriors",
-    "metrics",
-    "estimators",
-    "answers",
-    "labelers",
-    "simulate",
-    "active",
-    "_base",
-)
+_RESTS_ON = ("core", "data", "noise", "posteriors", "metrics", "estimators", "answers", "labelers", "simulate")
+_RESTS_ON += ("active", "_base")
 
 
 @dataclass(frozen=True)
@@ -53,25 +43,14 @@ class Case:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure that many runs make.
+    """A figure that many runs of each world make; a quick run has `n_quick` of the `quick_worlds`, by default of all.
 
-    Attributes
-    ----------
-    worlds : tuple of str
-    run : callable
-        From a case to rows of numbers; a function of a module, so that another process finds it.
-    summarise : callable
-        From all rows to what is printed.
-    n_runs, n_quick : int
-        Runs of each world.
-    first_seed : int
-    quick_worlds : tuple of str, optional
-        Those of a quick run; by default all.
+    `run` is a function of a module, so that another process finds it.
     """
 
     worlds: tuple[str, ...]
     run: Callable[[Case], list[Row]]
-    summarise: Callable[[Sequence[Row]], Section]
+    summarise: Callable[[Sequence[Row]], str]
     n_runs: int
     n_quick: int
     first_seed: int
@@ -84,53 +63,32 @@ class Figure:
 
 
 def run_figures(
-    prog: str,
-    description: str,
+    module: str,
+    about: str,
     figures: Mapping[str, Figure],
     arguments: Sequence[str] | None = None,
     *,
     one_at_a_time: Collection[str] = (),
 ) -> None:
-    """The command line of a benchmark whose sections are figures: run those that are named, or all.
-
-    Parameters
-    ----------
-    one_at_a_time : collection of str
-        Figures of which no two runs are made at once, since one would be measured with the other.
-    """
-    parser = argparse.ArgumentParser(prog=prog, description=description)
-    parser.add_argument("sections", nargs="*", metavar="section", help=f"of {', '.join(figures)}; by default all")
-    parser.add_argument("--runs", type=int, help="data sets of each world; by default as many as the figure asks")
-    parser.add_argument("--quick", action="store_true", help="a few data sets: that everything works")
-    parser.add_argument("--processes", type=int, choices=range(1, MOST_PROCESSES + 1), default=MOST_PROCESSES)
-    parser.add_argument("--folder", type=Path, default=RUNS, help="where runs are kept; by default benchmarks/runs")
-    parser.add_argument("--json", type=Path, help="write the numbers to this file")
-    options = parser.parse_args(arguments)
-    unknown = sorted(set(options.sections) - set(figures))
-    if unknown:
-        parser.error(f"unknown sections {', '.join(unknown)}; there are {', '.join(figures)}")
+    """The command line of a benchmark whose sections are figures; no two runs of those `one_at_a_time` are parallel."""
+    own = argparse.ArgumentParser(add_help=False)
+    own.add_argument("--runs", type=int, help="data sets of each world; by default as many as the figure asks")
+    own.add_argument("--processes", type=int, choices=range(1, MOST_PROCESSES + 1), default=MOST_PROCESSES)
+    own.add_argument("--folder", type=Path, default=RUNS, help="where runs are kept; by default benchmarks/runs")
+    options, _ = own.parse_known_args(arguments)
     if options.runs is not None and options.runs < 1:
-        parser.error(f"--runs must be at least 1, got {options.runs}")
-    numbers: dict[str, Any] = {"quick": options.quick}
-    for name in options.sections or figures:
+        own.error(f"--runs must be at least 1, got {options.runs}")
+
+    def text_of(name: str, quick: bool) -> str:
         figure = figures[name]
-        say(f"{name} …")
-        started = time.perf_counter()
-        n_runs = options.runs or (figure.n_quick if options.quick else figure.n_runs)
-        cases = figure.cases(n_runs, quick=options.quick)
-        rows = run_cases(
-            name,
-            figure.run,
-            cases,
-            processes=1 if name in one_at_a_time else options.processes,
-            folder=None if options.quick else options.folder,
-        )
-        section = figure.summarise(rows)
-        print(f"\n=== {name} ({time.perf_counter() - started:.0f} s) ===\n{section.text}\n", flush=True)
-        print(f"{n_runs:,} data sets of each world, seeds {cases[0].seed} to {cases[-1].seed}", flush=True)
-        numbers[name] = section.numbers
-        if options.json:
-            options.json.write_text(json.dumps(numbers, indent=1), encoding="utf-8")
+        n_runs = options.runs or (figure.n_quick if quick else figure.n_runs)
+        cases = figure.cases(n_runs, quick=quick)
+        processes = 1 if name in one_at_a_time else options.processes
+        folder = None if quick else options.folder
+        text = figure.summarise(run_cases(name, figure.run, cases, processes=processes, folder=folder))
+        return f"{text}\n\n{n_runs:,} data sets of each world, seeds {cases[0].seed} to {cases[-1].seed}"
+
+    run_sections(module, about, {name: partial(text_of, name) for name in figures}, arguments, parents=[own])
 
 
 def run_cases(
@@ -141,15 +99,7 @@ def run_cases(
     processes: int,
     folder: Path | None,
 ) -> list[Row]:
-    """The rows of all cases, in the order of cases; those that the folder has are not measured again.
-
-    Parameters
-    ----------
-    run : callable
-        A function of a module, so that another process finds it.
-    folder : Path or None
-        Where rows are kept; None keeps none.
-    """
+    """The rows of all cases, in the order of cases; those that the folder keeps are not measured again."""
     file = None if folder is None else folder / f"{name}-{fingerprint(run)}.jsonl"
     kept = {} if file is None else _read(file)
     missing = [case for case in cases if case not in kept]

@@ -7,44 +7,50 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
-from benchmarks._coverage_tally import Section, say
+from benchmarks._coverage_tally import say
+from benchmarks._results import tables_in
 from trueup.exceptions import TrueupWarning
+
+Sections = Mapping[str, Callable[[bool], str]]
 
 
 def run_sections(
-    prog: str,
-    description: str,
-    sections: Mapping[str, Callable[[bool], Section]],
+    module: str,
+    about: str,
+    sections: Sections,
     arguments: Sequence[str] | None = None,
+    *,
+    parents: Sequence[argparse.ArgumentParser] = (),
 ) -> None:
-    """Run the sections that are named, or all; ``--quick`` and ``--json`` are understood.
+    """Print the sections that are named, or all; each is a function from whether the run is quick to a text.
 
-    A section that lacks its data is skipped with a sentence.
+    A section that lacks its data is skipped with a sentence. ``--json`` writes the tables of the texts.
     """
-    parser = argparse.ArgumentParser(prog=prog, description=description)
+    parser = argparse.ArgumentParser(
+        prog=f"python -m benchmarks.{module}", description=about.splitlines()[0], parents=parents
+    )
     parser.add_argument("sections", nargs="*", metavar="section", help=f"of {', '.join(sections)}; by default all")
     parser.add_argument("--quick", action="store_true", help="few runs, short chains, small sets: minutes for all")
-    parser.add_argument("--json", type=Path, help="write the numbers to this file")
+    parser.add_argument("--json", type=Path, help="write the tables to this file")
     options = parser.parse_args(arguments)
     unknown = sorted(set(options.sections) - set(sections))
     if unknown:
         parser.error(f"unknown sections {', '.join(unknown)}; there are {', '.join(sections)}")
-    numbers: dict[str, Any] = {"quick": options.quick}
+    tables = {}
     for name in options.sections or sections:
         say(f"{name} …")
         started = time.perf_counter()
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", TrueupWarning)  # what they warn of is what is measured here
-                section = sections[name](options.quick)
+                text = sections[name](options.quick)
         except FileNotFoundError as error:
             print(f"\n=== {name} ===\nskipped: {error}", flush=True)
             continue
-        seconds = time.perf_counter() - started
-        print(f"\n=== {name} ({seconds:.0f} s) ===\n{section.text}", flush=True)
-        numbers[name] = {**section.numbers, "seconds": seconds}
-    if options.json:
-        options.json.write_text(json.dumps(numbers, indent=1), encoding="utf-8")
+        print(f"\n=== {name} ({time.perf_counter() - started:.0f} s) ===\n{text}", flush=True)
+        tables[name] = [asdict(table) for table in tables_in(text)]
+        if options.json:
+            options.json.write_text(json.dumps(tables, indent=1, ensure_ascii=False), encoding="utf-8")

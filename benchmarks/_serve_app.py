@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 import trueup as tu
-from benchmarks._coverage_tally import Section, as_text
+from benchmarks._coverage_tally import as_text
 from trueup.serve.estimating import InProcess, LatestSnapshot
 from trueup.serve.running import Server
 from trueup.serve.services import Services
@@ -151,7 +151,7 @@ def answer_all(address: str, tokens: list[str], owner: str, n: int, think: float
         thread.join()
 
 
-def load(quick: bool) -> Section:
+def load(quick: bool) -> str:
     """Experts who look at each card for a second on average, over the network of the machine, in each journal mode.
 
     The owner's page is open all the while. The wait is from the answer to the next card; the age of the estimate is
@@ -167,11 +167,11 @@ def _journals() -> list[str]:
     return ["rollback", *(["wal"] if has_wal_fix(sqlite3.sqlite_version_info) else [])]
 
 
-def _section(rows: dict[str, dict[str, Any]]) -> Section:
+def _section(rows: dict[str, dict[str, Any]]) -> str:
     """A line for each number, a column for each row."""
     names = list(next(iter(rows.values())))
     table = [[name, *(str(row[name]) for row in rows.values())] for name in names]
-    return Section(as_text(["", *rows], table), rows)
+    return as_text(["", *rows], table)
 
 
 def _load(n_items: int, n_experts: int, n_answers: int, think: float, journal: str) -> dict[str, Any]:
@@ -228,7 +228,7 @@ def _behind(running: Running) -> float:
 # Memory -------------------------------------------------------------------------------------------------------------
 
 
-def memory(quick: bool) -> Section:
+def memory(quick: bool) -> str:
     """A server with many items, and how long it takes to begin; each in a process of its own."""
     context = multiprocessing.get_context("spawn")
     rows = {}
@@ -310,7 +310,7 @@ _VALUES: tuple[Any, ...] = (
 _VALUES += (None, True, [], {}, [{"item": 1, "truth": 1}], [{"item": {}, "truth": []}], "x" * 5000, "٣", "NaN")
 
 
-def fuzz(quick: bool) -> Section:
+def fuzz(quick: bool) -> str:
     """Requests that make no sense: none may end in an error of the server, or be stored."""
     return _section({"": _fuzz(300 if quick else 10_000)})
 

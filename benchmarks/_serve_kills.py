@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 import trueup as tu
-from benchmarks._coverage_tally import Section, as_text, say
+from benchmarks._coverage_tally import as_text, say
 from trueup.exceptions import StorageError
 from trueup.sessions.log import Event, events_from_json, events_to_json
 from trueup.storage import Storage, open_session, open_storage
@@ -323,10 +323,9 @@ def _syncs(url: str, folder: Path) -> float | None:
     return len(re.findall(r"\b(?:fsync|fdatasync)\(\d+", between)) / n
 
 
-def kills(quick: bool) -> Section:
+def kills(quick: bool) -> str:
     """All databases and journals that this machine has."""
     n, n_kills, n_server = (300, 5, 2) if quick else (10_000, 50, 10)
-    numbers: dict[str, Any] = {"sqlite": sqlite3.sqlite_version, "answers": n, "processes": _PROCESSES}
     rows, notes = [], []
     for journal in ("rollback", "wal"):
         with tempfile.TemporaryDirectory() as name:
@@ -340,7 +339,6 @@ def kills(quick: bool) -> Section:
             found = _run(url, n, n_kills)
             found["syncs_per_answer"] = _syncs(f"sqlite:///{name}/syncs.db?journal={journal}", Path(name))
             rows.append((f"SQLite {sqlite3.sqlite_version}, {journal}", found))
-            numbers[f"sqlite {journal}"] = found
     from postgres_server import NoPostgres, OwnPostgres, binaries
 
     try:
@@ -352,10 +350,9 @@ def kills(quick: bool) -> Section:
             say("  PostgreSQL")
             found = _run(server.new_database(), n, n_kills, server=server, n_server_kills=n_server)
             rows.append(("PostgreSQL, fsync on", found))
-            numbers["postgresql"] = found
         finally:
             server.close()
-    return Section(_table(rows, notes), numbers)
+    return _table(rows, notes)
 
 
 def _table(rows: list[tuple[str, dict[str, Any]]], notes: list[str]) -> str:

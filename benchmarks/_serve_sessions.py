@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 import trueup as tu
-from benchmarks._coverage_tally import LEVEL, Section, Tally, as_text, share, tracked
+from benchmarks._coverage_tally import LEVEL, Tally, as_text, share, tracked
 from trueup.active import ESTIMATORS, State, get_strategy
 from trueup.active.estimators import ENOUGH_DRAWS, as_estimate
 from trueup.active.session import Estimation, anytime_interval
@@ -320,7 +320,7 @@ def _holds(interval: tuple[float, float], true: float) -> bool:
     return interval[0] - 1e-9 <= true <= interval[1] + 1e-9
 
 
-def section_of(tallies: Tallies) -> Section:
+def section_of(tallies: Tallies) -> str:
     """Tables and numbers."""
     names = sorted({name for name, _, _ in tallies.looks}, key=[*WARRANTED, *BELIEVING].index)
     look_rows = []
@@ -347,7 +347,7 @@ def section_of(tallies: Tallies) -> Section:
         "draws that count, mean: " + ", ".join(f"{np.mean(tallies.counted[n]):.0f} of {n}" for n in LOOKS),
         "of these undecided: " + ", ".join(f"{np.mean(tallies.undecided[n]):.1f}" for n in LOOKS),
     ]
-    text = "\n\n".join(
+    return "\n\n".join(
         [
             f"{tallies.n_sessions} sessions of 20 experts, {N_ITEMS} items of which 30% hard, 3 times as slow, 10% of "
             "them put off, 10% without an answer\n" + "\n".join(head),
@@ -362,25 +362,6 @@ def section_of(tallies: Tallies) -> Section:
             as_text(["estimator", "holds %"], every),
         ]
     )
-    numbers: dict[str, Any] = {
-        "sessions": tallies.n_sessions,
-        "looks": {f"{name}, {which}, {n}": tally.numbers() for (name, which, n), tally in tallies.looks.items()},
-        "anytime": {f"{name}, {n}": tally.numbers() for (name, _, n), tally in tallies.anytime.items()},
-        "stops": {
-            f"{name}, {rule}, {shown}": {
-                **tally.numbers(),
-                "draws": float(np.mean(tallies.stopped_at[name, rule, shown])),
-            }
-            for (name, rule, shown), tally in tallies.stops.items()
-        },
-        "orders": {
-            f"{name}, {rule}": {"n": len(r), "right": float(np.mean(r))} for (name, rule), r in tallies.orders.items()
-        },
-        "every_look": {name: float(np.mean(held)) for name, held in tallies.every_look.items()},
-        "counted": {str(n): float(np.mean(values)) for n, values in tallies.counted.items()},
-        "undecided": {str(n): float(np.mean(values)) for n, values in tallies.undecided.items()},
-    }
-    return Section(text, numbers)
 
 
 def _error(held: list[bool]) -> float:
@@ -389,7 +370,7 @@ def _error(held: list[bool]) -> float:
     return math.sqrt(rate * (1 - rate) / len(held))
 
 
-def sessions(quick: bool, repetitions: int | None = None) -> Section:
+def sessions(quick: bool, repetitions: int | None = None) -> str:
     """20 experts at once: coverage at every look and at the stop, for every estimator."""
     n = repetitions or (40 if quick else 2000)
     tallies = Tallies()

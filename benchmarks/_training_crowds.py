@@ -8,34 +8,31 @@ count right answers. Voting has C = 1 on wide features, where a model for each o
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
 import trueup as tu
-from benchmarks._coverage_tally import Section, as_text, say
+from benchmarks._coverage_tally import as_text, say
 from benchmarks._data import data_folder, load_crowd
+from benchmarks._peer_tasks import TRAINING_TASKS, WIDE
+from benchmarks.peers import ask, votes_of
 from trueup.training import NoisyLabelClassifier, NoisyLogisticRegression
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
 PATH = [1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2]
 LEAVES_REPEATS = 2
-WIDE = 2000  # features
 N_DRAWS = 60  # of the truth, for a score
 N_TIES = 5  # ways to break ties of majority votes
-PEERS_SCRIPT = Path(__file__).with_name("_training_peers.py")
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,24 +163,22 @@ def train_on_votes(split: Split, recipe: Recipe, quick: bool) -> Trained:
 
 def ask_peers(split: Split, C: float, majorities: Sequence[Codes], quick: bool) -> dict[str, Floats]:
     """Right answers of other libraries, run by the Python that TRUEUP_PEERS names; empty where it is not set."""
-    python = os.environ.get("TRUEUP_PEERS")
-    if not python:
+    if not os.environ.get("TRUEUP_PEERS"):
         return {}
-    from scipy import sparse
-
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        for part, X in (("train", split.X), ("test", split.X_test)):
-            sparse.save_npz(folder / f"{part}.npz", sparse.csr_matrix(X))
-        np.save(folder / "majority.npy", np.stack(list(majorities)))
-        votes = split.labels.votes.tocoo()
-        labeler, label = np.divmod(votes.col, split.labels.n_answers)
-        shape = (split.labels.n_items, split.labels.n_labelers, split.labels.n_classes)
-        np.savez(folder / "votes.npz", item=votes.row, labeler=labeler, label=label, shape=shape)
-        (folder / "settings.json").write_text(json.dumps({"C": C, "quick": quick}), encoding="utf-8")
-        subprocess.run([python, str(PEERS_SCRIPT), name], check=True, stdout=subprocess.DEVNULL)
-        told = json.loads((folder / "predictions.json").read_text(encoding="utf-8"))
-    return {peer: np.mean([np.equal(run, split.truth_test) for run in runs], axis=0) for peer, runs in told.items()}
+    arrays = {**votes_of(split.labels), "majority": np.stack(majorities), "C": np.array(C), "quick": np.array(quick)}
+    for part, X in (("train", split.X), ("test", split.X_test)):
+        matrix = sparse.csr_matrix(X)
+        arrays |= {
+            f"{part} {name}": np.asarray(getattr(matrix, name)) for name in ("data", "indices", "indptr", "shape")
+        }
+    found = {}
+    for task, (package, _) in TRAINING_TASKS.items():
+        if "hidden" not in task or split.X.shape[1] <= WIDE:
+            answer = ask(task, package, [arrays], limit=None)
+            if answer.error:
+                raise RuntimeError(f"{task} {answer.error}")
+            found[task] = np.mean(answer.arrays[0] == split.truth_test, axis=0)
+    return found
 
 
 @dataclass
@@ -225,16 +220,15 @@ def measure(splits: list[Split], quick: bool, what: str) -> Tally:
     return tally
 
 
-def rows_of(tally: Tally) -> tuple[list[list[str]], dict[str, Any]]:
+def rows_of(tally: Tally) -> list[list[str]]:
     """A row for each method: accuracy, its difference from majority training, the share of the gap closed, and C."""
     majority, truth = tally.mean("majority"), tally.mean("truth")
     gap = float(truth.mean() - majority.mean())
-    rows, numbers = [], {}
+    rows = []
     for name in tally.right:
         difference = tally.mean(name) - majority
         ahead, error = float(difference.mean()), float(difference.std(ddof=1) / np.sqrt(len(difference)))
         chosen = tally.C.get(name)
-        numbers[name] = {"accuracy": float(tally.mean(name).mean()), "ahead": ahead, "error": error}
         rows.append(
             [
                 name,
@@ -245,31 +239,29 @@ def rows_of(tally: Tally) -> tuple[list[list[str]], dict[str, Any]]:
                 f"{np.mean(tally.score[name]):.3f}" if name in STRATEGIES else "",
             ]
         )
-    return rows, numbers
+    return rows
 
 
-def summary(numbers: Mapping[str, Mapping[str, Any]], tally: Tally) -> str:
+def summary(tally: Tally) -> str:
     """The best strategy, and the one that its score without truth would have chosen."""
-    best = max(STRATEGIES, key=lambda name: numbers[name]["accuracy"])
+    ahead = {name: float((tally.mean(name) - tally.mean("majority")).mean()) for name in (*STRATEGIES, "truth")}
+    best = max(STRATEGIES, key=ahead.__getitem__)
     chosen = max(STRATEGIES, key=lambda name: float(np.mean(tally.score[name])))
-    gap = numbers["truth"]["accuracy"] - numbers["majority"]["accuracy"]
-    closes = (
-        f"closes {numbers[best]['ahead'] / gap:.0%} of the gap"
-        if gap > 0
-        else "ahead of training on the truth" * (numbers[best]["accuracy"] > numbers["truth"]["accuracy"])
-    )
+    gap = ahead["truth"]
+    closes = "ahead of training on the truth" * (ahead[best] > gap)
+    if gap > 0:
+        closes = f"closes {ahead[best] / gap:.0%} of the gap"
     return (
-        f"gap of truth and majority {100 * gap:+.2f} points; best: {best}, {100 * numbers[best]['ahead']:+.2f} points, "
-        f"{closes}; of highest score without truth: {chosen}, {100 * numbers[chosen]['ahead']:+.2f} points"
+        f"gap of truth and majority {100 * gap:+.2f} points; best: {best}, {100 * ahead[best]:+.2f} points, "
+        f"{closes}; of highest score without truth: {chosen}, {100 * ahead[chosen]:+.2f} points"
     )
 
 
-def crowd(name: str, quick: bool) -> Section:
+def crowd(name: str, quick: bool) -> str:
     """Test accuracy of all methods on one crowd."""
     head = ["", "accuracy", "ahead of majority, points", "of the gap", "C", "score without truth"]
     tally = measure(list(SETS[name](quick)), quick, name)
-    rows, numbers = rows_of(tally)
-    texts = [as_text(head, rows), summary(numbers, tally)]
+    texts = [as_text(head, rows_of(tally)), summary(tally)]
     if not os.environ.get("TRUEUP_PEERS"):
         texts.append("crowd-kit and cleanlab are left out: set TRUEUP_PEERS to a Python that has them and torch")
-    return Section("\n".join(texts), numbers)
+    return "\n".join(texts)

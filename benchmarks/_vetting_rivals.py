@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import math
-import os
-import subprocess
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 import trueup as tu
 from benchmarks._coverage_tally import say
+from benchmarks.peers import ask
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
 Ends = tuple[float, float]
 
 _Z = 1.959964
-_PEERS = Path(__file__).with_name("_vetting_peers.py")
 _EVEN = 0.001  # OASIS: the share of even draws, as its authors set it
 _STRATA = 30
 _BINS = 100  # of scores, that are put together to strata
@@ -94,22 +89,14 @@ def _mean_of_pool(sample: Sample) -> float:
 
 def ppi_python(samples: Sequence[Sample]) -> list[Ends] | None:
     """The intervals of ppi-python for the same samples, or None where TRUEUP_PEERS names no Python that has it."""
-    python = os.environ.get("TRUEUP_PEERS")
-    if python is None:
-        return None
-    with tempfile.TemporaryDirectory() as folder:
-        source, result = Path(folder) / "samples.npz", Path(folder) / "intervals.npy"
-        arrays: dict[str, Any] = {}
-        for k, sample in enumerate(samples):
-            arrays |= {f"y{k}": sample.y, f"f{k}": sample.predicted, f"u{k}": sample.others}
-        np.savez(source, **arrays)
-        # -P: what lies beside the script must not shadow what the peer imports (benchmarks/coverage.py, coverage).
-        call = [python, "-P", str(_PEERS), str(source), str(result)]
-        done = subprocess.run(call, capture_output=True, text=True, check=False)
-        if done.returncode:
-            say(f"  ppi-python failed, left out: {done.stderr.strip().splitlines()[-1:]}")
-            return None
-        return [(float(low), float(high)) for low, high in np.load(result)]
+    judged = [
+        {"judge": np.append(sample.predicted, sample.others), "at": np.arange(len(sample.y)), "truth": sample.y}
+        for sample in samples
+    ]
+    answer = ask("ppi-python", "ppi-python", judged)
+    if answer.error:
+        say(f"  ppi-python: {answer.error}")
+    return [(float(low), float(high)) for low, high in answer.arrays] or None
 
 
 # ------------------------------------------------------------------ sampling for precision, recall, F and accuracy
@@ -198,18 +185,7 @@ def oasis(
     After Marchant and Rubinstein, "In search of an entity resolution OASIS", VLDB 2017, with the settings of the paper:
     strata of the score, a chance for each that minimises the variance under the current guess, a few even draws.
 
-    Parameters
-    ----------
-    measure : str
-        Of `MEASURES`.
-    predicted : integer array of shape (n_items,)
-        0 or 1.
-    score : array of shape (n_items,)
-        A guess of P(positive).
-    vet : callable
-        From the position of an item to its true class.
-    numbers : sequence of int
-        Of vetted items, growing.
+    `score` is a guess of P(positive), `vet` tells the true class of an item, and `numbers` of vetted items grow.
     """
     strata = _Strata(predicted, score)
     first_guess = value = strata.guess_of(measure)

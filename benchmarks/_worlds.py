@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,7 @@ Codes = npt.NDArray[np.int64]
 
 N_LABELERS = 5
 PRIOR = (0.6, 0.4)
-SKILL = (0.65, 0.9)
+_CROWD: dict[str, Any] = {"n_labelers": N_LABELERS, "prior": PRIOR, "accuracy": (0.65, 0.9)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,57 +35,36 @@ class World:
 
 def independent(n_items: int, seed: int) -> World:
     """Labelers with one accuracy each, 65 to 90%, and a classifier of 80%, independent given the class."""
-    return _as_world(
-        tu.simulate.dawid_skene(
-            n_items=n_items,
-            n_classes=2,
-            n_labelers=N_LABELERS,
-            prior=PRIOR,
-            accuracy=SKILL,
-            random_state=seed,
-        )
-    )
+    return _as_world(tu.simulate.dawid_skene(n_items=n_items, n_classes=2, **_CROWD, random_state=seed))
 
 
 def families(n_items: int, seed: int) -> World:
     """Two pairs of labelers repeat the verdict of their family with 60%; the classifier is of the first family."""
-    return _with_last_as_classifier(
-        tu.simulate.dependent(
-            n_items=n_items,
-            n_labelers=N_LABELERS + 1,
-            prior=PRIOR,
-            subtype_weights=[1.0],
-            subtype_accuracy=[0.8],
-            families=[[0, 1, N_LABELERS], [2, 3]],
-            copying=0.6,
-            classifier_accuracy=None,
-            random_state=seed,
-        )
+    data = tu.simulate.dependent(
+        n_items=n_items,
+        n_labelers=N_LABELERS + 1,
+        prior=PRIOR,
+        subtype_weights=[1.0],
+        subtype_accuracy=[0.8],
+        families=[[0, 1, N_LABELERS], [2, 3]],
+        copying=0.6,
+        classifier_accuracy=None,
+        random_state=seed,
     )
+    _, labeler, answer, _ = data.labels.vote_table()
+    predictions = answer[labeler == N_LABELERS].astype(np.int64)  # everyone votes, in the order of items
+    return World(data.labels.without_labeler(N_LABELERS), data.truth, predictions)
 
 
 def difficulty(n_items: int, seed: int) -> World:
     """Items are hard by degrees, for labelers and the classifier alike."""
-    return _as_world(
-        tu.simulate.shared_difficulty(
-            n_items=n_items, n_labelers=N_LABELERS, prior=PRIOR, accuracy=SKILL, slope=2.0, random_state=seed
-        )
-    )
+    return _as_world(tu.simulate.shared_difficulty(n_items=n_items, slope=2.0, **_CROWD, random_state=seed))
 
 
 def blind_spot(n_items: int, seed: int) -> World:
     """One item in twenty looks like the other class to everyone; errors are independent elsewhere."""
-    return _as_world(
-        tu.simulate.shared_difficulty(
-            n_items=n_items,
-            n_labelers=N_LABELERS,
-            prior=PRIOR,
-            accuracy=SKILL,
-            slope=0.0,
-            blind_spot=0.05,
-            random_state=seed,
-        )
-    )
+    data = tu.simulate.shared_difficulty(n_items=n_items, slope=0.0, blind_spot=0.05, **_CROWD, random_state=seed)
+    return _as_world(data)
 
 
 def misled(n_items: int, seed: int) -> World:
@@ -136,13 +116,6 @@ def _turned(classes: Codes, at: npt.NDArray[np.int64]) -> Codes:
     turned = classes.copy()
     turned[at] = 1 - turned[at]
     return turned
-
-
-def _with_last_as_classifier(data: Simulation) -> World:
-    """The last labeler is the classifier, and errs as the others do."""
-    _, labeler, answer, _ = data.labels.vote_table()
-    predictions = answer[labeler == N_LABELERS].astype(np.int64)  # everyone votes, in the order of items
-    return World(data.labels.without_labeler(N_LABELERS), data.truth, predictions)
 
 
 def _as_world(data: Simulation) -> World:

@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 
 import trueup as tu
-from benchmarks._coverage_tally import Section
 from benchmarks._mutations import MUTATIONS
 from benchmarks._sections import run_sections
 from trueup.exceptions import TrueupError, TrueupWarning
@@ -167,10 +166,9 @@ def measured(what: str, path: Path) -> dict[str, Any]:
     return run_apart(_MEASURE, what, str(path))
 
 
-def speed(quick: bool) -> Section:
+def speed(quick: bool) -> str:
     """Time and memory of a large file, beside `json.load`."""
     size = (5 if quick else 100) * _MEGABYTE
-    numbers: dict[str, Any] = {}
     lines = ["tool          votes      time   json.load   times   memory / size"]
     with tempfile.TemporaryDirectory() as folder:
         for tool in ("label-studio", "inspect"):
@@ -178,24 +176,12 @@ def speed(quick: bool) -> Section:
             write_large(path, tool, size)
             runs = [(measured("json", path), measured(tool, path)) for _ in range(1 if quick else 5)]
             theirs, ours = (min((pair[k] for pair in runs), key=lambda run: run["seconds"]) for k in (0, 1))
-            n_bytes = path.stat().st_size
-            numbers[tool] = {
-                "bytes": n_bytes,
-                "votes": ours["read"],
-                "seconds": ours["seconds"],
-                "json_seconds": theirs["seconds"],
-                "times_json": ours["seconds"] / theirs["seconds"],
-                "growth_over_size": ours["growth"] / n_bytes,
-                "json_growth_over_size": theirs["growth"] / n_bytes,
-                "holds": ours["seconds"] <= _MOST_TIMES * theirs["seconds"] and ours["growth"] <= _MOST_TIMES * n_bytes,
-            }
-            one = numbers[tool]
+            times, n_bytes = ours["seconds"] / theirs["seconds"], path.stat().st_size
             lines.append(
-                f"{tool:12s} {ours['read']:6,.0f} {one['seconds']:7.2f} s {one['json_seconds']:9.2f} s "
-                f"{one['times_json']:6.2f}× {one['growth_over_size']:13.2f}× "
-                f"(json.load {one['json_growth_over_size']:.2f}×)"
+                f"{tool:12s} {ours['read']:6,.0f} {ours['seconds']:7.2f} s {theirs['seconds']:9.2f} s {times:6.2f}× "
+                f"{ours['growth'] / n_bytes:13.2f}× (json.load {theirs['growth'] / n_bytes:.2f}×)"
             )
-    return Section("\n".join(lines), numbers)
+    return "\n".join(lines)
 
 
 # Damaged files ------------------------------------------------------------------------------------------------------
@@ -222,7 +208,7 @@ def outcome(path: str) -> str:
     return "labels"
 
 
-def damaged(quick: bool) -> Section:
+def damaged(quick: bool) -> str:
     """Damaged files: how each kind ends, and the most memory."""
     n_files, per_process = (120 if quick else 2_000), 100
     sources = [path for path in sorted(exports_folder().glob("*/*")) if path.suffix not in (".txt", ".xml")]
@@ -251,20 +237,13 @@ def damaged(quick: bool) -> Section:
     lines += [f"{k:16s} {c['labels']:7d} {c['error']:10d} {c['failure']:9d}" for k, c in outcomes.items()]
     lines.append(f"most memory of a process: {peak / _MEGABYTE:.0f} MB (libraries and all)")
     lines += failures[:20]
-    numbers = {
-        "n_files": n_files,
-        "outcomes": {kind: dict(counts) for kind, counts in outcomes.items()},
-        "failures": failures,
-        "peak_bytes": peak,
-        "holds": not failures and peak <= _MOST_MEMORY,
-    }
-    return Section("\n".join(lines), numbers)
+    return "\n".join(lines)
 
 
 # Known truth --------------------------------------------------------------------------------------------------------
 
 
-def ground_truth(quick: bool) -> Section:
+def ground_truth(quick: bool) -> str:
     """How many of 302 pictures the majority and the models have right."""
     path = exports_folder() / "sagemaker_ground_truth" / "ic_data.tar.gz"
     export = tu.read_export(path)
@@ -284,12 +263,8 @@ def ground_truth(quick: bool) -> Section:
             continue
         rights[name] = int((labels.classes[posterior.argmax(axis=1)] == true).sum())
     lines = [f"{name:20s} {n}" for name, n in rights.items()]
-    about = {"items": labels.n_items, "votes": labels.n_votes, "workers": labels.n_labelers}
-    return Section(f"right of {labels.n_items}\n" + "\n".join(lines), {**about, "right": rights})
-
-
-SECTIONS = {"speed": speed, "damaged": damaged, "ground_truth": ground_truth}
+    return f"right of {labels.n_items}\n" + "\n".join(lines)
 
 
 if __name__ == "__main__":
-    run_sections("python -m benchmarks.adapters", (__doc__ or "").splitlines()[0], SECTIONS)
+    run_sections("adapters", __doc__, {"speed": speed, "damaged": damaged, "ground_truth": ground_truth})

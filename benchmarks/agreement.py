@@ -13,16 +13,16 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import trueup as tu
-from benchmarks._coverage_tally import Section, say
+from benchmarks._coverage_tally import say
 from benchmarks._sections import run_sections
 
 SCRIPT = Path(__file__).with_name("_agreement_peers.py")
@@ -73,7 +73,7 @@ def ours(case: Mapping[str, Any], names: Sequence[str]) -> dict[str, float]:
     return found
 
 
-def peers(quick: bool) -> Section:
+def peers(quick: bool) -> str:
     """Differences from other packages."""
     python = os.environ.get("TRUEUP_AGREEMENT_PEERS")
     if python is None:
@@ -88,7 +88,7 @@ def peers(quick: bool) -> Section:
                 gaps.setdefault(name, []).append(abs(value - own[name.partition(" ")[2]]))
     lines = [f"{'coefficient':<42}{'tables':>8}{'largest difference':>20}"]
     lines += [f"{name:<42}{len(found):>8}{max(found):>20.1e}" for name, found in sorted(gaps.items())]
-    return Section("\n".join(lines), {name: max(found) for name, found in gaps.items()})
+    return "\n".join(lines)
 
 
 def draw_labelers(rng: np.random.Generator, n: int, alike: float) -> np.ndarray:
@@ -169,25 +169,22 @@ def coverage_of(
     return [{name: count / runs for name, count in counts.items()} for counts in held]
 
 
-def coverage(quick: bool) -> Section:
+def coverage(quick: bool) -> str:
     """Coverage in each case."""
     runs = 40 if quick else 400
     lines = [f"{'items':>5} {'labelers':>8} {'missing':>7} {'about':>7}  " + "".join(f"{n:>17}" for n in NAMES)]
-    numbers = {}
     for n_items, n_labelers, alike, missing, kind in CASES:
         (found,) = coverage_of(n_items, n_labelers, alike, missing, kind, runs=runs)
         say(f"{n_items} items, {n_labelers} labelers")
-        numbers[f"{n_items} items, {n_labelers} labelers, {missing} missing, {kind}"] = found
         cells = "".join(f"{100 * found[name]:>17.1f}" for name in NAMES)
         lines.append(f"{n_items:>5} {n_labelers:>8} {missing:>7} {kind:>7}  {cells}")
-    return Section("\n".join(lines), numbers)
+    return "\n".join(lines)
 
 
-def speed(quick: bool) -> Section:
+def speed(quick: bool) -> str:
     """Seconds for a million votes."""
     rng = np.random.default_rng(0)
     lines = [f"{'votes':<44}{'seconds':>9}{'of the processor':>18}"]
-    numbers = {}
     for n_items, per_item in ((5_000, 200), (200_000, 5)):
         n_items = n_items // (20 if quick else 1)
         truth = rng.integers(0, 3, n_items)
@@ -201,17 +198,12 @@ def speed(quick: bool) -> Section:
         wall, worked = time.perf_counter() - wall, time.process_time() - worked
         name = f"{n_items:,} items, {per_item} of 200 labelers each"
         lines.append(f"{name:<44}{wall:>9.1f}{worked:>18.1f}")
-        numbers[name] = worked
-    return Section("\n".join(lines), numbers)
+    return "\n".join(lines)
 
 
 SECTIONS = {"peers": peers, "coverage": coverage, "speed": speed}
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the sections that are named, or all."""
-    run_sections("python -m benchmarks.agreement", str(__doc__).splitlines()[0], SECTIONS, arguments)
+main = partial(run_sections, "agreement", __doc__, SECTIONS)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

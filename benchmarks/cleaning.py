@@ -12,8 +12,9 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,8 @@ from sklearn.svm import LinearSVC
 
 import trueup as tu
 from benchmarks._cleaning_curves import curves, replay
-from benchmarks._coverage_tally import Section, as_text, tracked
-from benchmarks._sections import run_sections
+from benchmarks._coverage_tally import as_text, tracked
+from benchmarks._sections import Sections, run_sections
 from trueup.cleaning import (
     EMI,
     UnbiasedScorer,
@@ -95,9 +96,7 @@ def agreement(fast: EMI, full: EMI) -> tuple[bool, float]:
     return bool(fast.best()[0] == full.best()[0]), len(common) / top
 
 
-def compared(
-    label: str, n: int, d: int, seeds: int, estimator: Any, n_classes: int = 2
-) -> tuple[list[list[str]], dict[str, Any]]:
+def compared(label: str, n: int, d: int, seeds: int, estimator: Any, n_classes: int = 2) -> list[list[str]]:
     """Fast against full retraining: one fit for each label, from scratch, in one process."""
     first: dict[bool, list[bool]] = {True: [], False: []}
     common: dict[bool, list[float]] = {True: [], False: []}
@@ -117,7 +116,7 @@ def compared(
             first[weigh].append(same)
             common[weigh].append(share)
         ratios.append(slow / quick)
-    rows = [
+    return [
         [
             label,
             str(d),
@@ -128,15 +127,9 @@ def compared(
         ]
         for weigh in (True, False)
     ]
-    numbers = {
-        "same_first": {str(weigh): first[weigh] for weigh in first},
-        "common": {str(weigh): common[weigh] for weigh in common},
-        "ratio": ratios,
-    }
-    return rows, numbers
 
 
-def fast(quick: bool) -> Section:
+def fast(quick: bool) -> str:
     n, seeds = (200, 1) if quick else (2000, 3)
     exact = {"tol": 1e-8, "max_iter": 10_000}
     settings: list[tuple[str, int, Any]] = [
@@ -148,28 +141,24 @@ def fast(quick: bool) -> Section:
         ("ridge", 20, RidgeClassifier()),
         ("Gaussian naive Bayes", 20, GaussianNB()),
     ]
-    rows, numbers = [], {}
+    rows = []
     for position, (label, d, estimator) in enumerate(settings):
         n_classes = 3 if "3 classes" in label else 2
-        some, found = compared(label, n, d, seeds if position < 2 else 1, estimator, n_classes)
-        rows += some
-        numbers[f"{label}, {d} features"] = found
+        rows += compared(label, n, d, seeds if position < 2 else 1, estimator, n_classes)
     head = [f"N = {n}", "features", "ranked by", "same first choice", f"top {TOP} in common % (worst)"]
-    text = as_text([*head, "times faster (worst)"], rows, left=(0, 2))
-    return Section(text, numbers)
+    return as_text([*head, "times faster (worst)"], rows, left=(0, 2))
 
 
-def decisions(quick: bool) -> Section:
+def decisions(quick: bool) -> str:
     """How long one decision takes, the base model's fit included."""
-    rows, numbers = [], {}
+    rows = []
     for n, n_val in ((500, 500),) if quick else ((5000, 5000), (10_000, 10_000)):
         for d in (2, 20):
             task = make(n, n_val, d, 0)
             task.emi(LogisticRegression())
             seconds, _ = timed(lambda task=task: task.emi(LogisticRegression()), 5)
             rows.append([f"{n:,}", f"{n_val:,}", str(d), f"{seconds:.3f}"])
-            numbers[f"{n} {n_val} {d}"] = seconds
-    return Section(as_text(["labels to choose from", "validation items", "features", "seconds"], rows), numbers)
+    return as_text(["labels to choose from", "validation items", "features", "seconds"], rows)
 
 
 N_DIGITS, ASKED, SHORTLIST = 849, 10, 25
@@ -254,7 +243,7 @@ def exact_choice(advisor: tu.CleaningAdvisor, n_checked: int) -> tuple[list[int]
     return state.train[first[best]].tolist(), bool(is_sure), n_same
 
 
-def rounds(quick: bool) -> Section:
+def rounds(quick: bool) -> str:
     """Rounds of ask(10) and tell on digits: how long they take, and whether the choice is that of exact models."""
     X, truth, labels = digits_with_votes()
     n = 2 if quick else 40
@@ -289,7 +278,7 @@ def rounds(quick: bool) -> Section:
         f"Of {n_checked} of these models Newton's method, from scratch, gives all predictions of {n_equal}.",
         f"Progress was reported {len(calls) / n:.0f} times a round.",
     ]
-    return Section("\n".join(text), {"seconds": seconds, "same": same, "sure": sure})
+    return "\n".join(text)
 
 
 _LARGE = """
@@ -305,31 +294,28 @@ print(json.dumps([resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, to
 """
 
 
-def memory(quick: bool) -> Section:
+def memory(quick: bool) -> str:
     """The peak of a process that makes one decision, libraries and data included."""
-    rows, numbers = [], {}
+    rows = []
     for n, n_val in ((2000, 2000),) if quick else ((50_000, 50_000), (100_000, 100_000)):
         for d in (2, 20):
             command = [sys.executable, "-c", _LARGE, str(n), str(n_val), str(d)]
             run = subprocess.run(command, check=True, capture_output=True, text=True)
             peak, seconds = json.loads(run.stdout)
             rows.append([f"{n:,}", f"{n_val:,}", str(d), f"{peak:.2f}", f"{seconds:.1f}"])
-            numbers[f"{n} {n_val} {d}"] = {"peak_gib": peak, "seconds": seconds}
     head = ["labels to choose from", "validation items", "features", "peak GiB", "seconds"]
-    return Section(as_text(head, rows), numbers)
+    return as_text(head, rows)
 
 
-SECTIONS: dict[str, Callable[[bool], Section]] = {
+SECTIONS: Sections = {
     "fast": fast,
     "decisions": decisions,
     "memory": memory,
     "rounds": rounds,
+    "curves": curves,
+    "replay": replay,
 }
-SECTIONS |= {"curves": curves, "replay": replay}
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    run_sections("python -m benchmarks.cleaning", __doc__.splitlines()[0], SECTIONS, arguments)
+main = partial(run_sections, "cleaning", __doc__, SECTIONS)
 
 
 if __name__ == "__main__":

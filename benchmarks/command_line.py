@@ -13,9 +13,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-from benchmarks._coverage_tally import Section, as_text
+from benchmarks._coverage_tally import as_text
 from benchmarks._data import graded_labelers, load_crowd, one_against_others
 from benchmarks._sections import run_sections
 from trueup import write_labels
@@ -41,19 +42,18 @@ def _seconds(arguments: Sequence[str], *, folder: Path, times: int, environment:
     return min(found)
 
 
-def _section(rows: list[tuple[str, float, float]]) -> Section:
-    table = as_text(
+def _section(rows: list[tuple[str, float, float]]) -> str:
+    return as_text(
         ["command", "asked, s", "measured, s"], [[name, f"{most:g}", f"{took:.2f}"] for name, most, took in rows]
     )
-    return Section(table, {name: took for name, _, took in rows})
 
 
-def show_help(quick: bool) -> Section:
+def show_help(quick: bool) -> str:
     """``trueup --help`` on a warm disk."""
     return _section([("trueup --help", _MOST_HELP, _seconds(["--help"], folder=Path.cwd(), times=2 if quick else 8))])
 
 
-def evaluate(quick: bool) -> Section:
+def evaluate(quick: bool) -> str:
     """All votes of a crowd, and one of its labelers as the system: what is timed does not ask who is right."""
     labels, _ = load_crowd(_SET)
     _, votes = one_against_others(labels, int(graded_labelers(_SET, labels)[0]))
@@ -74,7 +74,7 @@ def evaluate(quick: bool) -> Section:
         )
 
 
-def demo(quick: bool) -> Section:
+def demo(quick: bool) -> str:
     """``trueup demo`` after installation, when kernels are still to be compiled, and later."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -90,10 +90,7 @@ def demo(quick: bool) -> Section:
         return _section(rows)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the sections that are named, or all."""
-    sections = {"help": show_help, "evaluate": evaluate, "demo": demo}
-    run_sections("python -m benchmarks.command_line", "How long the command line takes.", sections, arguments)
+main = partial(run_sections, "command_line", __doc__, {"help": show_help, "evaluate": evaluate, "demo": demo})
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +38,9 @@ from benchmarks._answers import (
     width_over,
     with_checks,
 )
-from benchmarks._coverage_tally import Section, as_text, share
+from benchmarks._coverage_tally import as_text, share
 from benchmarks._runs import Case, Figure, Row, run_figures
-from benchmarks._worlds import Codes, World, better_system, equal_system, make
+from benchmarks._worlds import WORLDS, Codes, World, better_system, equal_system, make
 from trueup.answers.compare import compare_again
 from trueup.answers.evaluate import evaluate_again
 from trueup.training import scorer
@@ -72,16 +73,15 @@ def run_checks(case: Case) -> list[Row]:
     return rows
 
 
-def summarise_checks(rows: Sequence[Row]) -> Section:
+def summarise_checks(rows: Sequence[Row]) -> str:
     worlds = list(dict.fromkeys(row["world"] for row in rows))
     groups = [(f"{world}, {n} checked", {"world": world, "n": n}) for world in worlds for n in N_CHECKED]
     ratios = {"× PPI++": width_over(RIVAL)}
-    text, numbers = coverage_table(rows, groups, (OURS, RIVAL, "Wilson"), ratios=ratios)
-    return Section(
+    text = coverage_table(rows, groups, (OURS, RIVAL, "Wilson"), ratios=ratios)
+    return (
         f"Accuracy of one system: two classes, {N_ITEMS} items, 5 labelers; the accuracy on exactly these items. PPI++ "
         f"predicts with\nP(right) of the base\n\n{text}\n\nTarget: a misled crowd with 20 checked items holds at least "
-        "92%; independent errors with 40 are at most 1.02 times as wide as\nPPI++.",
-        numbers,
+        "92%; independent errors with 40 are at most 1.02 times as wide as\nPPI++."
     )
 
 
@@ -111,8 +111,8 @@ def run_pairs(case: Case) -> list[Row]:
     ]
 
 
-def summarise_pairs(rows: Sequence[Row]) -> Section:
-    lines, numbers = [], {}
+def summarise_pairs(rows: Sequence[Row]) -> str:
+    lines = []
     for world in dict.fromkeys(row["world"] for row in rows):
         for pair in ("better", "equal"):
             for n in (0, N_CLOSE):
@@ -122,16 +122,13 @@ def summarise_pairs(rows: Sequence[Row]) -> Section:
                 apart = float(np.mean([row["differ"] for row in own]))
                 cells = [f"{100 * wrong:.1f}", f"{100 * apart:.1f}", f"{tally.bias:+.4f}", f"{tally.width:.3f}"]
                 lines.append([f"{world}, {pair}, {n} checked", share(tally), *cells, str(len(own))])
-                extra = {"wrong side": wrong, "called different": apart}
-                numbers[f"{world}, {pair}, {n} checked"] = {**tally.numbers(), **extra}
     head = ["world, second system", "covers % ± s.e.", "wrong side %", "called different %", "mean error", "width"]
-    return Section(
+    return (
         f"Two systems on {N_ITEMS} items of 5 labelers who err together. Better: the first errs with the crowd, the "
         f"second is {100 * GAIN:.0f} points\nbetter and errs on items of its own. Equal: both err with the crowd but "
         f"for {N_EXCHANGED} items each, equally often. Difference of the\nsecond over the first, on exactly these "
         f"items\n\n{as_text([*head, 'runs'], lines)}\n\nTarget: wholly on the wrong side in at most 5%; equals are "
-        "called different in at most 5%.",
-        numbers,
+        "called different in at most 5%."
     )
 
 
@@ -154,8 +151,8 @@ def run_smooth(case: Case) -> list[Row]:
     return [{"widths": widths}]
 
 
-def summarise_smooth(rows: Sequence[Row]) -> Section:
-    lines, numbers = [], {}
+def summarise_smooth(rows: Sequence[Row]) -> str:
+    lines = []
     for world in dict.fromkeys(row["world"] for row in rows):
         widths = np.array([row["widths"] for row in select(rows, world=world)])
         change = widths.mean(axis=0)[1:] / widths.mean(axis=0)[:-1] - 1
@@ -163,19 +160,13 @@ def summarise_smooth(rows: Sequence[Row]) -> Section:
         error = float(
             (widths[:, worst + 1] - widths[:, worst]).std() / math.sqrt(len(widths)) / widths[:, worst].mean()
         )
-        numbers[world] = {
-            "largest change": float(change[worst]),
-            "error": error,
-            "widths": widths.mean(axis=0).tolist(),
-        }
         cells = [f"{100 * change[worst]:+.1f} ± {100 * error:.1f}", f"{worst} to {worst + 1}"]
         shown = [f"{widths[:, n].mean():.3f}" for n in (0, 1, 5, 10, 20, 40)]
         lines.append([f"{world} items", *cells, *shown, str(len(widths))])
     head = ["world", "largest change %", "checks", *(f"width {n}" for n in (0, 1, 5, 10, 20, 40)), "runs"]
-    return Section(
+    return (
         "Mean width of the interval of accuracy while items are checked one by one at random, up to half of them\n\n"
-        f"{as_text(head, lines)}\n\nTarget: one checked item more changes the mean width by less than 10%.",
-        numbers,
+        f"{as_text(head, lines)}\n\nTarget: one checked item more changes the mean width by less than 10%."
     )
 
 
@@ -211,20 +202,18 @@ def run_advice(case: Case) -> list[Row]:
     return [{"n": len(drawn), "said": shares.vetting_width, "came": float(np.mean(widths))}]
 
 
-def summarise_advice(rows: Sequence[Row]) -> Section:
-    lines, numbers = [], {}
+def summarise_advice(rows: Sequence[Row]) -> str:
+    lines = []
     for world in dict.fromkeys(row["world"] for row in rows):
         n, said, came = (np.array([row[key] for row in select(rows, world=world)]) for key in ("n", "said", "came"))
         ratio, error = came / said, float((came / said).std() / math.sqrt(len(n)))
         cells = [f"{n.mean():.0f}", f"{said.mean():.3f}", f"{came.mean():.3f}", f"{ratio.mean():.2f} ± {error:.2f}"]
         lines.append([world, *cells, str(len(n))])
-        numbers[world] = {"ratio": float(ratio.mean()), "error": error}
     head = ["share", "checks", "width said", "width that came", "that came / said", "runs"]
-    return Section(
+    return (
         "Three systems' outputs for each of 150 prompts, four judges who are misled together on prompts: as many "
         f"checked items\nas the share of passes advises\n\n{as_text(head, lines)}\n\nTarget: within 15% in the mean of "
-        "100 runs.",
-        numbers,
+        "100 runs."
     )
 
 
@@ -232,12 +221,7 @@ def summarise_advice(rows: Sequence[Row]) -> Section:
 
 
 class Repeater(ClassifierMixin, BaseEstimator):
-    """A classifier that repeats the class that stands in the first column of X.
-
-    Parameters
-    ----------
-    classes : array
-    """
+    """A classifier that repeats the class that stands in the first column of X."""
 
     def __init__(self, classes: Any) -> None:
         self.classes = classes
@@ -280,13 +264,12 @@ def run_sparse(case: Case) -> list[Row]:
     return rows
 
 
-def summarise_sparse(rows: Sequence[Row]) -> Section:
+def summarise_sparse(rows: Sequence[Row]) -> str:
     answers = list(dict.fromkeys(row["answer"] for row in rows))
-    text, numbers = coverage_table(rows, [("independent", {})], answers)
-    return Section(
+    text = coverage_table(rows, [("independent", {})], answers)
+    return (
         f"Few votes and many classes: {N_SPARSE} items, 2.4 votes an item of 40 labelers, {N_CLASSES} classes, "
-        f"independent errors, votes alone\n\n{text}\n\nTarget: the plain call holds at least 92%.",
-        numbers,
+        f"independent errors, votes alone\n\n{text}\n\nTarget: the plain call holds at least 92%."
     )
 
 
@@ -360,8 +343,8 @@ def run_speed(case: Case) -> list[Row]:
     ]
 
 
-def summarise_speed(rows: Sequence[Row]) -> Section:
-    lines, numbers = [], {}
+def summarise_speed(rows: Sequence[Row]) -> str:
+    lines = []
     for name in dict.fromkeys(row["world"] for row in rows):
         own = select(rows, world=name)
         seconds, memory, _ = _SIZES[name]
@@ -370,70 +353,26 @@ def summarise_speed(rows: Sequence[Row]) -> Section:
         asked = f"{seconds:g}" + (f", {memory / 1e9:g} GB" if math.isfinite(memory) else "")
         cells = [f"{cold:.3f}", "–" if math.isnan(warm) else f"{warm:.3f}", f"{peak / 1e9:.2f}", asked]
         lines.append([name, *cells, f"{own[0]['low']:.3f} to {own[0]['high']:.3f}", f"{own[0]['true']:.3f}"])
-        numbers[name] = {"cold": cold, "warm": warm, "peak": peak}
     head = ["data", "cold s", "warm s", "peak GB", "asked s", "95% interval", "true"]
-    return Section(
+    return (
         "A plain `evaluate` with all that it does by default, without compiled code, a process for each: the first "
         "call, and the best of\nfive more. Another look: other checked items for the same votes. Memory with the "
-        f"libraries and the votes themselves\n\n{as_text(head, lines)}",
-        numbers,
+        f"libraries and the votes themselves\n\n{as_text(head, lines)}"
     )
 
 
+SMOOTH_WORLDS = ("independent, 100", "independent, 200", "misled crowd, 100", "misled crowd, 200")
+ADVICE_WORLDS = ("of all", "by system", "of all, clusters", "by system, clusters")
 FIGURES: dict[str, Figure] = {
-    "checks": Figure(
-        worlds=("independent", "families", "difficulty", "blind spot", "misled crowd"),
-        run=run_checks,
-        summarise=summarise_checks,
-        n_runs=400,
-        n_quick=2,
-        first_seed=160_000,
-    ),
-    "pairs": Figure(
-        worlds=("families", "difficulty"),
-        run=run_pairs,
-        summarise=summarise_pairs,
-        n_runs=400,
-        n_quick=2,
-        first_seed=163_000,
-    ),
-    "smooth": Figure(
-        worlds=("independent, 100", "independent, 200", "misled crowd, 100", "misled crowd, 200"),
-        run=run_smooth,
-        summarise=summarise_smooth,
-        n_runs=100,
-        n_quick=1,
-        first_seed=164_000,
-        quick_worlds=("independent, 100",),
-    ),
-    "advice": Figure(
-        worlds=("of all", "by system", "of all, clusters", "by system, clusters"),
-        run=run_advice,
-        summarise=summarise_advice,
-        n_runs=100,
-        n_quick=1,
-        first_seed=167_000,
-    ),
-    "sparse": Figure(
-        worlds=("independent",), run=run_sparse, summarise=summarise_sparse, n_runs=400, n_quick=1, first_seed=165_000
-    ),
-    "speed": Figure(
-        worlds=tuple(_SIZES),
-        run=run_speed,
-        summarise=summarise_speed,
-        n_runs=3,
-        n_quick=1,
-        first_seed=166_000,
-        quick_worlds=tuple(_SIZES)[:5],
-    ),
+    "checks": Figure(tuple(WORLDS), run_checks, summarise_checks, 400, 2, 160_000),
+    "pairs": Figure(("families", "difficulty"), run_pairs, summarise_pairs, 400, 2, 163_000),
+    "smooth": Figure(SMOOTH_WORLDS, run_smooth, summarise_smooth, 100, 1, 164_000, SMOOTH_WORLDS[:1]),
+    "advice": Figure(ADVICE_WORLDS, run_advice, summarise_advice, 100, 1, 167_000),
+    "sparse": Figure(("independent",), run_sparse, summarise_sparse, 400, 1, 165_000),
+    "speed": Figure(tuple(_SIZES), run_speed, summarise_speed, 3, 1, 166_000, tuple(_SIZES)[:5]),
 }
-ONE_AT_A_TIME = frozenset({"speed"})  # what else runs would be measured too
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the sections."""
-    about = __doc__.splitlines()[0]
-    run_figures("python -m benchmarks.core", about, FIGURES, arguments, one_at_a_time=ONE_AT_A_TIME)
+# What else runs would be measured too.
+main = partial(run_figures, "core", __doc__, FIGURES, one_at_a_time={"speed"})
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from scipy.special import ndtri
 
 import trueup as tu
 from benchmarks._answers import row_of, select, tally_of
-from benchmarks._coverage_tally import Section, as_text, share
+from benchmarks._coverage_tally import as_text, share
 from benchmarks._data import data_folder, load_crowd, one_against_others
 from benchmarks._runs import Case, Figure, Row, run_figures
 from benchmarks._worlds import better_system, equal_system, make
@@ -47,9 +47,7 @@ OPEN_SETS = "open judge sets"
 class Problem:
     """A question with its true answer.
 
-    Attributes
-    ----------
-    asked : callable. From a distance to the conditions of a decision, and to whether they are met in truth.
+    `asked` leads from a distance to the conditions of a decision, and to whether they are met in truth.
     """
 
     answer: Any
@@ -191,19 +189,17 @@ def run_error(case: Case) -> list[Row]:
     return rows
 
 
-def summarise_error(rows: Sequence[Row]) -> Section:
-    lines, numbers = [], {}
+def summarise_error(rows: Sequence[Row]) -> str:
+    lines = []
     for name in dict.fromkeys(row["world"] for row in rows):
         false = [row["false"] for row in select(rows, world=name)]
         rate = float(np.mean(false))
         error = math.sqrt(ERROR * (1 - ERROR) / len(false))
         lines.append([name, f"{100 * rate:.1f}", f"{100 * (ERROR + 2 * error):.1f}", f"{len(false):,}"])
-        numbers[name] = {"false": rate, "n": len(false)}
-    return Section(
+    return (
         f"False verdicts on the very bound: a look after each of up to {N_LOOKS} checks of {N_ITEMS} items, "
         f"{N_SEEDS} decisions on\nthe same votes\n\n{as_text(['question', 'false %', 'at most %', 'runs'], lines)}\n\n"
-        "Target: at most 5%, within two standard errors.",
-        numbers,
+        "Target: at most 5%, within two standard errors."
     )
 
 
@@ -290,8 +286,8 @@ def _of_fixed_size(decision: tu.Decision, problem: Problem) -> int:
     return int(min(np.ceil(base / (1 + base / n_items)), n_items))
 
 
-def summarise_checks(rows: Sequence[Row]) -> Section:
-    lines, numbers = [], {}
+def summarise_checks(rows: Sequence[Row]) -> str:
+    lines = []
     for name in dict.fromkeys(row["world"] for row in rows):
         for gap in GAPS:
             own = select(rows, world=name, gap=gap)
@@ -300,20 +296,17 @@ def summarise_checks(rows: Sequence[Row]) -> Section:
             cells = [f"{n:.0f}" for n in (drawn, votes, chance, fixed)]
             cells += [f"{drawn / votes:.2f}", f"{drawn / chance:.2f}", asked, str(len(own))]
             lines.append([f"{name}, {gap:g}", *cells])
-            numbers[f"{name}, {gap:g}"] = dict(zip(DESIGNS, (drawn, votes, chance, fixed), strict=True))
     named = []
     for after in NAMED_AFTER:
         inside = [row[f"within {after}"] for row in rows if f"within {after}" in row]
         named.append([f"{after} answers", f"{100 * np.mean(inside):.1f}", f"{len(inside):,}"])
-        numbers[f"within, after {after}"] = {"share": float(np.mean(inside)), "n": len(inside)}
     head = ["question, distance", "drawn", "random, votes", "random", "fixed", "ratio, votes", "ratio", "asked", "runs"]
-    return Section(
+    return (
         f"Checks until it is decided, of {N_ITEMS} items, medians: drawn as `ask` draws them; at random, with what "
         "the votes let expect;\nat random, without votes; a random sample of a size that is fixed before, for a power "
         "of 80%. The bets are the same\n\n"
         f"{as_text(head, lines)}\n\nDecided within the number that `needed` names, of all questions\n\n"
-        f"{as_text(['named after', 'within %', 'runs'], named)}\n\nTarget: from 75 to 90%.",
-        numbers,
+        f"{as_text(['named after', 'within %', 'runs'], named)}\n\nTarget: from 75 to 90%."
     )
 
 
@@ -338,20 +331,18 @@ def run_intervals(case: Case) -> list[Row]:
     return rows
 
 
-def summarise_intervals(rows: Sequence[Row]) -> Section:
-    lines, numbers = [], {}
+def summarise_intervals(rows: Sequence[Row]) -> str:
+    lines = []
     for name in [*dict.fromkeys(row["world"] for row in rows), "all"]:
         for after in (*map(str, SHOWN_AFTER), "where it ends"):
             own = [row for row in rows if row["answer"] == after and name in (row["world"], "all")]
             if own:
                 tally = tally_of(own)
                 lines.append([name, after, share(tally), f"{tally.width:.3f}", str(len(own))])
-                numbers[f"{name}, {after}"] = tally.numbers()
-    return Section(
+    return (
         f"95% intervals beside a verdict, {N_ITEMS} items, the bound {GAPS[0]:g} off: after so many checks, where it "
         f"is still open, and\nwhere it ends, after {SHOWN_AFTER[-1]} checks at most\n\n"
-        f"{as_text(['question', 'checks', 'holds % ± s.e.', 'width', 'runs'], lines)}\n\nTarget: at least 93% of all.",
-        numbers,
+        f"{as_text(['question', 'checks', 'holds % ± s.e.', 'width', 'runs'], lines)}\n\nTarget: at least 93% of all."
     )
 
 
@@ -374,62 +365,25 @@ def run_look(case: Case) -> list[Row]:
     return [{"seconds": float(np.mean(seconds))}]
 
 
-def summarise_look(rows: Sequence[Row]) -> Section:
+def summarise_look(rows: Sequence[Row]) -> str:
     names = list(dict.fromkeys(row["world"] for row in rows))
     means = [float(np.mean([row["seconds"] for row in select(rows, world=name)])) for name in names]
     lines = [[name, f"{1000 * mean:.1f}"] for name, mean in zip(names, means, strict=True)]
-    return Section(
+    return (
         f"A look: an answer is taken, the verdict given and the next item drawn; mean of {N_LOOKS} with "
-        f"the fits among them\n\n{as_text(['question', 'ms'], lines)}\n\nTarget: at most 5 ms.",
-        dict(zip(names, means, strict=True)),
+        f"the fits among them\n\n{as_text(['question', 'ms'], lines)}\n\nTarget: at most 5 ms."
     )
 
 
+ALL, FIRST = tuple(PROBLEMS), ON_THE_BOUND[:1]
 FIGURES: dict[str, Figure] = {
-    "error": Figure(
-        worlds=ON_THE_BOUND,
-        run=run_error,
-        summarise=summarise_error,
-        n_runs=50,
-        n_quick=1,
-        first_seed=171_000,
-        quick_worlds=ON_THE_BOUND[:1],
-    ),
-    "checks": Figure(
-        worlds=tuple(PROBLEMS),
-        run=run_checks,
-        summarise=summarise_checks,
-        n_runs=50,
-        n_quick=1,
-        first_seed=172_000,
-        quick_worlds=tuple(PROBLEMS)[:1],
-    ),
-    "intervals": Figure(
-        worlds=tuple(PROBLEMS),
-        run=run_intervals,
-        summarise=summarise_intervals,
-        n_runs=50,
-        n_quick=1,
-        first_seed=174_000,
-        quick_worlds=tuple(PROBLEMS)[:1],
-    ),
-    "look": Figure(
-        worlds=ON_THE_BOUND[:4],
-        run=run_look,
-        summarise=summarise_look,
-        n_runs=10,
-        n_quick=1,
-        first_seed=173_000,
-        quick_worlds=ON_THE_BOUND[:1],
-    ),
+    "error": Figure(ON_THE_BOUND, run_error, summarise_error, 50, 1, 171_000, FIRST),
+    "checks": Figure(ALL, run_checks, summarise_checks, 50, 1, 172_000, FIRST),
+    "intervals": Figure(ALL, run_intervals, summarise_intervals, 50, 1, 174_000, FIRST),
+    "look": Figure(ON_THE_BOUND[:4], run_look, summarise_look, 10, 1, 173_000, FIRST),
 }
-ONE_AT_A_TIME = frozenset({"look"})  # what else runs would be measured too
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the sections."""
-    about = __doc__.splitlines()[0]
-    run_figures("python -m benchmarks.decisions", about, FIGURES, arguments, one_at_a_time=ONE_AT_A_TIME)
+# What else runs would be measured too.
+main = partial(run_figures, "decisions", __doc__, FIGURES, one_at_a_time={"look"})
 
 
 if __name__ == "__main__":

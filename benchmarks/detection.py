@@ -12,13 +12,10 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import os
-import subprocess
-import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +23,7 @@ from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 from scipy.optimize import linear_sum_assignment
 
-from benchmarks._coverage_tally import Section, as_text, say
+from benchmarks._coverage_tally import as_text, say
 from benchmarks._detection_data import (
     COCO_SETS,
     YOLACT_SYSTEMS,
@@ -38,6 +35,7 @@ from benchmarks._detection_data import (
     yolact_boxes,
 )
 from benchmarks._sections import run_sections
+from benchmarks.peers import ask
 from trueup._base.types import Booleans, Floats, Positions
 from trueup.answers.evaluate import evaluate_again
 from trueup.answers.evaluation import Evaluation
@@ -66,32 +64,21 @@ def reference_scores(truth: Any, results: Any, kind: str) -> list[float]:
 def as_coco(found: Shapes, objects: Shapes) -> tuple[Any, Any]:
     """Boxes as the two things that COCO's program reads."""
     found, objects = align(found, objects)
+    assert found.scores is not None
+
+    def rows(shapes: Shapes, **columns: Any) -> list[dict[str, Any]]:
+        columns |= {"image_id": shapes.image + 1, "category_id": shapes.category + 1, "bbox": shapes.boxes}
+        values = zip(*(column.tolist() for column in columns.values()), strict=True)
+        return [dict(zip(columns, row, strict=True)) for row in values]
+
     truth = {
         "images": [{"id": k + 1} for k in range(objects.images.n)],
         "categories": [{"id": k + 1, "name": name} for k, name in enumerate(objects.categories)],
-        "annotations": [
-            {
-                "id": k + 1,
-                "image_id": int(objects.image[k]) + 1,
-                "category_id": int(objects.category[k]) + 1,
-                "bbox": objects.boxes[k].tolist(),
-                "area": float(objects.areas[k]),
-                "iscrowd": int(objects.is_crowd[k]),
-            }
-            for k in range(len(objects))
-        ],
+        "annotations": rows(
+            objects, id=1 + np.arange(len(objects)), area=objects.areas, iscrowd=objects.is_crowd.astype(int)
+        ),
     }
-    assert found.scores is not None
-    results = [
-        {
-            "image_id": int(found.image[k]) + 1,
-            "category_id": int(found.category[k]) + 1,
-            "bbox": found.boxes[k].tolist(),
-            "score": float(found.scores[k]),
-        }
-        for k in range(len(found))
-    ]
-    return truth, results
+    return truth, rows(found, score=found.scores)
 
 
 def _lvis() -> tuple[Shapes, Shapes, Any, Any]:
@@ -111,16 +98,15 @@ def _lvis() -> tuple[Shapes, Shapes, Any, Any]:
     return teams.of_source(second), teams.of_source(first), truth, results
 
 
-def hard(quick: bool) -> Section:
+def hard(quick: bool) -> str:
     """The largest difference of the twelve numbers, for each set."""
-    lines, numbers = [], {}
+    lines = []
 
     def compare(name: str, found: Shapes, objects: Shapes, truth: Any, results: Any, kind: str) -> None:
         ours = coco_scores(found, objects)
         values = np.nan_to_num(np.array(list(ours.summary().values())), nan=-1.0)
         gap = float(np.abs(values - np.array(reference_scores(truth, results, kind))).max())
         lines.append([name, f"{ours.ap():.4f}", f"{ours.ap(iou=0.5):.4f}", f"{gap:.1e}"])
-        numbers[name] = {"ap": ours.ap(), "gap": gap}
 
     for name in COCO_SETS:
         compare(name, *coco_set(name))
@@ -137,16 +123,13 @@ def hard(quick: bool) -> Section:
             one = every.of_source(system)
             compare(f"det-yolact {system}, boxes", one, boxes, *as_coco(one, boxes), "bbox")
     head = ["set", "AP", "AP50", "largest gap of 12 numbers"]
-    return Section(
-        f"Against pycocotools, all ranges of areas (asked: 1e-6)\n\n{as_text(head, lines, left=(0,))}", numbers
-    )
+    return f"Against pycocotools, all ranges of areas (asked: 1e-6)\n\n{as_text(head, lines)}"
 
 
 # ---- How long pairing and average precision take, beside COCO's program and hotcoco, and for many drawn truths
 
 
 N_DETECTIONS, N_DRAWS, N_TURNS = 180_000, 1_000, 3
-_PEERS = Path(__file__).with_name("_detection_peers.py")
 
 
 def detections_like(objects: Shapes, n: int, seed: int = 0) -> Shapes:
@@ -161,20 +144,12 @@ def detections_like(objects: Shapes, n: int, seed: int = 0) -> Shapes:
     boxes[:, 2:] = np.maximum(np.abs(boxes[:, 2:]), 2.0)
     other = rng.integers(len(objects.categories), size=n)
     scores = np.clip(rng.beta(2, 4, size=n) + 0.3 * is_near, 0, 1)
-    return Shapes(
-        images=objects.images,
-        categories=objects.categories,
-        sources=("detector",),
-        image=objects.image[at],
-        category=np.where(rng.random(n) < 0.1, other, objects.category[at]).astype(np.int32),
-        source=np.zeros(n, dtype=np.int32),
-        boxes=boxes,
-        areas=boxes[:, 2] * boxes[:, 3],
-        is_crowd=np.zeros(n, dtype=bool),
-        scores=scores,
-        ids=np.arange(n).astype(object),
-        category_ids=objects.category_ids,
-    )
+    category = np.where(rng.random(n) < 0.1, other, objects.category[at]).astype(np.int32)
+    found = objects.select(at)
+    nobody, no_crowd = np.zeros(n, dtype=np.int32), np.zeros(n, dtype=bool)
+    found = replace(found, sources=("detector",), source=nobody, is_crowd=no_crowd, seen=None)
+    areas, ids = boxes[:, 2] * boxes[:, 3], np.arange(n).astype(object)
+    return replace(found, category=category, boxes=boxes, areas=areas, scores=scores, ids=ids)
 
 
 def seconds(call: Callable[[], Any]) -> tuple[float, Any]:
@@ -184,7 +159,7 @@ def seconds(call: Callable[[], Any]) -> tuple[float, Any]:
     return time.process_time() - started, result
 
 
-def speed(quick: bool) -> Section:
+def speed(quick: bool) -> str:
     """One evaluation, and a thousand draws of the truth."""
     objects = all_coco_boxes()
     found = detections_like(objects, N_DETECTIONS // 20 if quick else N_DETECTIONS)
@@ -193,37 +168,28 @@ def speed(quick: bool) -> Section:
     own, scores = min(taken for taken, _ in turns), turns[0][1]
     say(f"trueup {own:.2f} s")
     lines = [["trueup", f"{own:.2f}", "1.0", f"{scores.ap():.6f}"]]
-    numbers: dict[str, float] = {"trueup": own}
-    python = os.environ.get("TRUEUP_PEERS")
-    if python:
-        with tempfile.TemporaryDirectory() as folder:
-            files = [Path(folder) / name for name in ("truth.json", "results.json")]
-            for file, content in zip(files, as_coco(found, objects), strict=True):
-                file.write_text(json.dumps(content), encoding="utf-8")
-            for package, n_turns in (("hotcoco", N_TURNS), ("pycocotools", 1)):
-                call = [python, str(_PEERS), package, *map(str, files), str(n_turns)]
-                environment = {**os.environ, "RAYON_NUM_THREADS": "1"}
-                told = subprocess.run(call, capture_output=True, text=True, check=True, env=environment).stdout
-                result = json.loads(told.splitlines()[-1])
-                say(f"{package} {result['seconds']:.2f} s")
-                lines.append(
-                    [package, f"{result['seconds']:.2f}", f"{result['seconds'] / own:.1f}", f"{result['ap']:.6f}"]
-                )
-                numbers[package] = result["seconds"]
+    truth, results = (
+        np.frombuffer(json.dumps(content).encode(), dtype=np.uint8) for content in as_coco(found, objects)
+    )
+    absent = ""
+    for package, n_turns in (("hotcoco", N_TURNS), ("pycocotools", 1)):
+        answer = ask(package, package, [{"truth": truth, "results": results, "turns": np.array(n_turns)}], limit=None)
+        if answer.error:
+            absent += f"\n{package}: {answer.error}"
+            continue
+        taken, ap = answer.arrays[0]
+        lines.append([package, f"{taken:.2f}", f"{taken / own:.1f}", f"{ap:.6f}"])
+    table = as_text(["package", "s", "times trueup's", "AP"], lines)
     text = (
         f"Boxes: {objects.images.n:,} images, {len(objects):,} objects, {len(found):,} detections, one thread, seconds "
         "of the processor; files are read before.\nAsked: at most 2 × hotcoco's time and a tenth of pycocotools'\n\n"
-        + as_text(["package", "s", "times trueup's", "AP"], lines, left=(0,))
+        f"{table}{absent}"
     )
-    if not python:
-        text += "\nothers are left out: set TRUEUP_PEERS to a Python that has hotcoco and pycocotools"
     drawn, matched = _drawn(found, objects, 100 if quick else N_DRAWS)
-    numbers |= {"draws": drawn, "match": matched}
-    text += (
+    return text + (
         f"\n\n{100 if quick else N_DRAWS:,} draws of the truth, AP over ten overlaps: {drawn:.2f} s, {drawn / own:.1f} "
         f"× one evaluation (asked: at most 10); making the pool once: {matched:.1f} s"
     )
-    return Section(text, numbers)
 
 
 def _drawn(found: Shapes, objects: Shapes, n_draws: int) -> tuple[float, float]:
@@ -249,16 +215,7 @@ _LEVEL = 0.95
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """An expert as a detector.
-
-    Attributes
-    ----------
-    is_real : boolean array of shape (n_candidates,)
-        By the reference.
-    missed_boxes : array of shape (n_missed, 4)
-        The objects of the reference that are no candidates.
-    missed_images : integer array of shape (n_missed,)
-    """
+    """An expert as a detector; which candidates are real by the reference, and its objects that are no candidates."""
 
     task: str
     expert: str
@@ -317,9 +274,9 @@ def pair_with_reference(pool: Pool, reference: Shapes) -> tuple[Booleans, Boolea
     return is_real, is_found
 
 
-def experts(quick: bool) -> Section:
+def experts(quick: bool) -> str:
     """Votes alone; recall is that of the pool."""
-    lines, numbers = [], {}
+    lines = []
     for round_number in (1,) if quick else (1, 2):
         rows: dict[str, list[tuple[bool, float, float]]] = {name: [] for name in METRICS}
         for case in cases(round_number, quick=quick):
@@ -334,12 +291,11 @@ def experts(quick: bool) -> Section:
             width, error = np.mean([r[1] for r in results]), np.mean([abs(r[2]) for r in results])
             metric = "recall of the pool" if name == "recall" else name
             lines.append([str(round_number), metric, f"{sum(held)} of {len(held)}", f"{width:.3f}", f"{error:.3f}"])
-            numbers[f"round {round_number}, {name}"] = {"held": int(sum(held)), "n": len(held), "width": float(width)}
     head = ["round", "metric", "holds", "mean width", "mean absolute error"]
     about = (
         "Each of ten experts graded by the nine others, two tasks, votes alone (asked in round 1: at least 18 of 20)"
     )
-    return Section(f"{about}\n\n{as_text(head, lines, left=(1,))}", numbers)
+    return f"{about}\n\n{as_text(head, lines, left=(1,))}"
 
 
 def _evaluated(case: Case, quick: bool) -> Evaluation:
@@ -347,7 +303,7 @@ def _evaluated(case: Case, quick: bool) -> Evaluation:
     return evaluate(case.pool, case.expert, metrics=METRICS, check_dependence=False, **few)
 
 
-def vetted(quick: bool) -> Section:
+def vetted(quick: bool) -> str:
     """With random candidates vetted and random tiles searched: recall over all objects, also those nobody drew."""
     rows: dict[str, list[tuple[bool, float]]] = {name: [] for name in METRICS}
     whole: dict[str, list[tuple[bool, float]]] = {name: [] for name in METRICS}
@@ -363,20 +319,19 @@ def vetted(quick: bool) -> Section:
             for name, (low, high) in _whole_images(case, rng).items():
                 whole[name].append((low <= true[name] <= high, high - low))
         say(f"{case.task}, {case.expert}")
-    lines, numbers = [], {}
+    lines = []
     for about, results in (("candidates and tiles", rows), ("whole images, bootstrap", whole)):
         for name, pairs in results.items():
             held, width = np.mean([inside for inside, _ in pairs]), np.mean([size for _, size in pairs])
             error = np.sqrt(held * (1 - held) / len(pairs))
             lines.append([about, name, f"{100 * held:.1f} ± {100 * error:.1f}", f"{width:.3f}"])
-            numbers[f"{about}, {name}"] = {"held": float(held), "error": float(error), "width": float(width)}
     head = ["vetted", "metric", "holds %", "mean width"]
     text = (
         f"{N_CANDIDATES} vetted candidates and {N_TILES} searched tiles (quarters of images), random; recall and AP50 "
         f"over all objects of\nthe reference (asked: at least 94%). Ten experts of each task, "
         f"{N_REPETITIONS} draws each. Beside it, as many candidates vetted in whole\nrandom images\n\n"
     )
-    return Section(text + as_text(head, lines, left=(0, 1)), numbers)
+    return text + as_text(head, lines, left=(0, 1))
 
 
 def _vetted_estimates(case: Case, before: Evaluation, rng: np.random.Generator) -> dict[str, Estimate]:
@@ -434,9 +389,9 @@ def _on_images(case: Case, times: Positions, name: str) -> float:
     return {"precision": precision, "recall": recall, "ap50": precision * recall}[name]
 
 
-def missed(quick: bool) -> Section:
+def missed(quick: bool) -> str:
     """Does the interval of the number of missed objects hold it, over draws of tiles?"""
-    lines, numbers = [], {}
+    lines = []
     for case in cases(1, quick=True):
         if case.expert != min(one.expert for one in cases(1, quick=True) if one.task == case.task):
             continue
@@ -449,22 +404,19 @@ def missed(quick: bool) -> Section:
             held.append(low <= true <= high)
             widths.append(high - low)
         lines.append([case.task, str(true), f"{sum(held)} of {len(held)}", f"{np.mean(widths):.1f}"])
-        numbers[case.task] = {"missed": true, "held": int(sum(held)), "n": len(held), "width": float(np.mean(widths))}
     head = ["task", "missed by all", "holds", "mean width"]
     text = (
         f"Cells that no expert drew, from {N_TILES} random tiles of all quarters of images (asked: 90% of 50 draws)\n\n"
     )
-    return Section(text + as_text(head, lines, left=(0,)), numbers)
+    return text + as_text(head, lines)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the sections."""
-    run_sections(
-        "python -m benchmarks.detection",
-        "Detectors judged by noisy annotations.",
-        {"hard": hard, "experts": experts, "vetted": vetted, "missed": missed, "speed": speed},
-        arguments,
-    )
+main = partial(
+    run_sections,
+    "detection",
+    __doc__,
+    {"hard": hard, "experts": experts, "vetted": vetted, "missed": missed, "speed": speed},
+)
 
 
 if __name__ == "__main__":

@@ -8,12 +8,13 @@ taken for right, and for those of fallible experts.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 import trueup as tu
 from benchmarks._answers import row_of, select, tally_of
-from benchmarks._coverage_tally import Section, as_text, share
+from benchmarks._coverage_tally import as_text, share
 from benchmarks._runs import Case, Figure, Row, run_figures
 from benchmarks._worlds import WORLDS, make
 
@@ -49,8 +50,8 @@ def run_errors(case: Case) -> list[Row]:
     return rows
 
 
-def summarise_errors(rows: Sequence[Row]) -> Section:
-    lines, numbers = [], {}
+def summarise_errors(rows: Sequence[Row]) -> str:
+    lines = []
     for world in [*dict.fromkeys(row["world"] for row in rows), "all"]:
         for answer in dict.fromkeys(row["answer"] for row in rows):
             own = select(rows if world == "all" else select(rows, world=world), answer=answer)
@@ -58,12 +59,10 @@ def summarise_errors(rows: Sequence[Row]) -> Section:
             error = float(np.mean([row["mean"] - row["true"] for row in own]))
             rate, mode = answer.split(", ")
             lines.append([world, rate, mode, share(tally), f"{error:+.3f}", f"{tally.width:.3f}", str(len(own))])
-            numbers[f"{world}, {answer}"] = tally.numbers()
     head = ["world", "wrong answers %", "taken as", "holds % ± s.e.", "mean error", "width", "runs"]
-    return Section(
+    return (
         f"Accuracy of a system, {N_ANSWERS} answers of three experts on {N_ITEMS} items, second opinions among them: "
-        f"95% intervals\n\n{as_text(head, lines)}\n\nTarget: at least 93% with 5% wrong answers of fallible experts.",
-        numbers,
+        f"95% intervals\n\n{as_text(head, lines)}\n\nTarget: at least 93% with 5% wrong answers of fallible experts."
     )
 
 
@@ -72,11 +71,7 @@ FIGURES: dict[str, Figure] = {
         worlds=tuple(WORLDS), run=run_errors, summarise=summarise_errors, n_runs=80, n_quick=1, first_seed=175_000
     )
 }
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the section."""
-    run_figures("python -m benchmarks.experts", __doc__.splitlines()[0], FIGURES, arguments)
+main = partial(run_figures, "experts", __doc__, FIGURES)
 
 
 if __name__ == "__main__":

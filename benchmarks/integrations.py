@@ -15,10 +15,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-from benchmarks._coverage_tally import Section, as_text
+from benchmarks._coverage_tally import as_text
 from benchmarks._sections import run_sections
 from trueup.data.reading import write_labels
 from trueup.simulate import dawid_skene
@@ -35,7 +35,7 @@ def _pytest_seconds(folder: Path, *plugins: str) -> float:
     return time.perf_counter() - started
 
 
-def pytest_runs(quick: bool) -> Section:
+def pytest_runs(quick: bool) -> str:
     """One empty test."""
     times = 3 if quick else 40
     with tempfile.TemporaryDirectory() as name:
@@ -45,8 +45,7 @@ def pytest_runs(quick: bool) -> Section:
     plain, loaded = (min(column) for column in zip(*runs, strict=True))
     rows = [("without the plugin", plain), ("with it", loaded), ("added", loaded - plain)]
     cells = [[what, f"{1000 * took:.0f}"] for what, took in rows]
-    table = as_text(["a run of pytest with one empty test", "ms"], cells)
-    return Section(table, dict(rows))
+    return as_text(["a run of pytest with one empty test", "ms"], cells)
 
 
 def _server_seconds(folder: Path) -> list[float]:
@@ -76,7 +75,7 @@ def _server_seconds(folder: Path) -> list[float]:
     return passed
 
 
-def mcp_server(quick: bool) -> Section:
+def mcp_server(quick: bool) -> str:
     """Starts of the server of an assistant."""
     if importlib.util.find_spec("mcp") is None:
         raise FileNotFoundError("it needs the package mcp; run it with the Python of make test-integrations")
@@ -85,14 +84,10 @@ def mcp_server(quick: bool) -> Section:
         runs = [_server_seconds(Path(name)) for _ in range(2 if quick else 20)]
     handshake, tools, call = (min(column) for column in zip(*runs, strict=True))
     rows = [("the handshake", handshake), ("the list of tools", tools), ("check on 240 votes", call)]
-    table = as_text(["from the start of the server to", "s"], [[what, f"{took:.2f}"] for what, took in rows])
-    return Section(table, dict(rows))
+    return as_text(["from the start of the server to", "s"], [[what, f"{took:.2f}"] for what, took in rows])
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the sections that are named, or all."""
-    sections = {"pytest": pytest_runs, "mcp": mcp_server}
-    run_sections("python -m benchmarks.integrations", "What trueup costs elsewhere.", sections, arguments)
+main = partial(run_sections, "integrations", __doc__, {"pytest": pytest_runs, "mcp": mcp_server})
 
 
 if __name__ == "__main__":

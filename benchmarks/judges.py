@@ -13,7 +13,7 @@ are worth), bias (do judges favour what is long?). Another section is one line i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import partial
 
 from benchmarks._judges_clusters import CLUSTERS_FIGURE
 from benchmarks._judges_drift import DRIFT_FIGURE
@@ -34,11 +34,7 @@ FIGURES: dict[str, Figure] = {
     "panel": PANEL_FIGURE,
     "bias": BIAS_FIGURE,
 }
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the sections."""
-    run_figures("python -m benchmarks.judges", __doc__.splitlines()[0], FIGURES, arguments)
+main = partial(run_figures, "judges", __doc__, FIGURES)
 
 
 if __name__ == "__main__":

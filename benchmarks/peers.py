@@ -19,13 +19,14 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import trueup as tu
-from benchmarks._coverage_tally import Section, Tally, as_text, say, share
+from benchmarks._coverage_tally import Tally, as_text, say, share
 from benchmarks._data import CROWD_SETS, LATER_CROWD_SETS, data_folder, load_crowd
 from benchmarks._peer_tasks import INTERVAL_TASKS, LABEL_TASKS
 from benchmarks._sections import run_sections
@@ -39,28 +40,17 @@ OWN = "trueup"
 
 @dataclass(frozen=True)
 class Answer:
-    """What a library said, or why it said nothing.
+    """What a library said, or why it said nothing."""
 
-    Attributes
-    ----------
-    arrays : list of numpy.ndarray
-        One for each set.
-    seconds, peak : float
-        Of all sets; bytes of the whole process.
-    version : str
-    error : str
-        "" if it answered.
-    """
-
-    arrays: list[np.ndarray]
-    seconds: float = float("nan")
-    peak: float = float("nan")
+    arrays: list[np.ndarray]  # one for each set
+    seconds: float = float("nan")  # of all sets
+    peak: float = float("nan")  # bytes of the whole process
     version: str = ""
     error: str = ""
 
 
-def ask(task: str, package: str, inputs: Sequence[Mapping[str, Any]]) -> Answer:
-    """Have a library answer in a process of its own."""
+def ask(task: str, package: str, inputs: Sequence[Mapping[str, Any]], limit: float | None = LIMIT) -> Answer:
+    """Have a library answer in a process of its own, which may take so many seconds."""
     python = os.environ.get("TRUEUP_PEERS") if package not in {OWN, "scipy"} else sys.executable
     if not python:
         return Answer([], error="left out: set TRUEUP_PEERS to a Python that has it")
@@ -71,11 +61,11 @@ def ask(task: str, package: str, inputs: Sequence[Mapping[str, Any]]) -> Answer:
         call = [python, "-P", str(SCRIPT), task, folder]
         source = {"PYTHONPATH": str(Path(tu.__file__).parents[1])} if package == OWN else {}
         hidden = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-        limit = None if package == OWN else LIMIT
+        limit = None if package == OWN else limit
         try:
             done = subprocess.run(call, env=hidden | source, capture_output=True, text=True, check=False, timeout=limit)
         except subprocess.TimeoutExpired:
-            return Answer([], error=f"took more than {LIMIT} s")
+            return Answer([], error=f"took more than {limit} s")
         if done.returncode:
             return Answer([], error=f"failed: {(done.stderr.strip().splitlines() or ['no word'])[-1][:100]}")
         told = json.loads(done.stdout.strip().splitlines()[-1])
@@ -101,7 +91,7 @@ def _made_sets(quick: bool) -> dict[str, tuple[tu.Labels, np.ndarray]]:
     return {name: (sim.labels, np.asarray(sim.truth)) for name, sim in (("made", alone), ("made, family", together))}
 
 
-def labels(quick: bool) -> Section:
+def labels(quick: bool) -> str:
     """True labels found on each set, seconds and memory."""
     sets = _made_sets(quick)
     try:
@@ -112,7 +102,7 @@ def labels(quick: bool) -> Section:
         note = "\nOpen crowd sets are left out: set TRUEUP_DATA to their folder."
     inputs = [votes_of(votes) for votes, _ in sets.values()]
     found: dict[str, list[np.ndarray]] = {}
-    rows, numbers, absent = [], {}, []
+    rows, absent = [], []
     for task, (package, _) in LABEL_TASKS.items():
         say(f"  {task}")
         answer = ask(task, package, inputs)
@@ -121,7 +111,6 @@ def labels(quick: bool) -> Section:
             continue
         found[task] = [_right(array, truth) for array, (_, truth) in zip(answer.arrays, sets.values(), strict=True)]
         shares = [float(right.mean()) for right in found[task]]
-        numbers[task] = {"found": dict(zip(sets, shares, strict=True)), "seconds": answer.seconds, "peak": answer.peak}
         cells = [f"{share:.4f}" for share in (*shares, float(np.mean(shares)))]
         cells += [f"{answer.seconds:.2f}", f"{answer.peak / 1e6:.0f}", _lead(found["trueup auto"], found[task])]
         rows.append([f"{task} ({answer.version})", *cells])
@@ -134,7 +123,7 @@ def labels(quick: bool) -> Section:
         f"items.{note}\n\n{as_text(head, rows)}"
     )
     ahead = _ahead(rows, place, "finds more", default="trueup auto", highest=True)
-    return Section("\n\n".join([text, ahead, *absent]).strip(), numbers)
+    return "\n\n".join([text, ahead, *absent]).strip()
 
 
 def _right(shares: np.ndarray, truth: np.ndarray) -> np.ndarray:
@@ -161,7 +150,7 @@ def _ahead(rows: Sequence[Sequence[str]], place: int, verb: str, *, default: str
     return f"Ahead of {default} ({verb}): {', '.join(others) if others else 'none'}."
 
 
-def intervals(quick: bool) -> Section:
+def intervals(quick: bool) -> str:
     """Coverage and width of the interval of a pass rate from one judge and some vetted items."""
     n_runs = 2 if quick else 400
     inputs, rates = [], []
@@ -173,7 +162,7 @@ def intervals(quick: bool) -> Section:
         at = rng.choice(N_ITEMS, N_VETTED, replace=False)
         inputs.append({"judge": judge, "at": at, "truth": truth[at]})
         rates.append(rate)
-    rows, numbers, absent = [], {}, []
+    rows, absent = [], []
     for task, (package, _) in INTERVAL_TASKS.items():
         say(f"  {task}")
         answer = ask(task, package, inputs)
@@ -183,7 +172,6 @@ def intervals(quick: bool) -> Section:
         tally = Tally()
         for rate, ends in zip(rates, answer.arrays, strict=True):
             tally.add_interval(rate, float(ends.mean()), (float(ends[0]), float(ends[1])))
-        numbers[task] = {**tally.numbers(), "seconds": answer.seconds / n_runs, "peak": answer.peak}
         seconds, peak = f"{answer.seconds / n_runs:.4f}", f"{answer.peak / 1e6:.0f}"
         rows.append([f"{task} ({answer.version})", share(tally), f"{tally.width:.4f}", seconds, peak])
     head = ["pass rate of the population", "holds %", "mean width", "seconds a run", "MB"]
@@ -193,15 +181,11 @@ def intervals(quick: bool) -> Section:
     )
     verbs = {2: "narrower", 3: "quicker"}
     ahead = [_ahead(rows, k, verb, default="trueup share", highest=False) for k, verb in verbs.items()]
-    return Section("\n\n".join([text, *ahead, *absent]).strip(), numbers)
+    return "\n\n".join([text, *ahead, *absent]).strip()
 
 
 SECTIONS = {"labels": labels, "intervals": intervals}
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the sections."""
-    run_sections("python -m benchmarks.peers", "trueup beside other libraries on the same data", SECTIONS, arguments)
+main = partial(run_sections, "peers", __doc__, SECTIONS)
 
 
 if __name__ == "__main__":

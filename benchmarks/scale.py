@@ -18,9 +18,10 @@ import threading
 import time
 import timeit
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,6 @@ import numpy as np
 import numpy.typing as npt
 
 import trueup as tu
-from benchmarks._coverage_tally import Section
 from benchmarks._peer_tasks import TWENTY, peak_bytes
 from benchmarks._results import processor
 from benchmarks._sections import run_sections
@@ -80,7 +80,7 @@ def _fit(labels: Any, n_iter: int, **settings: Any) -> tuple[float, tu.noise.Noi
         return time.perf_counter() - started, model
 
 
-def crowdkit(quick: bool) -> Section:
+def crowdkit(quick: bool) -> str:
     """Dawid and Skene's model, 20 iterations, beside crowd-kit, in turns."""
     labels = tu.Labels.from_frame(make_votes(2_000 if quick else 100_000, 100 if quick else 1000, 10))
 
@@ -103,14 +103,12 @@ def crowdkit(quick: bool) -> Section:
             theirs.append(answer.seconds)
             same.append(float((labels.classes[answer.arrays[0].argmax(axis=1)] == found).mean()))
     lines = [f"processor: {processor()}", f"trueup: {min(ours):.3f} s for {labels.n_votes:,} votes, 10 classes"]
-    numbers: dict[str, Any] = {"trueup": min(ours), "votes": labels.n_votes}
     if theirs:
         ratio = min(theirs) / min(ours)
         lines.append(f"crowd-kit: {min(theirs):.2f} s; ratio {ratio:.1f} ×, {min(same):.2%} same labels (asked: 40 ×)")
-        numbers |= {"crowd-kit": min(theirs), "ratio": ratio, "same": min(same)}
     else:
         lines.append(f"crowd-kit: {answer.error}")
-    return Section("\n".join(lines), numbers)
+    return "\n".join(lines)
 
 
 def measure_files(folder: str, how: str) -> dict[str, float]:
@@ -148,7 +146,7 @@ def _apart(folder: str, how: str) -> dict[str, float]:
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
-def files(quick: bool) -> Section:
+def files(quick: bool) -> str:
     """Votes from parquet files: memory, time, and bytes a second beside a plain scan."""
     n_votes, n_files = (200_000, 4) if quick else (100_000_000, 40)
     with tempfile.TemporaryDirectory() as folder:
@@ -158,7 +156,7 @@ def files(quick: bool) -> Section:
     copy = _copy_speed()
     rate = raw / ours["iteration"]
     total = ours["look"] + ours["encode"] + _ITERATIONS * ours["iteration"]
-    text = "\n".join(
+    return "\n".join(
         [
             f"{n_votes:,} votes, 10,000 labelers, 2 classes, {n_files} files of {n_bytes / 1e6:.0f} MB together",
             f"peak memory {ours['peak'] / 1e9:.2f} GB (asked: at most 4), of which {ours['before'] / 1e9:.2f} before",
@@ -169,7 +167,6 @@ def files(quick: bool) -> Section:
             f"all with {_ITERATIONS} iterations {total:.0f} s",
         ]
     )
-    return Section(text, {**ours, "files": n_bytes, "polars": plain["seconds"], "copy": copy, "all": total})
 
 
 def _copy_speed() -> float:
@@ -204,7 +201,7 @@ def _measured(folder: str, n_workers: int) -> tuple[float, Any]:
         return measure_iteration(tu.Labels.scan(f"{folder}/*.parquet"))
 
 
-def cluster(quick: bool) -> Section:
+def cluster(quick: bool) -> str:
     """Two workers against one, and against none at few votes."""
     n_votes, n_files = (200_000, 4) if quick else (50_000_000, 20)
     with tempfile.TemporaryDirectory() as folder:
@@ -216,7 +213,7 @@ def cluster(quick: bool) -> Section:
         here, alone = measure_iteration(tu.Labels.scan(f"{folder}/*.parquet"))
         there, same = _measured(folder, 2)
     small_gap = float(np.abs(alone.confusion_ - same.confusion_).max())
-    text = "\n".join(
+    return "\n".join(
         [
             f"{n_votes:,} votes, 10,000 labelers, 2 classes, {n_files} files",
             f"an iteration: one worker {one:.3f} s, two {two:.3f} s; ratio {one / two:.2f} × (asked: 1.6 ×)",
@@ -225,11 +222,9 @@ def cluster(quick: bool) -> Section:
             f"{1e3 * (there - here):.1f} ms an iteration; difference {small_gap:.1e}",
         ]
     )
-    numbers = {"one": one, "two": two, "ratio": one / two, "gap": gap, "overhead": there - here, "votes": n_votes}
-    return Section(text, numbers)
 
 
-def kills(quick: bool) -> Section:
+def kills(quick: bool) -> str:
     """A worker killed in the middle of a fit, again and again."""
     n_kills = 2 if quick else 10
     with tempfile.TemporaryDirectory() as folder:
@@ -248,7 +243,7 @@ def kills(quick: bool) -> Section:
                 gaps.append(float(np.abs(model.confusion_ - wanted.confusion_).max()))
     same = sum(gap <= 1e-10 for gap in gaps)
     text = f"{n_kills} workers killed in the middle of a fit: {same} of {n_kills} times the same answer to 1e-10"
-    return Section(f"{text} (greatest difference {max(gaps):.1e})", {"kills": n_kills, "same": same, "gap": max(gaps)})
+    return f"{text} (greatest difference {max(gaps):.1e})"
 
 
 def _kill(workers: Any, which: int) -> None:
@@ -258,10 +253,9 @@ def _kill(workers: Any, which: int) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the sections."""
-    sections = {"crowdkit": crowdkit, "files": files, "cluster": cluster, "kills": kills}
-    run_sections("python -m benchmarks.scale", "How far one machine goes, and a cluster.", sections, arguments)
+main = partial(
+    run_sections, "scale", __doc__, {"crowdkit": crowdkit, "files": files, "cluster": cluster, "kills": kills}
+)
 
 
 if __name__ == "__main__":

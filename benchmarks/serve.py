@@ -9,28 +9,16 @@ sense). Attempts to get in are tests (tests/serve/test_intrusions.py).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import partial
 
 from benchmarks._sections import run_sections
 from benchmarks._serve_app import fuzz, load, memory
 from benchmarks._serve_kills import kills
 from benchmarks._serve_sessions import sessions
 
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the sections."""
-    run_sections(
-        "python -m benchmarks.serve",
-        "What the storage and the vetting app withstand.",
-        {
-            "kills": kills,
-            "sessions": sessions,
-            "load": load,
-            "memory": memory,
-            "fuzz": fuzz,
-        },
-        arguments,
-    )
+main = partial(
+    run_sections, "serve", __doc__, {"kills": kills, "sessions": sessions, "load": load, "memory": memory, "fuzz": fuzz}
+)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 import trueup as tu
-from benchmarks._coverage_tally import Section, as_text
+from benchmarks._coverage_tally import as_text
 from benchmarks._sections import run_sections
 from benchmarks._training_crowds import SETS, crowd
 from benchmarks._training_ionosphere import ionosphere, selection
@@ -32,7 +32,7 @@ def seconds(call: Callable[[], Any]) -> float:
     return time.perf_counter() - start
 
 
-def cost(quick: bool) -> Section:
+def cost(quick: bool) -> str:
     """Training of logistic regression on votes, in units of training on one class for each item."""
     n, d, turns = (5_000, 20, 2) if quick else (100_000, 50, 5)
     rng = np.random.default_rng(0)
@@ -69,29 +69,22 @@ def cost(quick: bool) -> Section:
         [name, f"{np.median(taken[name]):.2f}", f"{np.median(ratio):.2f}", f"{ratio.min():.2f} – {ratio.max():.2f}"]
         for name, ratio in ratios.items()
     ]
-    text = as_text([f"{n:,} × {d}, two classes", "seconds", "ratio", "range"], rows)
-    return Section(text, {name: float(np.median(ratio)) for name, ratio in ratios.items()})
+    return as_text([f"{n:,} × {d}, two classes", "seconds", "ratio", "range"], rows)
 
 
-def gpu_losses(quick: bool) -> Section:
+def gpu_losses(quick: bool) -> str:
     """Steps of a small network with each loss on a GPU."""
     import torch
 
-    if not torch.cuda.is_available():
-        return _printed("skipped: torch finds no GPU here")
-    return _printed(torch_cost("cuda", quick))
+    return torch_cost("cuda", quick) if torch.cuda.is_available() else "skipped: torch finds no GPU here"
 
 
-def _printed(text: str) -> Section:
-    return Section(text, {})
-
-
-SECTIONS: dict[str, Callable[[bool], Section]] = {
+SECTIONS: dict[str, Callable[[bool], str]] = {
     **{name: partial(crowd, name) for name in SETS},
-    "ionosphere": lambda quick: _printed(ionosphere(quick=quick)),
-    "selection": lambda quick: _printed(selection(quick=quick)),
+    "ionosphere": lambda quick: ionosphere(quick=quick),
+    "selection": lambda quick: selection(quick=quick),
     "cost": cost,
-    "torch": lambda quick: _printed(torch_cost("cpu", quick)),
+    "torch": partial(torch_cost, "cpu"),
     "gpu": gpu_losses,
 }
 
@@ -100,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """The command line."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # scikit-learn's, of searches that stop early at large C
-        run_sections("python -m benchmarks.training", __doc__.splitlines()[0], SECTIONS, arguments)
+        run_sections("training", __doc__, SECTIONS, arguments)
 
 
 if __name__ == "__main__":

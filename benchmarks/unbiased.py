@@ -9,15 +9,16 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 import trueup as tu
-from benchmarks._coverage_tally import Section, Tally, as_text, share, tracked
-from benchmarks._sections import run_sections
+from benchmarks._coverage_tally import Tally, as_text, share, tracked
+from benchmarks._sections import Sections, run_sections
 from trueup.estimators import Solution, consolidated_confusion, unbiased
 from trueup.metrics import Metric, get_metric
 from trueup.posteriors import Estimate
@@ -26,18 +27,9 @@ Array = npt.NDArray[np.float64]
 Z = 1.959963984540054
 METRICS = ("accuracy", "precision", "recall", "f1", "mcc")
 # N, labels' error rate, accuracy of the classifier
-ACCURACY_SETTINGS = (
-    (200, 0.2, 0.8),
-    (1000, 0.2, 0.8),
-    (10_000, 0.2, 0.8),
-    (200, 0.05, 0.7),
-    (200, 0.4, 0.8),
-    (200, 0.02, 0.98),
-    (200, 0.005, 0.98),
-    (200, 0.1, 0.95),
-    (200, 0.3, 0.99),
-    (1000, 0.02, 0.98),
-)
+ACCURACY_SETTINGS = [(n, 0.2, 0.8) for n in (200, 1000, 10_000)]
+ACCURACY_SETTINGS += [(200, 0.05, 0.7), (200, 0.4, 0.8), (200, 0.02, 0.98), (200, 0.005, 0.98), (200, 0.1, 0.95)]
+ACCURACY_SETTINGS += [(200, 0.3, 0.99), (1000, 0.02, 0.98)]
 
 
 def brute_force(matrices: Array, prior: Array) -> Array:
@@ -57,7 +49,7 @@ def two_class_matrices(n: int, rng: np.random.Generator, low: float = 0.55, high
     return np.stack([np.stack([right[:, 0], 1 - right[:, 0]], 1), np.stack([1 - right[:, 1], right[:, 1]], 1)], 1)
 
 
-def consolidation(quick: bool) -> Section:
+def consolidation(quick: bool) -> str:
     rng = np.random.default_rng(0)
     rows, worst = [], 0.0
     for n_classes, most in ((2, 7 if quick else 10), (3, 5 if quick else 7)):
@@ -80,7 +72,7 @@ def consolidation(quick: bool) -> Section:
         seconds[k] = float(np.median(took))
         error = f" (error at most {found.error:.0e})" if found.error else ""
         rows.append([f"2 classes, {k} different labelers", f"{found.how}{error}", f"{1e3 * seconds[k]:.1f} ms"])
-    return Section(as_text(["consolidation", "", ""], rows, left=(0, 1)), {"worst": worst, "seconds": seconds})
+    return as_text(["consolidation", "", ""], rows, left=(0, 1))
 
 
 def symmetric(accuracy: float) -> Array:
@@ -118,8 +110,8 @@ def equation_15(n: int, beta: float, accuracy: float) -> float:
     return Z * math.sqrt((-ab + accuracy - accuracy**2) / n)
 
 
-def accuracy(quick: bool) -> Section:
-    rows, numbers = [], {}
+def accuracy(quick: bool) -> str:
+    rows = []
     half: dict[tuple[int, float, float], float] = {}
     metric = get_metric("accuracy", [0, 1])
     for setting in tracked(ACCURACY_SETTINGS, "accuracy"):
@@ -138,41 +130,17 @@ def accuracy(quick: bool) -> Section:
                 bootstrap.add(theta, drawn.counts.estimate(metric))
         half[setting] = normal.width / 2
         ratio = half[setting] / equation_15(*setting)
-        told = [
-            f"{n_sets}",
-            f"{n}",
-            f"{beta:g}",
-            f"{theta:g}",
-            f"{1e4 * tested.bias:+.1f} ± {1e4 * tested.bias_error:.1f}",
-        ]
-        told += [f"{abs(tested.bias) / tested.bias_error:.1f}", share(tested), share(normal), share(bootstrap)]
+        error = f"{1e4 * tested.bias:+.1f} ± {1e4 * tested.bias_error:.1f}"
+        told = [f"{n_sets}", f"{n}", f"{beta:g}", f"{theta:g}", error, f"{abs(tested.bias) / tested.bias_error:.1f}"]
+        told += [share(tested), share(normal), share(bootstrap)]
         told += [f"{half[setting]:.4f}", f"{ratio:.3f}", f"{tested.width / 2 / equation_15(*setting):.3f}"]
         rows.append(told)
-        numbers[f"N={n} beta={beta} accuracy={theta}"] = {
-            "tested": tested.numbers(),
-            "normal": normal.numbers(),
-            "bootstrap": bootstrap.numbers(),
-            "bias_in_se": abs(tested.bias) / tested.bias_error,
-            "half_width_over_eq15": ratio,
-            "tested_half_width_over_eq15": tested.width / 2 / equation_15(*setting),
-        }
-    head = [
-        "sets",
-        "N",
-        "β",
-        "accuracy",
-        "mean error × 10⁴",
-        "in SE",
-        "holds %: tested (default)",
-        "plain normal",
-        "bootstrap",
-    ]
-    head += ["half-width", "over eq. 15", "tested over eq. 15"]
+    head = ["sets", "N", "β", "accuracy", "mean error × 10⁴", "in SE", "holds %: tested (default)", "plain normal"]
+    head += ["bootstrap", "half-width", "over eq. 15", "tested over eq. 15"]
     shrink = half[(1000, 0.2, 0.8)] / half[(10_000, 0.2, 0.8)]
-    numbers["shrinkage"] = shrink
     text = as_text(head, rows, left=())
     text += f"\nN × 10 shrinks the half-width {shrink:.3f} times (√10 = {math.sqrt(10):.3f})"
-    return Section(text, numbers)
+    return text
 
 
 def population(prior: Array, classifier: Array, names: Sequence[str]) -> dict[str, float]:
@@ -211,7 +179,7 @@ def covered(
     return tallies
 
 
-def ratios(quick: bool) -> Section:
+def ratios(quick: bool) -> str:
     n_sets = 60 if quick else 600
     rng = np.random.default_rng(2)
     even, rare = np.array([0.5, 0.5]), np.array([0.9, 0.1])
@@ -220,33 +188,17 @@ def ratios(quick: bool) -> Section:
     four = 0.5 * rng.dirichlet(np.ones(4), size=(8, 4)) + 0.5 * np.eye(4)
     classifier4 = 0.3 * rng.dirichlet(np.ones(4), size=4) + 0.7 * np.eye(4)
     multi = ("accuracy", "macro_f1", "precision:3", "recall:3", "mcc")
+    one = {"prior": even, "classifier": skew, "labelers": symmetric(0.8)[None]}
+    some = {"prior": rare, "classifier": skew, "labelers": three, "votes": 3}
+    most = {"prior": np.full(4, 0.25), "classifier": classifier4, "labelers": four, "votes": 3, "names": multi}
     settings: list[tuple[str, dict[str, Any]]] = [
-        ("N = 200, one vote, β = 0.2", {"n": 200, "prior": even, "classifier": skew, "labelers": symmetric(0.8)[None]}),
-        (
-            "N = 1000, one vote, β = 0.2",
-            {"n": 1000, "prior": even, "classifier": skew, "labelers": symmetric(0.8)[None]},
-        ),
-        (
-            "N = 500, 10% positive, 3 of 6 labelers",
-            {"n": 500, "prior": rare, "classifier": skew, "labelers": three, "votes": 3},
-        ),
-        (
-            "N = 2000, 10% positive, 3 of 6 labelers",
-            {"n": 2000, "prior": rare, "classifier": skew, "labelers": three, "votes": 3},
-        ),
-        (
-            "N = 500, 4 classes, 3 of 8 labelers",
-            {
-                "n": 500,
-                "prior": np.full(4, 0.25),
-                "classifier": classifier4,
-                "labelers": four,
-                "votes": 3,
-                "names": multi,
-            },
-        ),
+        ("N = 200, one vote, β = 0.2", {"n": 200, **one}),
+        ("N = 1000, one vote, β = 0.2", {"n": 1000, **one}),
+        ("N = 500, 10% positive, 3 of 6 labelers", {"n": 500, **some}),
+        ("N = 2000, 10% positive, 3 of 6 labelers", {"n": 2000, **some}),
+        ("N = 500, 4 classes, 3 of 8 labelers", {"n": 500, **most}),
     ]
-    rows, numbers = [], {}
+    rows = []
     for seed, (label, setting) in enumerate(tracked(settings, "ratios")):
         found = covered(**{"votes": None, "names": METRICS, "n_sets": n_sets, "seed": seed, **setting})
         for name, tallies in found.items():
@@ -255,30 +207,13 @@ def ratios(quick: bool) -> Section:
                 + [share(tallies[how]) for how in ("default", "normal", "bootstrap")]
                 + [f"{tallies[how].width:.4f}" for how in ("default", "normal", "bootstrap")]
             )
-            numbers[f"{label}: {name}"] = {how: tally.numbers() for how, tally in tallies.items()}
-    head = [
-        "setting",
-        "metric",
-        "mean error",
-        "holds %: default",
-        "plain normal",
-        "bootstrap",
-        "width",
-        "normal",
-        "bootstrap",
-    ]
-    return Section(as_text(head, rows, left=(0, 1)) + f"\n{n_sets} sets each", numbers)
+    head = ["setting", "metric", "mean error", "holds %: default", "plain normal", "bootstrap"]
+    head += ["width", "normal", "bootstrap"]
+    return as_text(head, rows, left=(0, 1)) + f"\n{n_sets} sets each"
 
 
-SECTIONS: dict[str, Callable[[bool], Section]] = {
-    "consolidation": consolidation,
-    "accuracy": accuracy,
-    "ratios": ratios,
-}
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    run_sections("python -m benchmarks.unbiased", __doc__.splitlines()[0], SECTIONS, arguments)
+SECTIONS: Sections = {"consolidation": consolidation, "accuracy": accuracy, "ratios": ratios}
+main = partial(run_sections, "unbiased", __doc__, SECTIONS)
 
 
 if __name__ == "__main__":

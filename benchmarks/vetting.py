@@ -24,7 +24,7 @@ import numpy.typing as npt
 import trueup as tu
 from benchmarks import _runs as runs
 from benchmarks._answers import interval_row, row_of, select, tally_of
-from benchmarks._coverage_tally import LEVEL, Section, Tally, as_text, share, tracked
+from benchmarks._coverage_tally import LEVEL, Tally, as_text, share, tracked
 from benchmarks._data import CROWD_SETS, graded_labelers, load_crowd, one_against_others
 from benchmarks._runs import Case, Row
 from benchmarks._sections import run_sections
@@ -45,7 +45,7 @@ HALF_WIDTH = 0.02
 Tallies = dict[str, dict[str, Tally]]
 
 
-def crowd(quick: bool, repetitions: int | None = None) -> Section:
+def crowd(quick: bool, repetitions: int | None = None) -> str:
     """Labelers as classifiers, 50 truths: coverage and width beside a Wilson interval on 50 random truths."""
     n_cases = math.ceil((repetitions or (5 if quick else 20)) / REPETITIONS_A_CASE)
     names = pool_names(quick, most=2 if quick else 8)
@@ -90,10 +90,10 @@ def run_crowd(case: Case) -> list[Row]:
     return [{**row, "set": pool.name} for row in rows]
 
 
-def _crowd_section(about: str, tallies: Tallies) -> Section:
+def _crowd_section(about: str, tallies: Tallies) -> str:
     together = {name: sum(by_set.values(), Tally()) for name, by_set in tallies.items()}
     sets = list(tallies[WILSON])
-    rows, numbers = [], {}
+    rows = []
     for name, tally in together.items():
         by_set = tallies[name]
         ratios = {key: by_set[key].width / tallies[WILSON][key].width for key in sets}
@@ -111,12 +111,6 @@ def _crowd_section(about: str, tallies: Tallies) -> Section:
                 f"{100 * by_set[worst].coverage:.0f} ({worst})",
             ]
         )
-        numbers[name] = {
-            **tally.numbers(),
-            "ratio": ratio,
-            "mean ratio": mean_ratio,
-            "sets": {key: {"coverage": by_set[key].coverage, "ratio": ratios[key]} for key in sets},
-        }
     head = ["method", "cases", "covers %", "width", "/ Wilson", "mean of sets", "rmse", "worst set"]
     of_sets = [
         [
@@ -125,7 +119,7 @@ def _crowd_section(about: str, tallies: Tallies) -> Section:
         ]
         for key in sets
     ]
-    text = "\n\n".join(
+    return "\n\n".join(
         [
             about,
             as_text(head, rows),
@@ -135,7 +129,6 @@ def _crowd_section(about: str, tallies: Tallies) -> Section:
             *(() if PEER in tallies else ("ppi-python is left out: set TRUEUP_PEERS to a Python that has it.",)),
         ]
     )
-    return Section(text, numbers)
 
 
 # ---- Pools of items to vet: real labelers graded as classifiers from the votes of the others
@@ -283,7 +276,7 @@ def make_pool(seed: int, *, shared: float) -> RarePool:
 WORLDS = {"errors are independent": 0.0, "errors are shared": 0.7}
 
 
-def rare(quick: bool, repetitions: int | None = None) -> Section:
+def rare(quick: bool, repetitions: int | None = None) -> str:
     """Root of the mean squared error after 50, 100 and 200 answers, with what the votes say for all methods."""
     n_pools = math.ceil((repetitions or (8 if quick else 500)) / (RUNS_A_POOL * len(WORLDS)))
     squares: dict[tuple[str, str, str, int], list[float]] = defaultdict(list)
@@ -311,7 +304,7 @@ def rare(quick: bool, repetitions: int | None = None) -> Section:
     ]
     rows += [[world, "covers %", *(f"{100 * np.mean(held[world, m, n]):.1f}" for m, n in cells)] for world in WORLDS]
     n_runs = n_pools * RUNS_A_POOL * len(WORLDS)
-    text = "\n\n".join(
+    return "\n\n".join(
         [
             f"Root of the mean squared error by the number of answers: {n_runs} runs on {n_pools * len(WORLDS)} pools "
             f"of {N_ITEMS} items, {100 * SHARE:.0f}% positive, {N_LABELERS} labelers",
@@ -322,13 +315,6 @@ def rare(quick: bool, repetitions: int | None = None) -> Section:
             "Asked: ahead on each.",
         ]
     )
-    numbers = {
-        "runs": n_runs,
-        "rmse": {f"{method}, {m}, {n}": value for (method, m, n), value in together.items()},
-        "rmse_by_world": {", ".join(map(str, key)): value for key, value in rmse.items()},
-        "coverage": {", ".join(map(str, key)): float(np.mean(values)) for key, values in held.items()},
-    }
-    return Section(text, numbers)
 
 
 def _run_pool(
@@ -360,7 +346,7 @@ def _run_pool(
                 squares[world, name, measure, n].append(0.25 if math.isnan(value) else (value - true) ** 2)
 
 
-SECTIONS: dict[str, Callable[..., Section]] = {"crowd": crowd, "rare": rare}
+SECTIONS: dict[str, Callable[..., str]] = {"crowd": crowd, "rare": rare}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -369,7 +355,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--repetitions", type=int)
     own, rest = parser.parse_known_args(arguments)
     sections = {name: partial(run, repetitions=own.repetitions) for name, run in SECTIONS.items()}
-    run_sections("python -m benchmarks.vetting", "What answers of an expert are worth.", sections, rest)
+    run_sections("vetting", __doc__, sections, rest)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from benchmarks import _runs as runs
-from benchmarks._coverage_tally import Section
 from benchmarks._vetting_rivals import Sample, ppi_of_pool, ppi_plus_plus, ppi_ratio_of_pool
 from benchmarks._worlds import WORLDS, make
 from benchmarks.vetting import run_crowd
@@ -17,8 +16,8 @@ def rows_for(case: runs.Case) -> list[runs.Row]:
     return [{"value": case.seed * 10}]
 
 
-def as_section(rows: Sequence[runs.Row]) -> Section:
-    return Section(str(sum(row["value"] for row in rows)))
+def as_section(rows: Sequence[runs.Row]) -> str:
+    return str(sum(row["value"] for row in rows))
 
 
 FIGURE = runs.Figure(("x", "y"), rows_for, as_section, n_runs=3, n_quick=1, first_seed=5, quick_worlds=("y",))
@@ -96,6 +95,3 @@ def test_prediction_powered_ratios_hold() -> None:
     assert np.mean(held) == pytest.approx(0.94, abs=0.035)
     nothing = Sample(np.zeros(3), np.zeros(3), np.zeros(5))
     assert ppi_ratio_of_pool(nothing, nothing) is None
-
-
-# ------------------------------------------------------------------ tables
