@@ -30,53 +30,27 @@ AGREED = re.compile(r"^(\d+) of (\d+) agree\.$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Row:
-    """What is asked of a figure.
+    """What is asked of a figure, in words."""
 
-    Attributes
-    ----------
-    figure : str
-        The name of the stored result.
-    what, asked : str
-        In words.
-    measured : str or None
-        Words with references into the stored result; None if the table should point to the output.
-    missing : str or None
-        Why there can be no measured value.
-    """
-
-    figure: str
+    figure: str  # the name of the stored result
     what: str
     asked: str
-    measured: str | None = None
-    missing: str | None = None
+    measured: str | None = None  # words with references into the stored result; None: the table points to the output
+    missing: str | None = None  # why there can be no measured value
 
 
 @dataclass(frozen=True)
 class Headline:
-    """One of the figures of the first page, with what its picture needs.
-
-    Attributes
-    ----------
-    figure, what, asked : str
-    measured : str
-        A reference, to a number with or without ± and its standard error.
-    unit : str
-    axis : tuple of float
-        The ends of the scale.
-    good : tuple of float
-        The ends of what was asked for.
-    page : str
-        Where there is more.
-    """
+    """One of the figures of the first page, with what its picture needs."""
 
     figure: str
     what: str
     asked: str
-    measured: str
+    measured: str  # a reference, to a number with or without ± and its standard error
     unit: str
-    axis: tuple[float, float]
-    good: tuple[float, float]
-    page: str
+    axis: tuple[float, float]  # the ends of the scale
+    good: tuple[float, float]  # the ends of what was asked for
+    page: str  # where there is more
 
     @property
     def name(self) -> str:

@@ -33,21 +33,10 @@ SEEDS = re.compile(r"\bseeds (\d+) to (\d+)\b")
 
 @dataclass(frozen=True)
 class Table:
-    """A table of a stored text.
+    """A table of a stored text; a row with empty cells has fewer."""
 
-    Attributes
-    ----------
-    section : str
-        The heading that it stands under, "" for none.
-    title : str
-        The line before its head, if it is one of words.
-    head : list of str
-    rows : list of list of str
-        The cells of each row; a row with empty cells has fewer.
-    """
-
-    section: str
-    title: str
+    section: str  # the heading that it stands under, "" for none
+    title: str  # the line before its head, if it is one of words
     head: list[str]
     rows: list[list[str]]
 
@@ -64,30 +53,14 @@ class Table:
 
 @dataclass(frozen=True)
 class Result:
-    """A stored figure as data.
+    """A stored figure as data; what was not recorded is None."""
 
-    Attributes
-    ----------
-    command : str
-        As a user types it.
-    versions : dict of str to str
-        Of Python and of the packages that numbers depend on.
-    processor : str
-    seeds : list of int or None
-        The least and the largest seed that was used, and how many; None if that was not recorded.
-    repetitions : list of str
-        As the text tells them.
-    modules : dict of str to str, or None
-        The project's own modules that were loaded, with a hash of the code of each.
-    tables : list of Table
-    """
-
-    command: str
-    versions: dict[str, str]
+    command: str  # as a user types it
+    versions: dict[str, str]  # of Python and of the packages that numbers depend on
     processor: str
-    seeds: list[int] | None = None
+    seeds: list[int] | None = None  # the least and the largest that was used, and how many
     repetitions: list[str] = field(default_factory=list)
-    modules: dict[str, str] | None = None
+    modules: dict[str, str] | None = None  # the project's own, with a hash of the code of each
     tables: list[Table] = field(default_factory=list)
 
     @classmethod
@@ -146,9 +119,8 @@ def tables_in(text: str) -> list[Table]:
     """All tables of a text: a head, a rule, and rows up to a blank line."""
     tables, lines, section = [], text.splitlines(), ""
     for at, line in enumerate(lines):
-        if SECTION.match(line):
-            told = SECTION.match(line)
-            section = (told[1] if told and told[1] else lines[at + 1] if at + 1 < len(lines) else "").strip()
+        if heading := SECTION.match(line):
+            section = (heading[1] or "".join(lines[at + 1 : at + 2])).strip()
         if not RULE.match(line) or at == 0 or not lines[at - 1].strip():
             continue
         before = lines[at - 2].strip() if at > 1 else ""
@@ -157,9 +129,8 @@ def tables_in(text: str) -> list[Table]:
             if not row.strip() or SECTION.match(row):
                 break
             rows.append(COLUMNS.split(row.strip()))
-        tables.append(
-            Table(section, "" if SECTION.match(before) else before, COLUMNS.split(lines[at - 1].strip()), rows)
-        )
+        title = "" if SECTION.match(before) else before
+        tables.append(Table(section, title, COLUMNS.split(lines[at - 1].strip()), rows))
     return tables
 
 

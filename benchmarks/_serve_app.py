@@ -10,12 +10,13 @@ import sqlite3
 import tempfile
 import threading
 import time
+from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import numpy as np
 
@@ -67,11 +68,9 @@ class Running:
         self.seconds_to_card = time.perf_counter() - begin
 
     def token(self, name: str, role: str = "expert") -> str:
-        """Of a person."""
         return self.services.access.give("token", name, role)  # type: ignore[arg-type]
 
     def stop(self) -> None:
-        """End the server and the process."""
         self.server.handle_exit(2, None)
         self.thread.join(30)
         self.estimating.stop()
@@ -101,10 +100,15 @@ def _wait(sign: Any) -> None:
 # Load ---------------------------------------------------------------------------------------------------------------
 
 
+def connect(address: str) -> http.client.HTTPConnection:
+    """A connection to the server; requests wait for two minutes."""
+    parts = urlsplit(address)
+    return http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=120)
+
+
 def answer_cards(address: str, token: str, n: int, think: float, results: Any) -> None:
     """One expert: looks at each of n cards for `think` seconds on average, and keeps how long the next one took."""
-    parts = urlsplit(address)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=120)
+    connection = connect(address)
     headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
 
     def call(method: str, path: str, body: Any = None) -> dict[str, Any]:
@@ -132,8 +136,7 @@ def answer_cards(address: str, token: str, n: int, think: float, results: Any) -
 
 def watch(address: str, token: str) -> None:
     """The owner, whose page is open all the while."""
-    parts = urlsplit(address)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=120)
+    connection = connect(address)
     connection.request("GET", "/owner-events", headers={"authorization": f"Bearer {token}"})
     stream = connection.getresponse()
     with suppress(OSError, http.client.HTTPException):
@@ -152,19 +155,10 @@ def answer_all(address: str, tokens: list[str], owner: str, n: int, think: float
 
 
 def load(quick: bool) -> str:
-    """Experts who look at each card for a second on average, over the network of the machine, in each journal mode.
-
-    The owner's page is open all the while. The wait is from the answer to the next card; the age of the estimate is
-    read every half second.
-    """
+    """Experts who look at each card for a second on average, in each journal mode that SQLite may keep here."""
     n_items, n_experts, n_answers, think = (2_000, 4, 20, 0.1) if quick else (100_000, 20, 200, 1.0)
-    rows = {journal: _load(n_items, n_experts, n_answers, think, journal) for journal in _journals()}
-    return _section(rows)
-
-
-def _journals() -> list[str]:
-    """The journals that the SQLite of this Python may keep."""
-    return ["rollback", *(["wal"] if has_wal_fix(sqlite3.sqlite_version_info) else [])]
+    journals = ["rollback", *(["wal"] if has_wal_fix(sqlite3.sqlite_version_info) else [])]
+    return _section({journal: _load(n_items, n_experts, n_answers, think, journal) for journal in journals})
 
 
 def _section(rows: dict[str, dict[str, Any]]) -> str:
@@ -182,10 +176,10 @@ def _load(n_items: int, n_experts: int, n_answers: int, think: float, journal: s
         context = multiprocessing.get_context("spawn")
         results = context.Queue()
         tokens, owner = [running.token(f"e{k}") for k in range(n_experts)], running.token("owner", "owner")
-        experts = [context.Process(target=answer_all, args=(running.address, tokens, owner, n_answers, think, results))]
+        arguments = (running.address, tokens, owner, n_answers, think, results)
+        experts = context.Process(target=answer_all, args=arguments)
         begin = time.perf_counter()
-        for expert in experts:
-            expert.start()
+        experts.start()
         ages: list[float] = []
         told: list[Any] = []
         while len(told) < n_experts:
@@ -211,8 +205,7 @@ def _load(n_items: int, n_experts: int, n_answers: int, think: float, journal: s
             "seconds the estimate is behind, most": round(max(ages), 1),
             **running.megabytes(),
         }
-        for expert in experts:
-            expert.join()
+        experts.join()
         running.stop()
         return report
 
@@ -252,62 +245,23 @@ def _memory(n_items: int) -> dict[str, Any]:
 
 # Fuzz ---------------------------------------------------------------------------------------------------------------
 
-_PATHS = (
-    "",
-    "enter",
-    "leave",
-    "answer",
-    "reply",
-    "next",
-    "previous",
-    "renew",
-    "image",
-    "owner",
-    "owner-state",
-    "pause",
-)
-_PATHS += ("correct", "link", "revoke", "export-answers.csv", "export-log.json", "api/status", "api/ask", "api/tell")
-_PATHS += (
-    "api/skip",
-    "api/correct",
-    "api/estimate",
-    "api/log",
-    "api/openapi.json",
-    "static/vetting.js",
-    "nothing",
-    "../..",
-)
-_NAMES = (
-    "card",
-    "choice",
-    "key",
-    "comment",
-    "seconds",
-    "before",
-    "event",
-    "name",
-    "role",
-    "use",
-    "paused",
-    "items",
-    "answers",
-)
-_VALUES: tuple[Any, ...] = (
-    0,
-    1,
-    -1,
-    2**63,
-    1e308,
-    "",
-    "1",
-    "later",
-    "<script>",
-    "=cmd()",
-    "../../etc/passwd",
-    "\x00",
+_PATHS = """enter leave answer reply next previous renew image owner owner-state pause correct link revoke
+export-answers.csv export-log.json api/status api/ask api/tell api/skip api/correct api/estimate api/log
+api/openapi.json static/vetting.js nothing ../.."""
+_NAMES = "card choice key comment seconds before event name role use paused items answers"
+_VALUES: tuple[Any, ...] = (0, 1, -1, 2**63, 1e308, "", "1", "later", "<script>", "=cmd()", "../../etc/passwd", "\x00")
+_VALUES += (
     "\ud800",
+    None,
+    True,
+    [],
+    {},
+    [{"item": 1, "truth": 1}],
+    [{"item": {}, "truth": []}],
+    "x" * 5000,
+    "٣",
+    "NaN",
 )
-_VALUES += (None, True, [], {}, [{"item": 1, "truth": 1}], [{"item": {}, "truth": []}], "x" * 5000, "٣", "NaN")
 
 
 def fuzz(quick: bool) -> str:
@@ -320,12 +274,10 @@ def _fuzz(n_requests: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         running = Running(1_000, Path(folder))
         running.services.entries.a_second = running.services.entries.at_once = 1e9
-        parts = urlsplit(running.address)
         tokens = [running.token("fuzz"), running.token("fuzz owner", "owner"), "wrong", None]
-        codes: dict[int, int] = {}
-        broken = 0
-        refused_but_stored = 0
-        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
+        codes: Counter[int] = Counter()
+        broken = refused_but_stored = 0
+        connection = connect(running.address)
         for _ in range(n_requests):
             method, path, headers, body = _any_request(rng, tokens)
             before = running.storage.open("load").n_events
@@ -337,7 +289,7 @@ def _fuzz(n_requests: int) -> dict[str, Any]:
                 connection.close()
                 broken += 1
                 continue
-            codes[answer.status] = codes.get(answer.status, 0) + 1
+            codes[answer.status] += 1
             assert b"Traceback" not in text
             if answer.status >= 400:
                 new = running.storage.events("load", since=before)
@@ -358,7 +310,7 @@ def _any_request(rng: np.random.Generator, tokens: list[str | None]) -> tuple[st
         return choices[int(rng.integers(len(choices)))]
 
     method = pick(("GET", "GET", "POST", "POST", "POST", "POST", "PUT", "HEAD"))
-    fields = {pick(_NAMES): pick(_VALUES) for _ in range(int(rng.integers(5)))}
+    fields = {pick(_NAMES.split()): pick(_VALUES) for _ in range(int(rng.integers(5)))}
     kind = pick(("json", "form", "none", "bytes"))
     headers = {"host": pick((*["127.0.0.1"] * 8, "evil.example", "localhost"))}
     token = pick(tokens)
@@ -371,14 +323,12 @@ def _any_request(rng: np.random.Generator, tokens: list[str | None]) -> tuple[st
         headers["content-type"] = "application/json"
         body = json.dumps(fields).encode()
     elif kind == "form":
-        from urllib.parse import urlencode
-
         headers["content-type"] = "application/x-www-form-urlencoded"
         body = urlencode({name: str(value).encode("utf-8", "replace") for name, value in fields.items()}).encode()
     elif kind == "bytes":
         headers["content-type"] = pick(("application/json", "multipart/form-data; boundary=x", "text/plain"))
         body = rng.bytes(int(rng.integers(200)))
-    path = "/" + pick(_PATHS)
+    path = "/" + pick(("", *_PATHS.split()))
     if rng.random() < 0.3:
         path += "?card=" + pick(("1", "0", "-1", "x", "%00", "99999999999999999999"))
     return method, path, headers, body

@@ -44,22 +44,12 @@ BELIEVING = ("bayes",)  # no promise where votes are wrong together; measured on
 
 @dataclass(frozen=True)
 class Experts:
-    """Those who answer, and how hard items change that.
-
-    Attributes
-    ----------
-    n : int
-        How many work at once.
-    slower : float
-        How many times as long a hard item takes. Times are drawn from a gamma law of shape 2.
-    later, cannot_tell : float
-        The shares of hard items that are put off, and of which they cannot tell the class.
-    """
+    """Those who answer at once; times are drawn from a gamma law of shape 2."""
 
     n: int = 20
-    slower: float = 3.0
-    later: float = 0.1
-    cannot_tell: float = 0.1
+    slower: float = 3.0  # how many times as long a hard item takes
+    later: float = 0.1  # share of hard items that are put off
+    cannot_tell: float = 0.1  # share of hard items whose class they cannot tell
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,13 +231,7 @@ def collect(
     orders_every: int = 20,
     experts: Experts | None = None,
 ) -> Tallies:
-    """Sessions of these seeds, looked at and stopped in every way.
-
-    Parameters
-    ----------
-    orders_every : int
-        In every such session the order of the two systems is looked at too.
-    """
+    """Sessions of these seeds, looked at and stopped in every way; in some also the order of the two systems."""
     tallies, world = Tallies(), World(-1)
     for seed in seeds:
         if world.seed != seed // SESSIONS_OF_A_POOL:
@@ -330,9 +314,8 @@ def section_of(tallies: Tallies) -> str:
         look_rows.append([name, *map(share, cells), share(plain) if plain is not None else ""])
         look_rows.append(["  width", *(f"{cell.width:.3f}" for cell in cells), f"{plain.width:.3f}" if plain else ""])
     stop_rows = []
-    for (name, rule, shown), tally in sorted(
-        tallies.stops.items(), key=lambda pair: (names.index(pair[0][0]), pair[0])
-    ):
+    for name, rule, shown in sorted(tallies.stops, key=lambda key: (names.index(key[0]), key)):
+        tally = tallies.stops[name, rule, shown]
         if shown == "plain" or "lasting" in rule:
             mean = np.mean(tallies.stopped_at[name, rule, shown])
             stop_rows.append([name, rule, shown, str(len(tally)), f"{mean:.0f}", share(tally), f"{tally.width:.3f}"])

@@ -10,6 +10,7 @@ ground_truth (302 pictures with 5 votes each and known truth, of the same folder
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -62,56 +63,39 @@ print(json.dumps({"outcomes": said, "peak": resource.getrusage(resource.RUSAGE_S
 
 def label_studio_tasks(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     """Tasks in the layout of the JSON export, with three annotations and a prediction each, without end."""
-    number = 0
-    while True:
-        number += 1
+    for number in itertools.count(1):
         when = f"2026-03-01T10:{number % 60:02d}:00.000000Z"
 
         def result(label: str, number: int = number) -> dict[str, Any]:
             about = {"id": f"r{number}", "type": "choices", "origin": "manual", "to_name": "text", "from_name": "mood"}
             return {**about, "value": {"choices": [label]}}
 
+        times = {"created_at": when, "updated_at": when, "project": 7}
+        rest = {"ground_truth": False, "prediction": {}, "result_count": 1}
+        rest |= dict.fromkeys(("parent_prediction", "parent_annotation"))
         annotations = [
             {
                 "id": 3 * number + who,
                 "completed_by": who,
                 "result": [result(("good", "bad", "odd")[rng.integers(3)])],
                 "was_cancelled": bool(rng.random() < 0.02),
-                "ground_truth": False,
-                "created_at": when,
-                "updated_at": when,
                 "lead_time": float(rng.random()) * 10,
-                "prediction": {},
-                "result_count": 1,
                 "unique_id": f"00000000-0000-4000-8000-{number:012d}",
                 "task": number,
-                "project": 7,
-                "parent_prediction": None,
-                "parent_annotation": None,
+                **times,
+                **rest,
             }
             for who in range(3)
         ]
         words = " ".join(f"word{k}" for k in rng.integers(1000, size=60))
         prediction = {"id": number, "model_version": "m1", "result": [result("good")], "score": 0.9, "task": number}
-        yield {
-            "id": number,
-            "annotations": annotations,
-            "drafts": [],
-            "predictions": [prediction],
-            "data": {"text": words},
-            "meta": {},
-            "created_at": when,
-            "updated_at": when,
-            "total_annotations": 3,
-            "project": 7,
-        }
+        about = {"id": number, "data": {"text": words}, "meta": {}, "drafts": [], "total_annotations": 3, **times}
+        yield {**about, "annotations": annotations, "predictions": [prediction]}
 
 
 def inspect_samples(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     """Samples of a log, with two graders, messages and events, without end."""
-    number = 0
-    while True:
-        number += 1
+    for number in itertools.count(1):
         text = " ".join(f"word{k}" for k in rng.integers(1000, size=150))
         scores = {
             key: {
@@ -125,17 +109,8 @@ def inspect_samples(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
         }
         messages = [{"id": f"m{number}{k}", "role": "user", "content": text} for k in range(3)]
         events = [{"event": "model", "timestamp": "2026-03-01T10:00:00+00:00", "output": {"completion": text}}] * 2
-        yield {
-            "id": f"q{number}",
-            "epoch": 1,
-            "input": text,
-            "target": "yes",
-            "messages": messages,
-            "output": {"completion": text},
-            "scores": scores,
-            "metadata": {"topic": "law"},
-            "events": events,
-        }
+        about = {"id": f"q{number}", "epoch": 1, "input": text, "target": "yes", "metadata": {"topic": "law"}}
+        yield {**about, "messages": messages, "output": {"completion": text}, "scores": scores, "events": events}
 
 
 def write_large(path: Path, tool: str, size: int) -> None:

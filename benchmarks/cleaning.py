@@ -7,9 +7,6 @@ OMP_NUM_THREADS=1: on problems this small, threads of the linear algebra cost bo
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -29,7 +26,8 @@ from sklearn.svm import LinearSVC
 import trueup as tu
 from benchmarks._cleaning_curves import curves, replay
 from benchmarks._coverage_tally import as_text, tracked
-from benchmarks._sections import Sections, run_sections
+from benchmarks._peer_tasks import peak_bytes
+from benchmarks._sections import Sections, apart, run_sections
 from trueup.cleaning import (
     EMI,
     UnbiasedScorer,
@@ -98,8 +96,7 @@ def agreement(fast: EMI, full: EMI) -> tuple[bool, float]:
 
 def compared(label: str, n: int, d: int, seeds: int, estimator: Any, n_classes: int = 2) -> list[list[str]]:
     """Fast against full retraining: one fit for each label, from scratch, in one process."""
-    first: dict[bool, list[bool]] = {True: [], False: []}
-    common: dict[bool, list[float]] = {True: [], False: []}
+    found: dict[bool, list[tuple[bool, float]]] = {True: [], False: []}
     ratios = []
     for seed in tracked(range(seeds), f"{label}, {d} features"):
         task = make(n, n, d, seed, n_classes)
@@ -112,21 +109,15 @@ def compared(label: str, n: int, d: int, seeds: int, estimator: Any, n_classes: 
                 slow, full = timed(lambda task=task, options=options: task.emi(estimator, **options))
             else:  # the same models, ranked by the improvement alone
                 full = EMI(**{**vars(full), "score": full.improvement})
-            same, share = agreement(fast, full)
-            first[weigh].append(same)
-            common[weigh].append(share)
+            found[weigh].append(agreement(fast, full))
         ratios.append(slow / quick)
-    return [
-        [
-            label,
-            str(d),
-            "improvement × uncertainty" if weigh else "improvement alone",
-            f"{sum(first[weigh])} of {seeds}",
-            f"{100 * np.mean(common[weigh]):.1f} ({100 * min(common[weigh]):.0f})",
-            f"{np.median(ratios):.0f} ({min(ratios):.0f})",
-        ]
-        for weigh in (True, False)
-    ]
+    rows = []
+    for weigh, agreements in found.items():
+        same, common = zip(*agreements, strict=True)
+        ranked = "improvement × uncertainty" if weigh else "improvement alone"
+        cells = [f"{sum(same)} of {seeds}", f"{100 * np.mean(common):.1f} ({100 * min(common):.0f})"]
+        rows.append([label, str(d), ranked, *cells, f"{np.median(ratios):.0f} ({min(ratios):.0f})"])
+    return rows
 
 
 def fast(quick: bool) -> str:
@@ -281,30 +272,21 @@ def rounds(quick: bool) -> str:
     return "\n".join(text)
 
 
-_LARGE = """
-import json, resource, sys, time
-from sklearn.linear_model import LogisticRegression
-from benchmarks.cleaning import make
-n, n_val, d = map(int, sys.argv[1:])
-task = make(n, n_val, d, 0)
-started = time.perf_counter()
-task.emi(LogisticRegression())
-took = time.perf_counter() - started
-print(json.dumps([resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, took]))
-"""
+def decide(n: int, n_val: int, d: int) -> tuple[float, float]:
+    """The peak in GiB of this process, which makes one decision, libraries and data included, and its seconds."""
+    task = make(n, n_val, d, 0)
+    seconds, _ = timed(lambda: task.emi(LogisticRegression()))
+    return peak_bytes() / 2**30, seconds
 
 
 def memory(quick: bool) -> str:
-    """The peak of a process that makes one decision, libraries and data included."""
+    """The peak of a process that makes one decision."""
     rows = []
     for n, n_val in ((2000, 2000),) if quick else ((50_000, 50_000), (100_000, 100_000)):
         for d in (2, 20):
-            command = [sys.executable, "-c", _LARGE, str(n), str(n_val), str(d)]
-            run = subprocess.run(command, check=True, capture_output=True, text=True)
-            peak, seconds = json.loads(run.stdout)
+            peak, seconds = apart(decide, n, n_val, d)
             rows.append([f"{n:,}", f"{n_val:,}", str(d), f"{peak:.2f}", f"{seconds:.1f}"])
-    head = ["labels to choose from", "validation items", "features", "peak GiB", "seconds"]
-    return as_text(head, rows)
+    return as_text(["labels to choose from", "validation items", "features", "peak GiB", "seconds"], rows)
 
 
 SECTIONS: Sections = {

@@ -44,17 +44,13 @@ BLOCK = re.compile(r"(<!-- (begin|table): ([\w-]+) -->\n).*?(<!-- end -->)", re.
 
 @dataclass(frozen=True)
 class Figure:
-    """A command whose output is figures.
-
-    `command` is what follows ``python``. `quick` is the option that makes it a matter of minutes, "" if it has none;
-    `why_not` says why it may not have been run with this version.
-    """
+    """A command whose output is figures."""
 
     name: str
-    command: tuple[str, ...]
+    command: tuple[str, ...]  # what follows ``python``
     page: str
-    quick: str = "--quick"
-    why_not: str = "It takes more than five minutes of one core."
+    quick: str = "--quick"  # the option that makes it a matter of minutes, "" for none
+    why_not: str = "It takes more than five minutes of one core."  # that it may not have been run with this version
 
     @property
     def line(self) -> str:

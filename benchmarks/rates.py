@@ -1,24 +1,24 @@
 """How often intervals of the true error hold it when the mislabeling rate is itself estimated.
 
-``python -m benchmarks.rates`` prints two tables: Rogan–Gladen intervals of `trueup.rates.true_error` over a grid of
-true errors, mislabeling rates and sizes, and intervals of `trueup.rates.recover_confusion` for three classes. Beside
-them is the common plug-in interval, which takes the estimated rate for the true one. ``--quick`` runs a part.
+Run ``python -m benchmarks.rates [section ...] [--quick] [--json out.json]``. Sections: errors (Rogan–Gladen intervals
+of `trueup.rates.true_error` over a grid of true errors, mislabeling rates and sizes) and matrices (intervals of
+`trueup.rates.recover_confusion` for three classes). Beside them is the common plug-in interval, which takes the
+estimated rate for the true one.
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from benchmarks._coverage_tally import LEVEL, as_text, say
+from benchmarks._sections import run_sections
 from trueup import rates
 
 Array = npt.NDArray[np.float64]
@@ -101,44 +101,39 @@ def _table(found: dict[Any, dict[str, tuple[float, float]]], show: Callable[[Any
         held = {cell: values[name][0] for cell, values in found.items()}
         least, most = min(held, key=held.__getitem__), max(held, key=held.__getitem__)
         near = np.mean([0.93 <= share <= 0.97 for share in held.values()])
-        rows.append(
-            [
-                name,
-                f"{100 * np.mean(list(held.values())):.1f}",
-                f"{100 * held[least]:.1f} ({show(least)})",
-                f"{100 * held[most]:.1f} ({show(most)})",
-                f"{100 * near:.0f}%",
-                f"{np.mean([values[name][1] for values in found.values()]):.4f}",
-            ]
-        )
+        ends = [f"{100 * held[cell]:.1f} ({show(cell)})" for cell in (least, most)]
+        width = np.mean([values[name][1] for values in found.values()])
+        mean = f"{100 * np.mean(list(held.values())):.1f}"
+        rows.append([name, mean, *ends, f"{100 * near:.0f}%", f"{width:.4f}"])
     return as_text(["interval", "holds %, mean", "least (where)", "most (where)", "cells in 93–97", "mean width"], rows)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.rates", description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer cells and runs")
-    parser.add_argument("--runs", type=int, default=2000, help="runs of each cell")
-    parser.add_argument("--json", type=Path, help="write the numbers to this file")
-    options = parser.parse_args(arguments)
-    runs = min(options.runs, 400) if options.quick else options.runs
-    sizes = SIZES[:2] if options.quick else SIZES
-    numbers: dict[str, Any] = {"runs": runs}
+def true_errors(quick: bool) -> str:
+    """Intervals of the true error over the grid."""
+    runs, sizes, parts = (400, SIZES[:2], []) if quick else (2000, SIZES, [])
     for n_checked in CHECKED:
         cells = [Cell(e, eps, n, n_checked) for e, eps, n in itertools.product(ERRORS, MISLABELINGS, sizes)]
         found = {cell: coverage(cell, runs=runs, seed=0) for cell in cells}
         say(f"  {len(cells)} cells with {n_checked} checked labels are done")
-        print(f"\nTrue error from n items and n₀ = {n_checked} checked labels, nominal 95%, {runs} runs of each of")
-        print(f"{len(cells)} cells (e in {ERRORS}, ε in {MISLABELINGS}, n in {sizes}):")
-        print(_table(found, lambda c: f"e={c.error}, ε={c.mislabeling}, n={c.n}"), flush=True)
-        numbers[f"n_checked={n_checked}"] = {str(cell): values for cell, values in found.items()}
-    few = min(runs, 1000)
+        parts.append(
+            f"True error from n items and n₀ = {n_checked} checked labels, nominal 95%, {runs} runs of each of\n"
+            f"{len(cells)} cells (e in {ERRORS}, ε in {MISLABELINGS}, n in {sizes}):\n"
+            + _table(found, lambda c: f"e={c.error}, ε={c.mislabeling}, n={c.n}")
+        )
+    return "\n\n".join(parts)
+
+
+def matrices(quick: bool) -> str:
+    """Intervals of the error from three-class matrices."""
+    runs, parts = (400 if quick else 1000), []
     for n_checked in CHECKED:
-        matrices = {n: matrix_coverage(n, n_checked, runs=few, seed=1) for n in sizes[:2]}
-        print(f"\nError from three-class matrices, {n_checked} checked labels a class, {few} runs, n in {sizes[:2]}:")
-        print(_table(matrices, lambda n: f"n={n}"), flush=True)
-        numbers[f"matrices, n_checked={n_checked}"] = {str(n): values for n, values in matrices.items()}
-    if options.json:
-        options.json.write_text(json.dumps(numbers, indent=1), encoding="utf-8")
+        found = {n: matrix_coverage(n, n_checked, runs=runs, seed=1) for n in SIZES[:2]}
+        title = f"Error from three-class matrices, {n_checked} checked labels a class, {runs} runs, n in {SIZES[:2]}:"
+        parts.append(f"{title}\n{_table(found, lambda n: f'n={n}')}")
+    return "\n\n".join(parts)
+
+
+main = partial(run_sections, "rates", __doc__, {"errors": true_errors, "matrices": matrices})
 
 
 if __name__ == "__main__":

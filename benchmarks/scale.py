@@ -8,11 +8,8 @@ votes from parquet: memory, and bytes a second beside a plain scan), cluster (tw
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -32,7 +29,7 @@ import numpy.typing as npt
 import trueup as tu
 from benchmarks._peer_tasks import TWENTY, peak_bytes
 from benchmarks._results import processor
-from benchmarks._sections import run_sections
+from benchmarks._sections import apart, run_sections
 from benchmarks.peers import ask, votes_of
 
 Columns = dict[str, npt.NDArray[np.int64]]
@@ -138,20 +135,12 @@ def measure_files(folder: str, how: str) -> dict[str, float]:
     }
 
 
-def _apart(folder: str, how: str) -> dict[str, float]:
-    code = (
-        "import json, sys\nfrom benchmarks.scale import measure_files\nprint(json.dumps(measure_files(*sys.argv[1:])))"
-    )
-    done = subprocess.run([sys.executable, "-c", code, folder, how], capture_output=True, text=True, check=True)
-    return dict(json.loads(done.stdout.splitlines()[-1]))
-
-
 def files(quick: bool) -> str:
     """Votes from parquet files: memory, time, and bytes a second beside a plain scan."""
     n_votes, n_files = (200_000, 4) if quick else (100_000_000, 40)
     with tempfile.TemporaryDirectory() as folder:
         n_bytes = write_votes(Path(folder), n_votes, n_files, n_labelers=10_000)
-        plain, ours = _apart(folder, "polars"), _apart(folder, "fit")
+        plain, ours = apart(measure_files, folder, "polars"), apart(measure_files, folder, "fit")
     raw = (4 + 8 / VOTES_PER_ITEM) * n_votes
     copy = _copy_speed()
     rate = raw / ours["iteration"]

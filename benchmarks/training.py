@@ -7,13 +7,14 @@ where it is not set. Costs are ratios of times in the same run. Set OMP_NUM_THRE
 
 from __future__ import annotations
 
-import time
+import timeit
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 import trueup as tu
@@ -23,13 +24,6 @@ from benchmarks._training_crowds import SETS, crowd
 from benchmarks._training_ionosphere import ionosphere, selection
 from benchmarks._training_torch import torch_cost
 from trueup.training import NoisyLabelClassifier, NoisyLogisticRegression
-
-
-def seconds(call: Callable[[], Any]) -> float:
-    """How long one call takes."""
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
 
 
 def cost(quick: bool) -> str:
@@ -44,25 +38,20 @@ def cost(quick: bool) -> str:
     learned = tu.noise.DawidSkene().fit(labels)
     known = tu.noise.Confusion(learned.confusion_for(labels).mean(axis=0), prior=learned.prior_)
     posterior = known.posterior(labels)
-    options = {"C": 1.0, "tol": 1e-4, "max_iter": 1000}
     hard = posterior.argmax(axis=1)
-    runs: dict[str, Callable[[], Any]] = {
-        "plain logistic regression": lambda: LogisticRegression(**options).fit(X, hard),
-        "NoisyLabelClassifier, mmse": lambda: NoisyLabelClassifier(LogisticRegression(**options), noise=known).fit(
-            X, labels
-        ),
-        "the same with the noise model learned": lambda: NoisyLabelClassifier(LogisticRegression(**options)).fit(
-            X, labels
-        ),
-        "NoisyLogisticRegression, mmse": lambda: NoisyLogisticRegression(method="mmse", tol=1e-4, noise=known).fit(
-            X, labels
-        ),
-        "NoisyLogisticRegression, map": lambda: NoisyLogisticRegression(tol=1e-4, noise=known).fit(X, labels),
+    plain = LogisticRegression(C=1.0, tol=1e-4, max_iter=1000)
+    models: dict[str, Any] = {
+        "plain logistic regression": plain,
+        "NoisyLabelClassifier, mmse": NoisyLabelClassifier(plain, noise=known),
+        "the same with the noise model learned": NoisyLabelClassifier(plain),
+        "NoisyLogisticRegression, mmse": NoisyLogisticRegression(method="mmse", tol=1e-4, noise=known),
+        "NoisyLogisticRegression, map": NoisyLogisticRegression(tol=1e-4, noise=known),
     }
-    taken: dict[str, list[float]] = {name: [] for name in runs}
+    taken: dict[str, list[float]] = {name: [] for name in models}
     for _ in range(turns):
-        for name, run in runs.items():
-            taken[name].append(seconds(run))
+        for name, model in models.items():
+            fresh, y = clone(model), hard if model is plain else labels
+            taken[name].append(timeit.timeit(lambda fresh=fresh, y=y: fresh.fit(X, y), number=1))
     first = np.array(next(iter(taken.values())))
     ratios = {name: np.array(times) / first for name, times in taken.items()}
     rows = [

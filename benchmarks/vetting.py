@@ -22,11 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 import trueup as tu
-from benchmarks import _runs as runs
 from benchmarks._answers import interval_row, row_of, select, tally_of
 from benchmarks._coverage_tally import LEVEL, Tally, as_text, share, tracked
 from benchmarks._data import CROWD_SETS, graded_labelers, load_crowd, one_against_others
-from benchmarks._runs import Case, Row
+from benchmarks._runs import MOST_PROCESSES, RUNS, Case, Row, run_cases
 from benchmarks._sections import run_sections
 from benchmarks._vetting_rivals import Sample, lure, oasis, ppi_plus_plus, ppi_python, value_of
 from trueup.posteriors import wilson
@@ -50,7 +49,8 @@ def crowd(quick: bool, repetitions: int | None = None) -> str:
     n_cases = math.ceil((repetitions or (5 if quick else 20)) / REPETITIONS_A_CASE)
     names = pool_names(quick, most=2 if quick else 8)
     cases = [Case(with_peer(name), k) for k in range(n_cases) for name in names]
-    rows = kept_rows("crowd", run_crowd, cases, quick=quick)
+    processes, folder = (1, None) if quick else (MOST_PROCESSES, RUNS)
+    rows = run_cases("vetting-crowd", run_crowd, cases, processes=processes, folder=folder)
     sets = list(dict.fromkeys(set_of(name) for name in names))
     tallies: Tallies = {
         method: {name: tally_of(select(rows, answer=method, set=name)) for name in sets}
@@ -99,26 +99,14 @@ def _crowd_section(about: str, tallies: Tallies) -> str:
         ratios = {key: by_set[key].width / tallies[WILSON][key].width for key in sets}
         worst = min(sets, key=lambda key: by_set[key].coverage)
         ratio, mean_ratio = tally.width / together[WILSON].width, float(np.mean(list(ratios.values())))
-        rows.append(
-            [
-                name,
-                str(len(tally)),
-                share(tally),
-                f"{tally.width:.3f}",
-                f"{ratio:.3f}",
-                f"{mean_ratio:.3f}",
-                f"{tally.rmse:.4f}",
-                f"{100 * by_set[worst].coverage:.0f} ({worst})",
-            ]
-        )
+        widths = [f"{width:.3f}" for width in (tally.width, ratio, mean_ratio)]
+        worst_cell = f"{100 * by_set[worst].coverage:.0f} ({worst})"
+        rows.append([name, str(len(tally)), share(tally), *widths, f"{tally.rmse:.4f}", worst_cell])
     head = ["method", "cases", "covers %", "width", "/ Wilson", "mean of sets", "rmse", "worst set"]
-    of_sets = [
-        [
-            key,
-            *(f"{by[key].coverage:.2f} / {by[key].width / tallies[WILSON][key].width:.2f}" for by in tallies.values()),
-        ]
-        for key in sets
-    ]
+    of_sets = []
+    for key in sets:
+        own, wilsons = [by[key] for by in tallies.values()], tallies[WILSON][key].width
+        of_sets.append([key, *(f"{tally.coverage:.2f} / {tally.width / wilsons:.2f}" for tally in own)])
     return "\n\n".join(
         [
             about,
@@ -142,12 +130,7 @@ _SEPARATOR = " / "
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """One system, noisy votes, and the truth that only an expert gets to see.
-
-    Attributes
-    ----------
-    predictions, truth : mappings from item to class
-    """
+    """One system, noisy votes, and the truth that only an expert gets to see; classes by item."""
 
     name: str
     labels: tu.Labels
@@ -211,14 +194,6 @@ def with_peer(name: str) -> str:
     return f"{name}{_SEPARATOR}peer" if os.environ.get("TRUEUP_PEERS") else name
 
 
-def kept_rows(
-    section: str, run: Callable[[runs.Case], list[runs.Row]], cases: Sequence[runs.Case], *, quick: bool
-) -> list[runs.Row]:
-    """The rows of all cases; but for a quick run they are kept, so that an interrupted measurement goes on."""
-    processes = 1 if quick else runs.MOST_PROCESSES
-    return runs.run_cases(f"vetting-{section}", run, cases, processes=processes, folder=None if quick else runs.RUNS)
-
-
 def vet(test: tu.ActiveTest, truth: Mapping[Any, Any], n: int, *, batch: int) -> tu.ActiveTest:
     """The session after n answers, asked for in batches."""
     while test.n_vetted < n:
@@ -255,13 +230,9 @@ class RarePool:
 
 
 def make_pool(seed: int, *, shared: float) -> RarePool:
-    """Labelers and the system see an item with noise, of which a part is the same for all, and have thresholds.
+    """Labelers and the system see an item with noise, and have thresholds.
 
-    Parameters
-    ----------
-    seed : int
-    shared : float
-        The standard deviation of the noise that is the same for all; that of one's own makes it up to one.
+    A part of the noise, of standard deviation `shared`, is the same for all; that of one's own makes it up to one.
     """
     rng = np.random.default_rng(seed)
     truth = rng.permutation((np.arange(N_ITEMS) < round(SHARE * N_ITEMS)).astype(np.int64))
@@ -277,7 +248,7 @@ WORLDS = {"errors are independent": 0.0, "errors are shared": 0.7}
 
 
 def rare(quick: bool, repetitions: int | None = None) -> str:
-    """Root of the mean squared error after 50, 100 and 200 answers, with what the votes say for all methods."""
+    """Root of the mean squared error after so many answers, with what the votes say for all methods."""
     n_pools = math.ceil((repetitions or (8 if quick else 500)) / (RUNS_A_POOL * len(WORLDS)))
     squares: dict[tuple[str, str, str, int], list[float]] = defaultdict(list)
     held: dict[tuple[str, str, int], list[bool]] = defaultdict(list)
@@ -286,23 +257,14 @@ def rare(quick: bool, repetitions: int | None = None) -> str:
             pool = make_pool(FIRST_SEED + k, shared=shared)
             for measure in MEASURES:
                 _run_pool(pool, world, measure, squares, held, seed=FIRST_SEED + k)
-    methods = ("trueup", *_RIVALS)
-    rmse = {key: math.sqrt(np.mean(values)) for key, values in squares.items()}
-    together = {
-        (method, measure, n): math.sqrt(np.mean([v for world in WORLDS for v in squares[world, method, measure, n]]))
-        for method in methods
-        for measure in MEASURES
-        for n in N_ANSWERS
-    }
-    head = ["pools", "method", *(f"{measure}, {n}" for measure in MEASURES for n in N_ANSWERS)]
     cells = [(measure, n) for measure in MEASURES for n in N_ANSWERS]
-    rows = [["all", method, *(f"{together[method, m, n]:.4f}" for m, n in cells)] for method in methods]
-    rows += [
-        [world, method, *(f"{rmse[world, method, m, n]:.4f}" for m, n in cells)]
-        for world in WORLDS
-        for method in methods
-    ]
+    rows = []
+    for title, worlds in (("all", tuple(WORLDS)), *((world, (world,)) for world in WORLDS)):
+        for method in ("trueup", *_RIVALS):
+            errors = [np.sqrt(np.mean([squares[world, method, m, n] for world in worlds])) for m, n in cells]
+            rows.append([title, method, *(f"{error:.4f}" for error in errors)])
     rows += [[world, "covers %", *(f"{100 * np.mean(held[world, m, n]):.1f}" for m, n in cells)] for world in WORLDS]
+    head = ["pools", "method", *(f"{measure}, {n}" for measure, n in cells)]
     n_runs = n_pools * RUNS_A_POOL * len(WORLDS)
     return "\n\n".join(
         [
