@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-_SCALES = ("nominal", "ordinal", "interval", "ratio")
-
 
 def _irrcac(table: Any, classes: list[int]) -> dict[str, float]:
     import pandas as pd
@@ -21,13 +19,8 @@ def _irrcac(table: Any, classes: list[int]) -> dict[str, float]:
 
     frame = pd.DataFrame(table)
     plain = CAC(frame, categories=classes, digits=14)
-    found = {
-        "irrCAC fleiss": plain.fleiss(),
-        "irrCAC conger": plain.conger(),
-        "irrCAC ac1": plain.gwet(),
-        "irrCAC brennan_prediger": plain.bp(),
-        "irrCAC alpha": plain.krippendorff(),
-    }
+    methods = {"fleiss": "fleiss", "conger": "conger", "ac1": "gwet", "brennan_prediger": "bp", "alpha": "krippendorff"}
+    found = {f"irrCAC {name}": getattr(plain, method)() for name, method in methods.items()}
     for weights, scale in (("ordinal", "ordinal"), ("quadratic", "interval"), ("ratio", "ratio")):
         found[f"irrCAC ac2 {scale}"] = CAC(frame, weights=weights, categories=classes, digits=14).gwet()
     values = {name: one["est"]["coefficient_value"] for name, one in found.items()}
@@ -71,7 +64,7 @@ def main() -> None:
         classes = case["classes"]
         table = np.array([[np.nan if v is None else v for v in row] for row in case["table"]], dtype=float)
         found = _irrcac(table, classes)
-        for scale in _SCALES:
+        for scale in ("nominal", "ordinal", "interval", "ratio"):
             alpha = krippendorff.alpha(reliability_data=table.T, level_of_measurement=scale, value_domain=classes)
             found[f"krippendorff alpha {scale}"] = float(alpha)
         if not np.isnan(table).any():

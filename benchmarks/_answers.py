@@ -7,19 +7,16 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 import trueup as tu
 from benchmarks._coverage_tally import LEVEL, Tally, as_text, share
 from benchmarks._runs import Row
 from benchmarks._vetting_rivals import Sample, ppi_of_pool, ppi_plus_plus
+from trueup._base.types import Codes, Floats
 from trueup.answers.prepare import solution_on
 from trueup.answers.share import Shares
 from trueup.estimators.system_values import Population
 from trueup.posteriors import Estimate, wilson
-
-Codes = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 HEAD = ("covers % ± s.e.", "equal tails", "mean error", "mean |error|", "width")
 

@@ -63,8 +63,8 @@ def curves(quick: bool, *, file: Path | None = None) -> str:
     """Mean accuracy over the learning curve, in percent."""
     file = file if quick else kept_file()
     data, cleanings = (("gaussian", "gaussian, 3 apart"), 2) if quick else (FIVE, 100)
-    n, few = (2, 2) if quick else (_named("TRUEUP_REPETITIONS", REPETITIONS), VARIANT_REPETITIONS)
-    few = min(n, _named("TRUEUP_VARIANT_REPETITIONS", few))
+    n = 2 if quick else int(os.environ.get("TRUEUP_REPETITIONS", REPETITIONS))
+    few = min(n, int(os.environ.get("TRUEUP_VARIANT_REPETITIONS", VARIANT_REPETITIONS)))
     single = (START, *ORACLE_FREE, CEILING)
     main = curves_of([*single, EMI, *BASELINES], data, n, cleanings, file)
     rows = []
@@ -74,6 +74,10 @@ def curves(quick: bool, *, file: Path | None = None) -> str:
     level = {name: all(name in level_on(main, data, rival) for rival in BASELINES) for name in data}
     average = {rival: float(np.mean([paired(main, name, EMI, rival)[0] for name in data])) for rival in BASELINES}
     best = {name: max(BASELINES, key=lambda rival, name=name: means(main, name, rival).mean()) for name in data}
+    ahead = {
+        rival: [name for name in data if means(main, name, rival).mean() > means(main, name, EMI).mean()]
+        for rival in ORACLE_FREE
+    }
     text = [
         f"{n} repetitions, {cleanings} labels cleaned one by one; accuracy in percent ± standard error.",
         as_text(["mean over the curve", *data], rows),
@@ -83,7 +87,11 @@ def curves(quick: bool, *, file: Path | None = None) -> str:
         f"At least level with every baseline on {sum(level.values())} of {len(data)} sets; average lead over baselines "
         f"{100 * np.mean(list(average.values())):+.2f}, over the nearest {100 * min(average.values()):+.2f}.",
         *(f"Behind on {name}: {best[name]} is the best baseline there." for name in data if not level[name]),
-        *_free(main, data),
+        *(
+            f"{rival}, without an oracle, is above the mean of EMI's curve on {', '.join(names)}."
+            for rival, names in ahead.items()
+            if names
+        ),
     ]
     variants = [s for s in STRATEGIES if s not in BASELINES and s != EMI]
     other = curves_of([EMI, *variants], data, few, cleanings, file)
@@ -99,20 +107,6 @@ def curves(quick: bool, *, file: Path | None = None) -> str:
         _against(other, data, list(WHOLE)),
     ]
     return "\n".join(text)
-
-
-def _free(found: dict[Task, Curve], data: Sequence[str]) -> list[str]:
-    """Where a model that asked no oracle is better than EMI's curve on average."""
-    lines = []
-    for rival in ORACLE_FREE:
-        ahead = [name for name in data if means(found, name, rival).mean() > means(found, name, EMI).mean()]
-        if ahead:
-            lines.append(f"{rival}, without an oracle, is above the mean of EMI's curve on {', '.join(ahead)}.")
-    return lines
-
-
-def _named(variable: str, default: int) -> int:
-    return int(os.environ.get(variable, default))
 
 
 def replay(quick: bool) -> str:

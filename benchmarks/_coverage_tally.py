@@ -38,8 +38,8 @@ class Tally:
         """The same with the estimate in numbers: the interval shown, and the one with equal tails."""
         self.errors.append(mean - true)
         self.widths.append(interval[1] - interval[0])
-        self.held.append(_inside(true, interval))
-        self.equal.append(_inside(true, interval if equal is None else equal))
+        self.held.append(inside(true, interval))
+        self.equal.append(inside(true, interval if equal is None else equal))
 
     def __add__(self, other: Tally) -> Tally:
         return Tally(*(a + b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
@@ -90,7 +90,8 @@ class Tally:
         return float(np.mean(self.widths))
 
 
-def _inside(true: float, interval: tuple[float, float]) -> bool:
+def inside(true: float, interval: tuple[float, float]) -> bool:
+    """Whether an interval holds a number."""
     return bool(interval[0] - _SLACK <= true <= interval[1] + _SLACK)
 
 

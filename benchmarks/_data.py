@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 import trueup as tu
+from trueup._base.types import Codes
 from trueup.exceptions import DataWarning
 
 CROWD_SETS = (
@@ -53,7 +53,7 @@ def data_folder() -> Path:
     return Path(name).resolve()
 
 
-def load_crowd(name: str) -> tuple[tu.Labels, npt.NDArray[np.int64]]:
+def load_crowd(name: str) -> tuple[tu.Labels, Codes]:
     """The votes of a set, and the true class of each of its items as a position in ``labels.classes``, or -1."""
     folder = data_folder() / name
     with warnings.catch_warnings():
@@ -69,7 +69,7 @@ def load_crowd(name: str) -> tuple[tu.Labels, npt.NDArray[np.int64]]:
     return labels, truth
 
 
-def graded_labelers(name: str, labels: tu.Labels) -> npt.NDArray[np.int64]:
+def graded_labelers(name: str, labels: tu.Labels) -> Codes:
     """Whom to grade: the eight with most votes, or of LLM judges every fourth by name; positions."""
     if name in JUDGE_SETS:
         names = labels.labelers.tolist()

@@ -12,6 +12,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 
 from benchmarks._results import Result
@@ -178,7 +179,7 @@ def picture(headline: Headline, told: str, value: float, error: float) -> str:
     alt = f"{headline.what}: {told}{headline.unit}; asked: {headline.asked}"
     return (
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 520 64" width="520" height="64" role="img">'
-        f"<title>{_escaped(alt)}</title>"
+        f"<title>{escape(alt, quote=False)}</title>"
         '<rect width="520" height="64" rx="6" fill="#ffffff"/>'
         f'<rect x="{left:.1f}" y="18" width="{max(right - left, 3):.1f}" height="24" fill="#9ad0c2"/>'
         '<path d="M20 30H500" stroke="#555555"/>'
@@ -186,12 +187,8 @@ def picture(headline: Headline, told: str, value: float, error: float) -> str:
         f'<circle cx="{at(value):.1f}" cy="30" r="8" fill="#7a1f4b"/>'
         '<g font-family="sans-serif" font-size="13" fill="#222222">'
         f'<text x="20" y="60">{low:g}</text><text x="500" y="60" text-anchor="end">{high:g}</text>'
-        f'<text x="260" y="60" text-anchor="middle">asked: {_escaped(headline.asked)}</text>'
+        f'<text x="260" y="60" text-anchor="middle">asked: {escape(headline.asked, quote=False)}</text>'
         f'<text x="{min(max(at(value), 60), 460):.1f}" y="14" text-anchor="middle">'
-        f"{_escaped(told + headline.unit)}</text>"
+        f"{escape(told + headline.unit, quote=False)}</text>"
         "</g></svg>\n"
     )
-
-
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

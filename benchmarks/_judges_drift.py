@@ -173,6 +173,4 @@ def _median(delays: Sequence[int | bool]) -> float | None:
     return middle if np.isfinite(middle) else None
 
 
-DRIFT_FIGURE = Figure(
-    worlds=tuple(WORLDS), run=run_world, summarise=summarise, n_runs=500, n_quick=20, first_seed=18_000
-)
+DRIFT_FIGURE = Figure(tuple(WORLDS), run_world, summarise, n_runs=500, n_quick=20, first_seed=18_000)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -110,6 +109,5 @@ def summarise_bias(rows: Sequence[Row]) -> str:
     return as_text(head, lines)
 
 
-_QUICK: dict[str, Any] = {"n_runs": 400, "n_quick": 1}
-PANEL_FIGURE = Figure(tuple(PANELS), run_panel, summarise_panel, first_seed=FIRST_PANEL, **_QUICK)
-BIAS_FIGURE = Figure(tuple(WORLDS), run_bias, summarise_bias, first_seed=FIRST_BIAS, **_QUICK)
+PANEL_FIGURE = Figure(tuple(PANELS), run_panel, summarise_panel, 400, 1, FIRST_PANEL)
+BIAS_FIGURE = Figure(tuple(WORLDS), run_bias, summarise_bias, 400, 1, FIRST_BIAS)

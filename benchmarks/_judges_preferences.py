@@ -106,6 +106,4 @@ def summarise_preferences(rows: Sequence[Row]) -> str:
     return f"{as_text(head, lines)}\n{note}"
 
 
-PREFERENCES_FIGURE = Figure(
-    tuple(WORLDS), run_preferences, summarise_preferences, n_runs=400, n_quick=1, first_seed=18_600
-)
+PREFERENCES_FIGURE = Figure(tuple(WORLDS), run_preferences, summarise_preferences, 400, 1, first_seed=18_600)

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 import trueup as tu
 from benchmarks._answers import coverage_table, draw_gold, interval_row, row_of, select, width_over
 from benchmarks._runs import Case, Figure, Row
 from benchmarks._vetting_rivals import Sample, ppi_plus_plus
+from trueup._base.types import Codes
 from trueup.answers.evaluate import evaluate_again
 from trueup.answers.gates import Gate
-
-Codes = npt.NDArray[np.int64]
 
 N_ITEMS = 5000
 GOLD = (40, 60, 100)

@@ -94,12 +94,5 @@ def _coverage(rows: Sequence[Row], world: str) -> str:
     return as_text((head, "runs", "coverage %", "width", "bias"), lines) if lines else ""
 
 
-RATINGS_FIGURE = Figure(
-    (MODEL, EVENER, *CROWDS),
-    run_ratings,
-    summarise_ratings,
-    n_runs=500,
-    n_quick=1,
-    first_seed=FIRST_SEED,
-    quick_worlds=(MODEL,),
-)
+WORLDS = (MODEL, EVENER, *CROWDS)
+RATINGS_FIGURE = Figure(WORLDS, run_ratings, summarise_ratings, 500, 1, FIRST_SEED, (MODEL,))

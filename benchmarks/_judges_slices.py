@@ -9,16 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit, logit
 
 import trueup as tu
 from benchmarks._answers import draw_gold, for_population, row_of, select, tally_of
 from benchmarks._coverage_tally import as_text, share_over_runs
 from benchmarks._runs import Case, Figure, Row
-
-Codes = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from trueup._base.types import Codes, Floats
 
 N_SLICES = 12
 SIZES = (40, 400)

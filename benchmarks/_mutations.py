@@ -31,16 +31,6 @@ def cut_off(content: bytes, rng: np.random.Generator) -> bytes:
     return content[: int(rng.integers(len(content)))]
 
 
-def remove_keys(content: bytes, rng: np.random.Generator) -> bytes:
-    """Some members of objects, or columns of tables, are missing."""
-    return _changed(content, rng, _remove)
-
-
-def change_types(content: bytes, rng: np.random.Generator) -> bytes:
-    """Some values are of other types."""
-    return _changed(content, rng, _replace)
-
-
 def nest_deeply(content: bytes, rng: np.random.Generator) -> bytes:
     """A value is a list in a list, ten thousand times."""
     mark = "\ufffenest here\ufffe"
@@ -61,8 +51,8 @@ def claim_much(content: bytes, rng: np.random.Generator) -> bytes:
 
 MUTATIONS: dict[str, Mutation] = {
     "bytes flipped": flip_bytes,
-    "keys removed": remove_keys,
-    "types changed": change_types,
+    "keys removed": lambda content, rng: _changed(content, rng, _remove),
+    "types changed": lambda content, rng: _changed(content, rng, _replace),
     "cut off": cut_off,
     "nested deeply": nest_deeply,
     "sizes claimed": claim_much,
@@ -80,10 +70,12 @@ def _members(content: bytes) -> dict[str, bytes]:
 
 
 def _replace(inside: Any, key: Any, rng: np.random.Generator) -> None:
+    """Some values are of other types."""
     inside[key] = deepcopy(_STRANGE[rng.integers(len(_STRANGE))])  # a list that is shared could come to hold itself
 
 
 def _remove(inside: Any, key: Any, rng: np.random.Generator) -> None:
+    """Some members of objects, or elements of lists, are missing."""
     del inside[key]
 
 

@@ -331,16 +331,12 @@ def kills(quick: bool) -> str:
     from postgres_server import NoPostgres, OwnPostgres, binaries
 
     try:
-        server = OwnPostgres(binaries(), ("fsync=on", "shared_buffers=64MB"))
-    except NoPostgres as problem:
-        notes.append(f"PostgreSQL was left out: {problem}")
-    else:
-        try:
+        with closing(OwnPostgres(binaries(), ("fsync=on", "shared_buffers=64MB"))) as server:
             say("  PostgreSQL")
             found = _run(server.new_database(), n, n_kills, server=server, n_server_kills=n_server)
             rows.append(("PostgreSQL, fsync on", {**found, "syncs an answer": None}))
-        finally:
-            server.close()
+    except NoPostgres as problem:
+        notes.append(f"PostgreSQL was left out: {problem}")
     return _table(rows, notes)
 
 

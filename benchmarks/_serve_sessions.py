@@ -17,10 +17,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 import trueup as tu
-from benchmarks._coverage_tally import LEVEL, Tally, as_text, share, tracked
+from benchmarks._coverage_tally import LEVEL, Tally, as_text, inside, share, tracked
+from trueup._base.types import Booleans, Codes, Floats
 from trueup.active import ESTIMATORS, State, get_strategy
 from trueup.active.estimators import ENOUGH_DRAWS, as_estimate
 from trueup.active.session import Estimation, anytime_interval
@@ -28,9 +28,6 @@ from trueup.active.strategies import Random
 from trueup.posteriors import Estimate
 from trueup.sessions.progress import Counted, Progress, count_answers, no_progress
 from trueup.sessions.session import draw_in_turn
-
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
 
 N_ITEMS, N_VOTES, N_OUTCOMES = 300, 5, 200
 LOOKS = tuple(range(80, N_OUTCOMES + 1, 40))
@@ -59,7 +56,7 @@ class World:
     seed: int
 
     @cached_property
-    def _drawn(self) -> tuple[Codes, npt.NDArray[np.bool_], tu.Labels, dict[str, Codes]]:
+    def _drawn(self) -> tuple[Codes, Booleans, tu.Labels, dict[str, Codes]]:
         rng = np.random.default_rng([self.seed, 91])
         truth, hard = rng.integers(2, size=N_ITEMS), rng.random(N_ITEMS) < 0.3
 
@@ -78,7 +75,7 @@ class World:
         return self._drawn[0]
 
     @property
-    def hard(self) -> npt.NDArray[np.bool_]:
+    def hard(self) -> Booleans:
         """Which items are hard."""
         return self._drawn[1]
 
@@ -105,14 +102,14 @@ class Run:
     items: Codes
     chances: Floats
     ends: Floats
-    told: npt.NDArray[np.bool_]
+    told: Booleans
 
     def progress(self, n_outcomes: int) -> Progress:
         """Where the session stood when it had so many outcomes."""
         done = self.ends <= np.sort(self.ends)[n_outcomes - 1]
         return self._progress(self.items, done)
 
-    def _progress(self, items: Codes, done: npt.NDArray[np.bool_]) -> Progress:
+    def _progress(self, items: Codes, done: Booleans) -> Progress:
         start = no_progress(N_ITEMS)
         truth, cannot_tell, waiting = start.truth.copy(), start.cannot_tell.copy(), start.waiting.copy()
         draw, propensity = start.draw.copy(), start.propensity.copy()
@@ -187,7 +184,6 @@ class Tallies:
     """What was counted, by estimator and by what: a look, a rule."""
 
     looks: dict[tuple[str, str, int], Tally] = field(default_factory=lambda: defaultdict(Tally))
-    anytime: dict[tuple[str, str, int], Tally] = field(default_factory=lambda: defaultdict(Tally))
     every_look: dict[str, list[bool]] = field(default_factory=lambda: defaultdict(list))
     stops: dict[tuple[str, str, str], Tally] = field(default_factory=lambda: defaultdict(Tally))
     stopped_at: dict[tuple[str, str, str], list[int]] = field(default_factory=lambda: defaultdict(list))
@@ -261,9 +257,8 @@ def _add_value(tallies: Tallies, name: str, run: Run, at_looks: list[Counted], s
         estimated = run.world.estimations[name].after(counted, seed=seed)
         look = _Look.of(estimated.values[:, 0], estimated.n_worlds, counted.n_draws, (0.0, 1.0), LEVEL)
         tallies.looks[name, "counted", n].add_interval(true, look.mean, look.plain, look.equal)
-        tallies.anytime[name, "counted", n].add_interval(true, look.mean, look.lasting)
         looks.append(look)
-    tallies.every_look[name].append(all(_holds(look.lasting, true) for look in looks))
+    tallies.every_look[name].append(all(inside(true, look.lasting) for look in looks))
     for width in HALF_WIDTHS:
         for rule in ("plain", "lasting"):
             at = next((look for look in looks if np.ptp(getattr(look, rule)) / 2 <= width), None)
@@ -300,10 +295,6 @@ def _add_answered(tallies: Tallies, name: str, run: Run, seed: int) -> None:
     tallies.looks[name, "answered", N_OUTCOMES].add(run.world.value(), as_estimate(values, (0.0, 1.0), ""))
 
 
-def _holds(interval: tuple[float, float], true: float) -> bool:
-    return interval[0] - 1e-9 <= true <= interval[1] + 1e-9
-
-
 def section_of(tallies: Tallies) -> str:
     """Tables and numbers."""
     names = sorted({name for name, _, _ in tallies.looks}, key=[*WARRANTED, *BELIEVING].index)
@@ -319,13 +310,9 @@ def section_of(tallies: Tallies) -> str:
         if shown == "plain" or "lasting" in rule:
             mean = np.mean(tallies.stopped_at[name, rule, shown])
             stop_rows.append([name, rule, shown, str(len(tally)), f"{mean:.0f}", share(tally), f"{tally.width:.3f}"])
-    order_rows = [
-        [name, rule, str(len(right)), f"{100 * np.mean(right):.1f} ± {100 * _error(right):.1f}"]
-        for (name, rule), right in sorted(tallies.orders.items())
-    ]
-    every = [
-        [name, f"{100 * np.mean(held):.1f} ± {100 * _error(held):.1f}"] for name, held in tallies.every_look.items()
-    ]
+    orders = sorted(tallies.orders.items())
+    order_rows = [[name, rule, str(len(right)), share(Tally(held=right))] for (name, rule), right in orders]
+    every = [[name, share(Tally(held=held))] for name, held in tallies.every_look.items()]
     head = [
         "draws that count, mean: " + ", ".join(f"{np.mean(tallies.counted[n]):.0f} of {n}" for n in LOOKS),
         "of these undecided: " + ", ".join(f"{np.mean(tallies.undecided[n]):.1f}" for n in LOOKS),
@@ -347,15 +334,9 @@ def section_of(tallies: Tallies) -> str:
     )
 
 
-def _error(held: list[bool]) -> float:
-    """Binomial standard error, never 0."""
-    rate = (sum(held) + 0.5) / (len(held) + 1)
-    return math.sqrt(rate * (1 - rate) / len(held))
-
-
-def sessions(quick: bool, repetitions: int | None = None) -> str:
+def sessions(quick: bool) -> str:
     """20 experts at once: coverage at every look and at the stop, for every estimator."""
-    n = repetitions or (40 if quick else 2000)
+    n = 40 if quick else 2000
     tallies = Tallies()
     for first in tracked(range(0, n, SESSIONS_OF_A_POOL), "pools"):
         tallies = tallies + collect(range(first, min(first + SESSIONS_OF_A_POOL, n)))

@@ -11,10 +11,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
@@ -25,10 +25,9 @@ from benchmarks._coverage_tally import as_text, say
 from benchmarks._data import data_folder, load_crowd
 from benchmarks._peer_tasks import TRAINING_TASKS, WIDE
 from benchmarks.peers import ask, votes_of
+from trueup._base.types import Codes, Floats
 from trueup.training import NoisyLabelClassifier, NoisyLogisticRegression
 
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
 PATH = [1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2]
 LEAVES_REPEATS = 2
 N_DRAWS = 60  # of the truth, for a score
@@ -97,27 +96,15 @@ def leaves(quick: bool) -> Iterator[Split]:
 SETS: dict[str, Callable[[bool], Iterator[Split]]] = {"sentiment-text": sentiment, "labelme": labelme, "leaves": leaves}
 
 
-def _around(labels: tu.Labels, **options: Any) -> NoisyLabelClassifier:
-    return NoisyLabelClassifier(LogisticRegression(max_iter=1000), labels=labels, **options)
-
-
-# Name -> the classifier, and the name of its C.
-Recipe = tuple[Callable[[tu.Labels], Any], str]
-STRATEGIES: dict[str, Recipe] = {
-    "mmse": (lambda labels: _around(labels), "estimator__C"),
-    "mmse, noise=majority": (lambda labels: _around(labels, noise="majority"), "estimator__C"),
-    "mmse, noise=glad": (lambda labels: _around(labels, noise="glad"), "estimator__C"),
-    "label-estimation": (lambda labels: _around(labels, strategy="label-estimation"), "estimator__C"),
-    "replication": (lambda labels: _around(labels, strategy="replication"), "estimator__C"),
-    "voting": (lambda labels: _around(labels, strategy="voting"), "estimator__C"),
-    "unbiased": (lambda labels: _around(labels, strategy="unbiased"), "estimator__C"),
-    "alternation": (lambda labels: _around(labels, strategy="alternation"), "estimator__C"),
-    "likelihood (map)": (lambda labels: NoisyLogisticRegression(labels=labels, tol=1e-5), "C"),
-    "likelihood, joint": (lambda labels: NoisyLogisticRegression(labels=labels, joint=True, tol=1e-5), "C"),
-    "likelihood, joint, volume=1": (
-        lambda labels: NoisyLogisticRegression(labels=labels, joint=True, volume=1.0, tol=1e-5),
-        "C",
-    ),
+# What the classifiers are made with; "likelihood" is a classifier of its own, the others train logistic regression.
+STRATEGIES: dict[str, dict[str, Any]] = {
+    "mmse": {},
+    "mmse, noise=majority": {"noise": "majority"},
+    "mmse, noise=glad": {"noise": "glad"},
+    **{name: {"strategy": name} for name in ("label-estimation", "replication", "voting", "unbiased", "alternation")},
+    "likelihood (map)": {"tol": 1e-5},
+    "likelihood, joint": {"joint": True, "tol": 1e-5},
+    "likelihood, joint, volume=1": {"joint": True, "volume": 1.0, "tol": 1e-5},
 }
 
 
@@ -149,13 +136,19 @@ def train_on_classes(split: Split, codes: Codes, quick: bool) -> Trained:
     return Trained(right.astype(float), search.best_params_["C"], float(search.best_score_))
 
 
-def train_on_votes(split: Split, recipe: Recipe, quick: bool) -> Trained:
+def train_on_votes(split: Split, strategy: str, quick: bool) -> Trained:
     """A strategy of trueup, with C chosen without truth."""
-    make, name = recipe
+    name, model = "C", NoisyLogisticRegression
+    if not strategy.startswith("likelihood"):
+        name, model = "estimator__C", partial(NoisyLabelClassifier, LogisticRegression(max_iter=1000))
     scoring = tu.scorer("accuracy", split.labels, n_draws=10 if quick else N_DRAWS)
-    model = make(split.labels)
-    slow = split.X.shape[1] > WIDE and getattr(model, "strategy", None) == "voting"
-    search = choose(model, name, scoring, [1.0] if slow else PATH[1:2] if quick else PATH)
+    slow = split.X.shape[1] > WIDE and strategy == "voting"
+    search = choose(
+        model(labels=split.labels, **STRATEGIES[strategy]),
+        name,
+        scoring,
+        [1.0] if slow else PATH[1:2] if quick else PATH,
+    )
     search.fit(split.X, np.arange(split.labels.n_items))
     right = search.predict(split.X_test) == split.truth_test
     return Trained(right.astype(float), search.best_params_[name], float(search.best_score_))
@@ -209,7 +202,7 @@ def measure(splits: list[Split], quick: bool, what: str) -> Tally:
         ties = [majority_of(split.labels, seed) for seed in range(1 if quick else N_TIES)]
         majority = [train_on_classes(split, codes, quick) for codes in ties]
         trained = {"truth": [train_on_classes(split, split.truth, quick)], "majority": majority}
-        trained |= {name: [train_on_votes(split, recipe, quick)] for name, recipe in STRATEGIES.items()}
+        trained |= {name: [train_on_votes(split, name, quick)] for name in STRATEGIES}
         for name, runs in trained.items():
             tally.add(name, n, split.test, np.mean([run.right for run in runs], axis=0))
             tally.C.setdefault(name, []).extend(run.C for run in runs)
@@ -229,16 +222,11 @@ def rows_of(tally: Tally) -> list[list[str]]:
         difference = tally.mean(name) - majority
         ahead, error = float(difference.mean()), float(difference.std(ddof=1) / np.sqrt(len(difference)))
         chosen = tally.C.get(name)
-        rows.append(
-            [
-                name,
-                f"{tally.mean(name).mean():.4f}",
-                "" if name == "majority" else f"{100 * ahead:+.2f} ± {100 * error:.2f}",
-                "" if name in ("majority", "truth") or gap <= 0 else f"{100 * ahead / gap:.0f}%",
-                f"{np.median(chosen):g}" if chosen else "",
-                f"{np.mean(tally.score[name]):.3f}" if name in STRATEGIES else "",
-            ]
-        )
+        lead = "" if name == "majority" else f"{100 * ahead:+.2f} ± {100 * error:.2f}"
+        closed = "" if name in ("majority", "truth") or gap <= 0 else f"{100 * ahead / gap:.0f}%"
+        score = f"{np.mean(tally.score[name]):.3f}" if name in STRATEGIES else ""
+        C = f"{np.median(chosen):g}" if chosen else ""
+        rows.append([name, f"{tally.mean(name).mean():.4f}", lead, closed, C, score])
     return rows
 
 

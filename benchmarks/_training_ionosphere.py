@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
@@ -30,44 +29,39 @@ from experiments.su2024.training import (
     split_of,
 )
 from experiments.su2024.training import ionosphere as ionosphere_table
+from trueup._base.types import Codes, Floats
 from trueup.exceptions import TrueupWarning
 from trueup.noise.majority import majority_codes
 from trueup.training import NoisyLogisticRegression
 
-Array = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
 N_LABELERS = PANELS[-1]
 FIRST_SEED = 5400
+N_SPLITS = 20
 STEP = "noisylogisticregression__C"
 PATHS = {
     "the paper's path": tuple(1 / strength for strength in STRENGTHS),
     "a wide path": tuple(float(c) for c in np.logspace(-3, 2, 20)),
 }
-SETS: dict[str, Callable[[], tuple[Array, Codes]]] = {
+SETS: dict[str, Callable[[], tuple[Floats, Codes]]] = {
     "ionosphere": ionosphere_table,
     "cancer": lambda: uci_table("cancer"),
     "diabetes": lambda: uci_table("diabetes"),
 }
 RULES = ("votes, test items", "votes, cross-validation", "truth, cross-validation", "majority, cross-validation")
-CASES = (
-    ("ionosphere", "the paper's path"),
-    ("ionosphere", "a wide path"),
-    ("cancer", "a wide path"),
-    ("diabetes", "a wide path"),
-)
+CASES = (("ionosphere", "the paper's path"), *((name, "a wide path") for name in SETS))
 
 
-def _with_error(values: Array) -> str:
+def _with_error(values: Floats) -> str:
     return f"{values.mean():+.4f} ± {values.std(ddof=1) / np.sqrt(len(values)):.4f}"
 
 
-def ionosphere(n_splits: int = 20, quick: bool = False) -> str:
+def ionosphere(quick: bool) -> str:
     """Actual AUC of the five classifiers against the ideal one's, and the error of the AUC estimated without truth.
 
     λ is chosen as in the paper: of twenty values the one with the largest AUC as estimated from the votes on the test
     items; for the ideal classifier the one with the largest actual AUC. The estimates look at no other votes.
     """
-    n = 2 if quick else n_splits
+    n = 2 if quick else N_SPLITS
     lines = [f"T = {N_LABELERS}, {n} stratified splits 75 to 25; ± is the standard error over splits."]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TrueupWarning)
@@ -91,10 +85,6 @@ def ionosphere(n_splits: int = 20, quick: bool = False) -> str:
     return "\n".join(lines)
 
 
-def _majority(labels: tu.Labels) -> Codes:
-    return majority_codes(labels)
-
-
 def _against(truth: Codes) -> Callable[[Any, Any, Any], float]:
     """A scorer of the AUC against these classes, for y that holds positions."""
 
@@ -104,7 +94,7 @@ def _against(truth: Codes) -> Callable[[Any, Any, Any], float]:
     return score
 
 
-def choices(split: Split, path: Sequence[float], seed: int) -> tuple[Array, dict[str, int]]:
+def choices(split: Split, path: Sequence[float], seed: int) -> tuple[Floats, dict[str, int]]:
     """Actual test AUC along a path of C, shape (n_path,), and the position that each rule chooses.
 
     Logistic regression by the likelihood of the votes, with matrices of the labelers learned from the training votes.
@@ -113,7 +103,11 @@ def choices(split: Split, path: Sequence[float], seed: int) -> tuple[Array, dict
     labels, positions = split.train_labels, np.arange(len(split.train))
     X, X_test, truth = split.X[split.train], split.X[split.test], split.truth[split.train]
     model = make_pipeline(StandardScaler(), NoisyLogisticRegression(labels=labels, tol=1e-4))
-    scoring = {RULES[1]: tu.scorer("auc", labels), RULES[2]: _against(truth), RULES[3]: _against(_majority(labels))}
+    scoring = {
+        RULES[1]: tu.scorer("auc", labels),
+        RULES[2]: _against(truth),
+        RULES[3]: _against(majority_codes(labels)),
+    }
     folds = KFold(5, shuffle=True, random_state=seed)
     search = GridSearchCV(model, {STEP: list(path)}, scoring=scoring, cv=folds, refit=False).fit(X, positions)
     chosen = {rule: int(np.argmax(search.cv_results_[f"mean_test_{rule}"])) for rule in RULES[1:]}
@@ -126,7 +120,7 @@ def choices(split: Split, path: Sequence[float], seed: int) -> tuple[Array, dict
     return np.array(actual), {RULES[0]: int(np.argmax(estimated)), **chosen}
 
 
-def regrets(name: str, path: Sequence[float], n_splits: int) -> tuple[Array, dict[str, Array]]:
+def regrets(name: str, path: Sequence[float], n_splits: int) -> tuple[Floats, dict[str, Floats]]:
     """Actual AUC along the path, shape (n_splits, n_path), and the regret of each rule, shape (n_splits,).
 
     The regret is what the best of the path has more on the same test items, which no rule can know.
@@ -140,9 +134,9 @@ def regrets(name: str, path: Sequence[float], n_splits: int) -> tuple[Array, dic
     return actual, lost
 
 
-def selection(n_splits: int = 20, quick: bool = False) -> str:
+def selection(quick: bool) -> str:
     """Regret in actual AUC of the penalty that is chosen from a path of twenty without truth; eight minutes."""
-    cases = {CASES[0]: 2} if quick else {case: n_splits if case[0] == "ionosphere" else n_splits // 2 for case in CASES}
+    cases = {CASES[0]: 2} if quick else {case: N_SPLITS if case[0] == "ionosphere" else N_SPLITS // 2 for case in CASES}
     rows, spans = [], []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TrueupWarning)

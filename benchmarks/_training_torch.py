@@ -145,6 +145,8 @@ def _measure(task: Task, *, n_steps: int, n_turns: int, **how: bool) -> list[tup
 def torch_cost(device: str, quick: bool) -> str:
     """The table, as text."""
     gpu = device == "cuda"
+    if gpu and not torch.cuda.is_available():
+        return "skipped: torch finds no GPU here"
     if not gpu:
         torch.set_num_threads(1)
     n_steps, n_turns = (50 if gpu else 10), (5 if quick else 31)

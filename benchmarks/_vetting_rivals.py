@@ -7,14 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 import trueup as tu
 from benchmarks._coverage_tally import say
 from benchmarks.peers import ask
+from trueup._base.types import Codes, Floats
 
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
 Ends = tuple[float, float]
 
 _Z = 1.959964

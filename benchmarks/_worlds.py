@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 import trueup as tu
+from trueup._base.types import Codes
 from trueup.simulate import Simulation
-
-Codes = npt.NDArray[np.int64]
 
 N_LABELERS = 5
 PRIOR = (0.6, 0.4)
@@ -111,7 +109,7 @@ def equal_system(world: World, n_exchanged: int, rng: np.random.Generator) -> Co
     return _turned(world.predictions, moved)
 
 
-def _turned(classes: Codes, at: npt.NDArray[np.int64]) -> Codes:
+def _turned(classes: Codes, at: Codes) -> Codes:
     """The classes with those of some items exchanged for the other of two."""
     turned = classes.copy()
     turned[at] = 1 - turned[at]

@@ -13,10 +13,9 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import subprocess
-import sys
 import tarfile
 import tempfile
+import time
 import warnings
 from collections import Counter
 from collections.abc import Iterator
@@ -27,35 +26,11 @@ import numpy as np
 
 import trueup as tu
 from benchmarks._mutations import MUTATIONS
-from benchmarks._sections import run_sections
+from benchmarks._peer_tasks import peak_bytes
+from benchmarks._sections import apart, run_sections
 from trueup.exceptions import TrueupError, TrueupWarning
 
 _MEGABYTE = 10**6
-_MOST_TIMES = 3  # the time of json.load, and the size of the file in memory
-_MOST_MEMORY = 600 * _MEGABYTE  # a damaged file may fill as much as the largest member of an archive
-_MEASURE = """
-import json, resource, sys, time, warnings
-what, path = sys.argv[1:]
-if what != "json":
-    import trueup as tu
-    from trueup.adapters import read_export
-    warnings.simplefilter("ignore")
-def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-before, start = peak(), time.perf_counter()
-if what == "json":
-    with open(path, encoding="utf-8") as stream:
-        read = len(json.load(stream))
-else:
-    export = read_export(path)
-    read = sum(label is not None for label in export.votes["label"])
-print(json.dumps({"seconds": time.perf_counter() - start, "growth": peak() - before, "read": read}))
-"""
-_DAMAGED = """
-import json, resource, sys
-from benchmarks.adapters import outcome
-said = [outcome(path) for path in sys.argv[1:]]
-print(json.dumps({"outcomes": said, "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}))
-"""
 
 
 # Large files --------------------------------------------------------------------------------------------------------
@@ -131,14 +106,15 @@ def write_large(path: Path, tool: str, size: int) -> None:
         stream.write(tail)
 
 
-def run_apart(*arguments: str) -> dict[str, Any]:
-    """What a program prints as JSON. It is started by a shell: a child begins with the peak of memory of its parent."""
-    command = ["sh", "-c", '"$@"; exit $?', "sh", sys.executable, "-c", *arguments]
-    return dict(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
-
-
-def measured(what: str, path: Path) -> dict[str, Any]:
-    return run_apart(_MEASURE, what, str(path))
+def measured(tool: str, path: str) -> dict[str, Any]:
+    """Seconds, growth of the memory of this process, and votes read of a file; "json" is a plain `json.load`."""
+    before, started = peak_bytes(), time.perf_counter()
+    if tool == "json":
+        with Path(path).open(encoding="utf-8") as stream:
+            read = len(json.load(stream))
+    else:
+        read = sum(label is not None for label in tu.read_export(path).votes["label"])
+    return {"seconds": time.perf_counter() - started, "growth": peak_bytes() - before, "read": read}
 
 
 def speed(quick: bool) -> str:
@@ -149,7 +125,7 @@ def speed(quick: bool) -> str:
         for tool in ("label-studio", "inspect"):
             path = Path(folder) / f"{tool}.json"
             write_large(path, tool, size)
-            runs = [(measured("json", path), measured(tool, path)) for _ in range(1 if quick else 5)]
+            runs = [[apart(measured, name, str(path)) for name in ("json", tool)] for _ in range(1 if quick else 5)]
             theirs, ours = (min((pair[k] for pair in runs), key=lambda run: run["seconds"]) for k in (0, 1))
             times, n_bytes = ours["seconds"] / theirs["seconds"], path.stat().st_size
             lines.append(
@@ -183,6 +159,11 @@ def outcome(path: str) -> str:
     return "labels"
 
 
+def outcomes_of(paths: list[str]) -> tuple[list[str], int]:
+    """What reading each file ends in, and the most memory of this process."""
+    return [outcome(path) for path in paths], peak_bytes()
+
+
 def damaged(quick: bool) -> str:
     """Damaged files: how each kind ends, and the most memory."""
     n_files, per_process = (120 if quick else 2_000), 100
@@ -200,9 +181,9 @@ def damaged(quick: bool) -> str:
                 path = Path(folder) / f"{k} {source.name}"
                 path.write_bytes(MUTATIONS[kind](source.read_bytes(), rng))
                 paths.append(str(path))
-            said = run_apart(_DAMAGED, *paths)
-            peak = max(peak, said["peak"])
-            for kind, path, ended in zip(kinds[start:], paths, said["outcomes"], strict=False):
+            said, most = apart(outcomes_of, paths)
+            peak = max(peak, most)
+            for kind, path, ended in zip(kinds[start:], paths, said, strict=False):
                 outcomes[kind][ended.partition(":")[0]] += 1
                 if ended.startswith("failure") or "\n" in ended:
                     failures.append(f"{kind}, {Path(path).name}: {ended}")

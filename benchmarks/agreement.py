@@ -201,8 +201,7 @@ def speed(quick: bool) -> str:
     return "\n".join(lines)
 
 
-SECTIONS = {"peers": peers, "coverage": coverage, "speed": speed}
-main = partial(run_sections, "agreement", __doc__, SECTIONS)
+main = partial(run_sections, "agreement", __doc__, {"peers": peers, "coverage": coverage, "speed": speed})
 
 
 if __name__ == "__main__":

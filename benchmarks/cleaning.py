@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg, special
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
@@ -27,7 +26,8 @@ import trueup as tu
 from benchmarks._cleaning_curves import curves, replay
 from benchmarks._coverage_tally import as_text, tracked
 from benchmarks._peer_tasks import peak_bytes
-from benchmarks._sections import Sections, apart, run_sections
+from benchmarks._sections import apart, run_sections
+from trueup._base.types import Codes, Floats
 from trueup.cleaning import (
     EMI,
     UnbiasedScorer,
@@ -39,8 +39,6 @@ from trueup.cleaning import (
 )
 from trueup.cleaning.strategies import believed_scorer, believed_truths
 
-Array = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
 TOP = 50
 # Section 6.3 of the paper: most labels of one kind, the rest of another.
 NOISE = np.array([[[0.6, 0.4], [0.2, 0.8]], [[0.8, 0.2], [0.2, 0.8]]])
@@ -50,11 +48,11 @@ NOISE = np.array([[[0.6, 0.4], [0.2, 0.8]], [[0.8, 0.2], [0.2, 0.8]]])
 class Task:
     """Noisy labels of training and validation items."""
 
-    X: Array
+    X: Floats
     y: Codes
-    X_val: Array
+    X_val: Floats
     scorer: UnbiasedScorer
-    chances: Array
+    chances: Floats
 
     def emi(self, estimator: Any, **options: Any) -> EMI:
         """The expected improvement of each training label."""
@@ -87,15 +85,9 @@ def timed(
     return float(np.median(took)), found
 
 
-def agreement(fast: EMI, full: EMI) -> tuple[bool, float]:
-    """Whether the first choice is the same, and the share of the top that is in common."""
-    top = min(TOP, len(full.items))
-    common = np.intersect1d(fast.best(top), full.best(top))
-    return bool(fast.best()[0] == full.best()[0]), len(common) / top
-
-
 def compared(label: str, n: int, d: int, seeds: int, estimator: Any, n_classes: int = 2) -> list[list[str]]:
     """Fast against full retraining: one fit for each label, from scratch, in one process."""
+    # Whether the first choice is the same, and the share of the top that is in common.
     found: dict[bool, list[tuple[bool, float]]] = {True: [], False: []}
     ratios = []
     for seed in tracked(range(seeds), f"{label}, {d} features"):
@@ -109,13 +101,15 @@ def compared(label: str, n: int, d: int, seeds: int, estimator: Any, n_classes: 
                 slow, full = timed(lambda task=task, options=options: task.emi(estimator, **options))
             else:  # the same models, ranked by the improvement alone
                 full = EMI(**{**vars(full), "score": full.improvement})
-            found[weigh].append(agreement(fast, full))
+            top = min(TOP, len(full.items))
+            common = np.intersect1d(fast.best(top), full.best(top))
+            found[weigh].append((bool(fast.best()[0] == full.best()[0]), len(common) / top))
         ratios.append(slow / quick)
     rows = []
     for weigh, agreements in found.items():
-        same, common = zip(*agreements, strict=True)
+        same, shares = zip(*agreements, strict=True)
         ranked = "improvement × uncertainty" if weigh else "improvement alone"
-        cells = [f"{sum(same)} of {seeds}", f"{100 * np.mean(common):.1f} ({100 * min(common):.0f})"]
+        cells = [f"{sum(same)} of {seeds}", f"{100 * np.mean(shares):.1f} ({100 * min(shares):.0f})"]
         rows.append([label, str(d), ranked, *cells, f"{np.median(ratios):.0f} ({min(ratios):.0f})"])
     return rows
 
@@ -155,7 +149,7 @@ def decisions(quick: bool) -> str:
 N_DIGITS, ASKED, SHORTLIST = 849, 10, 25
 
 
-def digits_with_votes() -> tuple[Array, Codes, tu.Labels]:
+def digits_with_votes() -> tuple[Floats, Codes, tu.Labels]:
     """849 pictures of digits, 64 features, 10 classes; five labelers who are right in 60 to 90% see 60% of them."""
     X, truth = load_digits(return_X_y=True)
     rng = np.random.default_rng(0)
@@ -169,14 +163,14 @@ def digits_with_votes() -> tuple[Array, Codes, tu.Labels]:
     return X, truth, tu.Labels.from_matrix(votes)
 
 
-def newton(X: Array, y: Codes) -> Array:
+def newton(X: Floats, y: Codes) -> Floats:
     """Multinomial logistic regression with C = 1, by Newton's method with halved steps; the intercept comes first."""
     phi = np.column_stack([np.ones(len(X)), X])
     k, p = int(y.max()) + 1, phi.shape[1]
     penalty, unit = np.append(0.0, np.ones(p - 1)), np.eye(k)
     pairs = (phi[:, :, None] * phi[:, None]).reshape(len(phi), -1)
 
-    def value(theta: Array) -> float:
+    def value(theta: Floats) -> float:
         own = special.log_softmax(phi @ theta.T, axis=1)[np.arange(len(y)), y]
         return float(-own.sum() + 0.5 * (penalty * theta**2).sum())
 
@@ -289,15 +283,8 @@ def memory(quick: bool) -> str:
     return as_text(["labels to choose from", "validation items", "features", "peak GiB", "seconds"], rows)
 
 
-SECTIONS: Sections = {
-    "fast": fast,
-    "decisions": decisions,
-    "memory": memory,
-    "rounds": rounds,
-    "curves": curves,
-    "replay": replay,
-}
-main = partial(run_sections, "cleaning", __doc__, SECTIONS)
+OWN = {"fast": fast, "decisions": decisions, "memory": memory, "rounds": rounds}
+main = partial(run_sections, "cleaning", __doc__, {**OWN, "curves": curves, "replay": replay})
 
 
 if __name__ == "__main__":

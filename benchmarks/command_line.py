@@ -31,26 +31,20 @@ def _seconds(arguments: Sequence[str], *, folder: Path, times: int, environment:
     found = []
     for _ in range(times):
         started = time.perf_counter()
-        subprocess.run(
-            [str(program), *arguments],
-            cwd=folder,
-            check=True,
-            capture_output=True,
-            env={**os.environ, **(environment or {})},
-        )
+        command, variables = [str(program), *arguments], {**os.environ, **(environment or {})}
+        subprocess.run(command, cwd=folder, check=True, capture_output=True, env=variables)
         found.append(time.perf_counter() - started)
     return min(found)
 
 
-def _section(rows: list[tuple[str, float, float]]) -> str:
-    return as_text(
-        ["command", "asked, s", "measured, s"], [[name, f"{most:g}", f"{took:.2f}"] for name, most, took in rows]
-    )
+def _section(*rows: tuple[str, float, float]) -> str:
+    cells = [[name, f"{most:g}", f"{took:.2f}"] for name, most, took in rows]
+    return as_text(["command", "asked, s", "measured, s"], cells)
 
 
 def show_help(quick: bool) -> str:
     """``trueup --help`` on a warm disk."""
-    return _section([("trueup --help", _MOST_HELP, _seconds(["--help"], folder=Path.cwd(), times=2 if quick else 8))])
+    return _section(("trueup --help", _MOST_HELP, _seconds(["--help"], folder=Path.cwd(), times=2 if quick else 8)))
 
 
 def evaluate(quick: bool) -> str:
@@ -66,12 +60,8 @@ def evaluate(quick: bool) -> str:
         call = ["evaluate", "votes.csv", "predictions.csv", "--missing", "ignore", "--seed", "1"]
         plain = _seconds(call, folder=folder, times=times)
         reported = _seconds([*call, "--report", "report.html"], folder=folder, times=times)
-        return _section(
-            [
-                (f"trueup evaluate, {labels.n_votes:,} votes", _MOST_EVALUATE, plain),
-                ("the same with --report", _MOST_EVALUATE, reported),
-            ]
-        )
+        about = f"trueup evaluate, {labels.n_votes:,} votes"
+        return _section((about, _MOST_EVALUATE, plain), ("the same with --report", _MOST_EVALUATE, reported))
 
 
 def demo(quick: bool) -> str:
@@ -80,14 +70,9 @@ def demo(quick: bool) -> str:
         folder = Path(name)
         (folder / "cache").mkdir()
         fresh = {"NUMBA_CACHE_DIR": str(folder / "cache")}
-        rows = [
-            ("trueup demo, nothing compiled", _MOST_DEMO, _seconds(["demo"], folder=folder, times=1, environment=fresh))
-        ]
-        if not quick:
-            rows.append(
-                ("trueup demo, again", _MOST_DEMO, _seconds(["demo"], folder=folder, times=2, environment=fresh))
-            )
-        return _section(rows)
+        turns = {"trueup demo, nothing compiled": 1} | ({} if quick else {"trueup demo, again": 2})
+        times = {name: _seconds(["demo"], folder=folder, times=n, environment=fresh) for name, n in turns.items()}
+        return _section(*((name, _MOST_DEMO, taken) for name, taken in times.items()))
 
 
 main = partial(run_sections, "command_line", __doc__, {"help": show_help, "evaluate": evaluate, "demo": demo})

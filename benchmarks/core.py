@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import os
+import pickle
 import subprocess
 import sys
 import tempfile
@@ -40,6 +41,7 @@ from benchmarks._answers import (
 )
 from benchmarks._coverage_tally import as_text, share
 from benchmarks._runs import Case, Figure, Row, run_figures
+from benchmarks._sections import apart
 from benchmarks._worlds import WORLDS, Codes, World, better_system, equal_system, make
 from trueup.answers.compare import compare_again
 from trueup.answers.evaluate import evaluate_again
@@ -139,9 +141,8 @@ def run_smooth(case: Case) -> list[Row]:
     """Widths while items are checked one by one, up to half of them."""
     name, _, size = case.world.partition(", ")
     world = make(name, int(size), case.seed)
-    plain = tu.evaluate(
-        world.predictions, world.labels, metrics=["accuracy"], check_dependence=False, random_state=case.seed
-    )
+    options: dict[str, Any] = {"metrics": ["accuracy"], "check_dependence": False, "random_state": case.seed}
+    plain = tu.evaluate(world.predictions, world.labels, **options)
     order = np.random.default_rng([case.seed, 7]).permutation(int(size))
     widths = []
     for n in range(int(size) // 2 + 1):
@@ -157,9 +158,8 @@ def summarise_smooth(rows: Sequence[Row]) -> str:
         widths = np.array([row["widths"] for row in select(rows, world=world)])
         change = widths.mean(axis=0)[1:] / widths.mean(axis=0)[:-1] - 1
         worst = int(np.abs(change).argmax())
-        error = float(
-            (widths[:, worst + 1] - widths[:, worst]).std() / math.sqrt(len(widths)) / widths[:, worst].mean()
-        )
+        before, after = widths[:, worst], widths[:, worst + 1]
+        error = (after - before).std() / math.sqrt(len(widths)) / before.mean()
         cells = [f"{100 * change[worst]:+.1f} ± {100 * error:.1f}", f"{worst} to {worst + 1}"]
         shown = [f"{widths[:, n].mean():.3f}" for n in (0, 1, 5, 10, 20, 40)]
         lines.append([f"{world} items", *cells, *shown, str(len(widths))])
@@ -234,14 +234,8 @@ class Repeater(ClassifierMixin, BaseEstimator):
 
 def sparse_world(n_items: int, seed: int) -> World:
     """2.4 votes an item of 40 labelers who are right with 50 to 90%, ten classes, independent errors."""
-    data = tu.simulate.dawid_skene(
-        n_items=n_items,
-        n_classes=N_CLASSES,
-        n_labelers=40,
-        votes_per_item=3,
-        accuracy=(0.5, 0.9),
-        random_state=seed,
-    )
+    labelers = {"n_labelers": 40, "votes_per_item": 3, "accuracy": (0.5, 0.9)}
+    data = tu.simulate.dawid_skene(n_items=n_items, n_classes=N_CLASSES, **labelers, random_state=seed)
     item, labeler, answer, _ = data.labels.vote_table()
     is_third = np.arange(len(item)) - np.searchsorted(item, item) == 2
     kept = ~is_third | (np.random.default_rng([seed, 4]).random(len(item)) < 0.4)
@@ -288,19 +282,17 @@ _SIZES: dict[str, tuple[float, float, tuple[int, int, int, int]]] = {
 }
 _REPEATED = 5  # calls of those that take seconds at most
 
-_MAKE = """
-import pickle, sys
-from benchmarks._answers import draw_gold
-from trueup.simulate import dawid_skene
-import numpy as np
-n_items, n_labelers, per_item, n_classes, n_checks, seed = map(int, sys.argv[2:])
-data = dawid_skene(n_items=n_items, n_classes=n_classes, n_labelers=n_labelers, votes_per_item=per_item,
-                   accuracy=(0.6, 0.9), random_state=seed)
-rng = np.random.default_rng(seed)
-checked = [draw_gold(data.labels, data.truth, n_checks, rng)[0] for _ in range(8)] if n_checks else []
-with open(sys.argv[1], "wb") as file:
-    pickle.dump((data.labels, checked, data.predictions, data.accuracy), file)
-"""
+
+def write_speed(
+    file: str, n_items: int, n_labelers: int, per_item: int, n_classes: int, n_checks: int, seed: int
+) -> None:
+    """Write votes, eight times checked items, predictions and their true accuracy."""
+    labelers = {"n_labelers": n_labelers, "votes_per_item": per_item, "accuracy": (0.6, 0.9)}
+    data = tu.simulate.dawid_skene(n_items=n_items, n_classes=n_classes, **labelers, random_state=seed)
+    rng = np.random.default_rng(seed)
+    checked = [draw_gold(data.labels, data.truth, n_checks, rng)[0] for _ in range(8)] if n_checks else []
+    Path(file).write_bytes(pickle.dumps((data.labels, checked, data.predictions, data.accuracy)))
+
 
 # Reading the votes and importing are not counted. The first call is cold: nothing was called before it.
 _MEASURE = """
@@ -328,13 +320,12 @@ def run_speed(case: Case) -> list[Row]:
     _, _, (n_items, n_labelers, per_item, n_classes) = _SIZES[case.world]
     n_checks = {"one judge, 60 checks": 60, "another look": 20}.get(case.world, 0)
     n_calls = 1 + _REPEATED if n_items * per_item <= 100_000 else 1
-    environment = {**os.environ, "TRUEUP_ENGINE": "scipy", "OMP_NUM_THREADS": "2"}
+    environment = {"TRUEUP_ENGINE": "scipy", "OMP_NUM_THREADS": "2"}
     with tempfile.TemporaryDirectory() as folder:
         file = str(Path(folder) / "votes.pickle")
-        sizes = [str(n) for n in (n_items, n_labelers, per_item, n_classes, n_checks, case.seed)]
-        subprocess.run([sys.executable, "-c", _MAKE, file, *sizes], check=True, env=environment)
+        apart(write_speed, file, n_items, n_labelers, per_item, n_classes, n_checks, case.seed, **environment)
         command = [sys.executable, "-c", _MEASURE, file, case.world, str(n_calls)]
-        done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+        done = subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ | environment)
     *calls, last = ([float(word) for word in line.split()] for line in done.stdout.splitlines())
     seconds = [call[0] for call in calls]
     warm = min(seconds[1:], default=math.nan)

@@ -12,11 +12,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 import trueup as tu
 from benchmarks._coverage_tally import Tally, as_text, share, tracked, wald
 from benchmarks._sections import run_sections
+from trueup._base.types import Floats
 from trueup.metrics import confusion_counts, get_metric
 from trueup.simulate import Simulation
 
@@ -42,7 +42,7 @@ def known_noise(sim: Simulation) -> tu.noise.Difficulty:
     return tu.noise.Difficulty(difficulty=p["difficulty"], fallibility=p["fallibility"], prior=p["prior"])
 
 
-def true_counts(sim: Simulation) -> npt.NDArray[np.float64]:
+def true_counts(sim: Simulation) -> Floats:
     """The confusion counts with the truth known."""
     assert sim.predictions is not None
     return confusion_counts(sim.truth, sim.predictions, sim.labels.n_classes)
@@ -98,7 +98,7 @@ def su(quick: bool) -> str:
     )
 
 
-def _table_12(off: npt.NDArray[np.float64], iterations: list[int], converged: list[bool]) -> str:
+def _table_12(off: Floats, iterations: list[int], converged: list[bool]) -> str:
     paper = {"p_D": (-0.0113, 0.0104, 0.0314), "p_FA": (0.0120, 0.0136, 0.0442)}
     rows: list[list[str]] = []
     for k, name in enumerate(("p_D", "p_FA")):

@@ -137,9 +137,8 @@ def on_open_sets(_: str, seed: int) -> Problem:
             break
     others = others.select(items=items)
     codes = np.array([true_of[item] for item in others.items.tolist()])
-    answer = tu.evaluate(
-        {item: predictions[item] for item in items}, others, metrics=["accuracy"], check_dependence=False
-    )
+    own = {item: predictions[item] for item in items}
+    answer = tu.evaluate(own, others, metrics=["accuracy"], check_dependence=False)
     right = [predictions[item] == labels.classes[true_of[item]] for item in others.items.tolist()]
     return Problem(answer, others, codes, _at_least(float(np.mean(right)), seed))
 
@@ -154,13 +153,8 @@ PROBLEMS: dict[str, tuple[Callable[[str, int], Problem], str]] = {
     "two rates, judges guess": (two_rates, "judges guess"),
     OPEN_SETS: (on_open_sets, ""),
 }
-ON_THE_BOUND = (
-    "accuracy, independent",
-    "accuracy, families",
-    "two systems, families",
-    "two rates, one judge favours",
-    OPEN_SETS,
-)
+ON_THE_BOUND = ("accuracy, independent", "accuracy, families", "two systems, families", "two rates, one judge favours")
+ON_THE_BOUND += (OPEN_SETS,)
 UNINFORMATIVE = ("two rates, judges guess",)
 
 

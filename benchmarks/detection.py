@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import json
 import time
 from collections.abc import Callable
@@ -23,7 +24,7 @@ from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 from scipy.optimize import linear_sum_assignment
 
-from benchmarks._coverage_tally import as_text, say
+from benchmarks._coverage_tally import LEVEL, as_text, say
 from benchmarks._detection_data import (
     COCO_SETS,
     YOLACT_SYSTEMS,
@@ -210,7 +211,6 @@ def _drawn(found: Shapes, objects: Shapes, n_draws: int) -> tuple[float, float]:
 IOU = 0.4  # of boxes of one cell
 METRICS = ("precision", "recall", "ap50")
 N_CANDIDATES, N_TILES, N_REPETITIONS = 60, 20, 20
-_LEVEL = 0.95
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,18 +241,14 @@ def cases(round_number: int, *, quick: bool) -> list[Case]:
 
 
 def _case(task: str, name: str, data: Experts) -> Case:
-    drawn = data.drawn
-    own = drawn.of_source(name)
-    others = drawn.select(drawn.source != drawn.sources.index(name))
-    kept = [k for k, source in enumerate(drawn.sources) if source != name]
+    drawn, k = data.drawn, data.drawn.sources.index(name)
     assert drawn.seen is not None
-    codes = np.full(len(drawn.sources), -1)
-    codes[kept] = np.arange(len(kept))
+    own, others = drawn.of_source(name), drawn.select(drawn.source != k)
     others = replace(
         others,
-        sources=tuple(drawn.sources[k] for k in kept),
-        source=codes[others.source].astype(np.int32),
-        seen=drawn.seen[kept],
+        sources=(*drawn.sources[:k], *drawn.sources[k + 1 :]),
+        source=others.source - (others.source > k).astype(np.int32),
+        seen=np.delete(drawn.seen, k, axis=0),
     )
     detector = replace(own, scores=np.ones(len(own)), seen=None)
     pool = match(detector, others, iou=IOU)
@@ -283,7 +279,7 @@ def experts(quick: bool) -> str:
             evaluation = _evaluated(case, quick)
             for name in METRICS:
                 true = case.true_value(name, with_missed=False)
-                low, high = evaluation[name].interval(_LEVEL)
+                low, high = evaluation[name].interval(LEVEL)
                 rows[name].append((low <= true <= high, high - low, evaluation[name].mean - true))
             say(f"round {round_number}, {case.task}, {case.expert}")
         for name, results in rows.items():
@@ -305,22 +301,23 @@ def _evaluated(case: Case, quick: bool) -> Evaluation:
 
 def vetted(quick: bool) -> str:
     """With random candidates vetted and random tiles searched: recall over all objects, also those nobody drew."""
-    rows: dict[str, list[tuple[bool, float]]] = {name: [] for name in METRICS}
-    whole: dict[str, list[tuple[bool, float]]] = {name: [] for name in METRICS}
+    found: dict[str, dict[str, list[tuple[bool, float]]]] = {
+        about: {name: [] for name in METRICS} for about in ("candidates and tiles", "whole images, bootstrap")
+    }
     for number, case in enumerate(cases(1, quick=quick)):
         before = _evaluated(case, quick)
         before[METRICS[0]]  # draws the truth, which the answers with gold then share
         true = {name: case.true_value(name, with_missed=True) for name in METRICS}
         for repetition in range(2 if quick else N_REPETITIONS):
             rng = np.random.default_rng([number, repetition])
-            for name, estimate in _vetted_estimates(case, before, rng).items():
-                low, high = estimate.interval(_LEVEL)
-                rows[name].append((low <= true[name] <= high, high - low))
-            for name, (low, high) in _whole_images(case, rng).items():
-                whole[name].append((low <= true[name] <= high, high - low))
+            estimates = _vetted_estimates(case, before, rng)
+            shown = {name: estimate.interval(LEVEL) for name, estimate in estimates.items()}
+            for about, intervals in zip(found, (shown, _whole_images(case, rng)), strict=True):
+                for name, (low, high) in intervals.items():
+                    found[about][name].append((low <= true[name] <= high, high - low))
         say(f"{case.task}, {case.expert}")
     lines = []
-    for about, results in (("candidates and tiles", rows), ("whole images, bootstrap", whole)):
+    for about, results in found.items():
         for name, pairs in results.items():
             held, width = np.mean([inside for inside, _ in pairs]), np.mean([size for _, size in pairs])
             error = np.sqrt(held * (1 - held) / len(pairs))
@@ -372,10 +369,7 @@ def _whole_images(case: Case, rng: np.random.Generator) -> dict[str, tuple[float
         counted = np.bincount(chosen, minlength=pool.images.n)
         for name in METRICS:
             values[name].append(_on_images(case, counted, name))
-    return {
-        name: (float(np.nanquantile(all_values, 0.025)), float(np.nanquantile(all_values, 0.975)))
-        for name, all_values in values.items()
-    }
+    return {name: tuple(np.nanquantile(drawn, (0.025, 0.975)).tolist()) for name, drawn in values.items()}
 
 
 def _on_images(case: Case, times: Positions, name: str) -> float:
@@ -392,15 +386,15 @@ def _on_images(case: Case, times: Positions, name: str) -> float:
 def missed(quick: bool) -> str:
     """Does the interval of the number of missed objects hold it, over draws of tiles?"""
     lines = []
-    for case in cases(1, quick=True):
-        if case.expert != min(one.expert for one in cases(1, quick=True) if one.task == case.task):
-            continue
+    by_name = sorted(cases(1, quick=True), key=lambda case: (case.task, case.expert))
+    for _, same_task in itertools.groupby(by_name, key=lambda case: case.task):
+        case = next(same_task)
         true = len(case.missed_images)
         tiles = make_tiles(case.pool.images)
         held, widths = [], []
         for seed in range(10 if quick else 50):
             searched = tiles.draw(N_TILES, seed)
-            low, high = missed_objects(_counts(case, searched), len(tiles), random_state=seed).total.interval(_LEVEL)
+            low, high = missed_objects(_counts(case, searched), len(tiles), random_state=seed).total.interval(LEVEL)
             held.append(low <= true <= high)
             widths.append(high - low)
         lines.append([case.task, str(true), f"{sum(held)} of {len(held)}", f"{np.mean(widths):.1f}"])
@@ -411,12 +405,8 @@ def missed(quick: bool) -> str:
     return text + as_text(head, lines)
 
 
-main = partial(
-    run_sections,
-    "detection",
-    __doc__,
-    {"hard": hard, "experts": experts, "vetted": vetted, "missed": missed, "speed": speed},
-)
+SECTIONS = {"hard": hard, "experts": experts, "vetted": vetted, "missed": missed, "speed": speed}
+main = partial(run_sections, "detection", __doc__, SECTIONS)
 
 
 if __name__ == "__main__":

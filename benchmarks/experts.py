@@ -56,9 +56,8 @@ def summarise_errors(rows: Sequence[Row]) -> str:
         for answer in dict.fromkeys(row["answer"] for row in rows):
             own = select(rows if world == "all" else select(rows, world=world), answer=answer)
             tally = tally_of(own)
-            error = float(np.mean([row["mean"] - row["true"] for row in own]))
             rate, mode = answer.split(", ")
-            lines.append([world, rate, mode, share(tally), f"{error:+.3f}", f"{tally.width:.3f}", str(len(own))])
+            lines.append([world, rate, mode, share(tally), f"{tally.bias:+.3f}", f"{tally.width:.3f}", str(len(own))])
     head = ["world", "wrong answers %", "taken as", "holds % ± s.e.", "mean error", "width", "runs"]
     return (
         f"Accuracy of a system, {N_ANSWERS} answers of three experts on {N_ITEMS} items, second opinions among them: "
@@ -66,12 +65,8 @@ def summarise_errors(rows: Sequence[Row]) -> str:
     )
 
 
-FIGURES: dict[str, Figure] = {
-    "errors": Figure(
-        worlds=tuple(WORLDS), run=run_errors, summarise=summarise_errors, n_runs=80, n_quick=1, first_seed=175_000
-    )
-}
-main = partial(run_figures, "experts", __doc__, FIGURES)
+ERRORS_FIGURE = Figure(tuple(WORLDS), run_errors, summarise_errors, n_runs=80, n_quick=1, first_seed=175_000)
+main = partial(run_figures, "experts", __doc__, {"errors": ERRORS_FIGURE})
 
 
 if __name__ == "__main__":

@@ -101,11 +101,8 @@ def stored(figure: Figure) -> str | None:
 
 
 def result_of(figure: Figure) -> Result | None:
-    """The stored result as data, or None; outputs stored without data are read for what they tell."""
-    if figure.data.exists():
-        return Result.read(figure.data)
-    text = stored(figure)
-    return None if text is None else Result.of_text(text)
+    """The stored result as data, or None."""
+    return Result.read(figure.data) if figure.data.exists() else None
 
 
 def is_current(figure: Figure) -> bool:
@@ -137,13 +134,13 @@ def page_with(page: str) -> str:
         raise ValueError(
             f"the page has blocks of unknown names {', '.join(unknown)}; there are {', '.join(sorted(known['begin']))}"
         )
-    return BLOCK.sub(lambda m: f"{m[1]}{_made(m[2], m[3])}{m[4]}", page)
 
+    def made(kind: str, name: str) -> str:
+        if kind == "begin":
+            return outputs(name)
+        return _headline_lines() if name == "headlines" else table(name)
 
-def _made(kind: str, name: str) -> str:
-    if kind == "begin":
-        return outputs(name)
-    return _headline_lines() if name == "headlines" else table(name)
+    return BLOCK.sub(lambda m: f"{m[1]}{made(m[2], m[3])}{m[4]}", page)
 
 
 def _headline_lines() -> str:
@@ -178,11 +175,7 @@ def pictures() -> dict[str, str]:
 
 
 def write_pages() -> None:
-    """Make all pages and pictures from what is stored, and data beside outputs that have none."""
-    for figure in FIGURES.values():
-        text = stored(figure)
-        if text is not None and not figure.data.exists():
-            Result.of_text(text).write(figure.data)
+    """Make all pages and pictures from what is stored."""
     for path in (FIRST_PAGE, *sorted(FOLDER.glob("*.md"))):
         path.write_text(page_with(path.read_text(encoding="utf-8")), encoding="utf-8")
     for name, content in pictures().items():

@@ -43,8 +43,8 @@ def pytest_runs(quick: bool) -> str:
         (folder / "test_nothing.py").write_text("def test_nothing():\n    pass\n", encoding="utf-8")
         runs = [(_pytest_seconds(folder), _pytest_seconds(folder, _PLUGIN)) for _ in range(times)]
     plain, loaded = (min(column) for column in zip(*runs, strict=True))
-    rows = [("without the plugin", plain), ("with it", loaded), ("added", loaded - plain)]
-    cells = [[what, f"{1000 * took:.0f}"] for what, took in rows]
+    times = {"without the plugin": plain, "with it": loaded, "added": loaded - plain}
+    cells = [[what, f"{1000 * took:.0f}"] for what, took in times.items()]
     return as_text(["a run of pytest with one empty test", "ms"], cells)
 
 
@@ -61,12 +61,10 @@ def _server_seconds(folder: Path) -> list[float]:
         assert server.stdin is not None
         assert server.stdout is not None
         for number, (method, parameters) in enumerate(requests):
-            print(
-                json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": parameters}), file=server.stdin
-            )
-            if not number:
-                print(json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}), file=server.stdin)
-            server.stdin.flush()
+            messages = [{"id": number, "method": method, "params": parameters}]
+            messages += [] if number else [{"method": "notifications/initialized"}]
+            for message in messages:
+                print(json.dumps({"jsonrpc": "2.0", **message}), file=server.stdin, flush=True)
             answer = json.loads(server.stdout.readline())
             if "result" not in answer or answer["result"].get("isError"):
                 raise RuntimeError(f"the server must answer {method}, got {answer}")

@@ -1,4 +1,4 @@
-"""Judging systems by judges: rates, slices, clusters, copies, drift, ratings, preferences, panels and biases.
+"""Judging systems by judges: rates, slices, clusters, drift, ratings, preferences, panels and biases.
 
 Run ``python -m benchmarks.judges [section ...] [--runs N] [--quick] [--processes 1] [--folder DIR] [--json out.json]``;
 without names all sections are run. Every run is seeded, and kept in a folder as it ends, so that an interrupted
@@ -6,9 +6,9 @@ measurement goes on where it stopped; runs of other code are not taken up, and q
 standard error.
 
 Sections: rate (how often a system passes, against PPI++), slices (twelve of them with 60 vetted items in all), clusters
-(ten outputs a prompt), copies (every verdict five times), drift (false alarms and delays of a monitor), ratings (the
-ordinal model, also on real ones), preferences (judges of pairs with a position bias), panel (what families of judges
-are worth), bias (do judges favour what is long?). Another section is one line in `FIGURES`.
+(ten outputs a prompt), drift (false alarms and delays of a monitor), ratings (the ordinal model, also on real ones),
+preferences (judges of pairs with a position bias), panel (what families of judges are worth), bias (do judges favour
+what is long?). Another section is one line in `FIGURES`.
 """
 
 from __future__ import annotations

@@ -13,42 +13,41 @@ from pathlib import Path
 
 import numpy as np
 
-_MAKE = """
-import sys
-import numpy as np, polars as pl
-path, n, text = sys.argv[1], int(sys.argv[2]), sys.argv[3] == "text"
-rng = np.random.default_rng(0)
-frame = pl.DataFrame({
-    "item": np.repeat(np.arange(n // 5, dtype=np.int32), 5),
-    "labeler": ((np.arange(n) % 5) * 200 + np.repeat(rng.integers(0, 200, n // 5), 5)).astype(np.int32),
-    "label": rng.integers(0, 10, n).astype(np.int32),
-})
-if text:
-    frame = frame.select(pl.format("item-{}", "item").alias("item"), pl.format("w{}", "labeler").alias("labeler"),
-                         pl.format("class {}", "label").alias("label"))
-frame.write_parquet(path)
-"""
+from benchmarks._sections import apart
 
 _READ = """
-import resource, sys, time
+import sys, time
 import polars
+from benchmarks._peer_tasks import peak_bytes
 from trueup import read_labels
-def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-before, start = peak(), time.perf_counter()
+before, start = peak_bytes(), time.perf_counter()
 labels = read_labels(sys.argv[1])
-print(peak() - before, time.perf_counter() - start, labels.n_votes)
+print(peak_bytes() - before, time.perf_counter() - start, labels.n_votes)
 """
+
+
+def write(path: str, n: int, text: bool) -> None:
+    """Write a parquet file of so many votes, with names as text or as integers."""
+    import polars as pl
+
+    rng = np.random.default_rng(0)
+    item = np.repeat(np.arange(n // 5, dtype=np.int32), 5)
+    labeler = ((np.arange(n) % 5) * 200 + np.repeat(rng.integers(0, 200, n // 5), 5)).astype(np.int32)
+    frame = pl.DataFrame({"item": item, "labeler": labeler, "label": rng.integers(0, 10, n).astype(np.int32)})
+    if text:
+        names = {"item": "item-{}", "labeler": "w{}", "label": "class {}"}
+        frame = frame.select(pl.format(name, column).alias(column) for column, name in names.items())
+    frame.write_parquet(path)
 
 
 def growth(n_votes: int, *, text: bool = False) -> tuple[float, float]:
     """Peak growth in bytes and seconds taken, for reading `n_votes` votes from a parquet file."""
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "votes.parquet")
-        subprocess.run([sys.executable, "-c", _MAKE, path, str(n_votes), "text" if text else "int"], check=True)
+        apart(write, path, n_votes, text)
         run = subprocess.run([sys.executable, "-c", _READ, path], check=True, capture_output=True, text=True)
     peak, seconds, read = run.stdout.split()
-    if int(read) != n_votes:
-        raise AssertionError(f"{read} votes were read, {n_votes} were written")
+    assert int(read) == n_votes
     return float(peak), float(seconds)
 
 

@@ -184,8 +184,7 @@ def intervals(quick: bool) -> str:
     return "\n\n".join([text, *ahead, *absent]).strip()
 
 
-SECTIONS = {"labels": labels, "intervals": intervals}
-main = partial(run_sections, "peers", __doc__, SECTIONS)
+main = partial(run_sections, "peers", __doc__, {"labels": labels, "intervals": intervals})
 
 
 if __name__ == "__main__":

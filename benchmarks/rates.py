@@ -15,13 +15,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks._coverage_tally import LEVEL, as_text, say
 from benchmarks._sections import run_sections
 from trueup import rates
+from trueup._base.types import Floats
 
-Array = npt.NDArray[np.float64]
 Ends = tuple[Any, Any]
 
 CHECKED = (50, 200)
@@ -71,7 +70,7 @@ def coverage(cell: Cell, *, runs: int, seed: int, methods: Sequence[str] = METHO
     return {name: _held(cell.error, *(np.asarray(end)[back.ravel()] for end in pair)) for name, pair in ends.items()}
 
 
-def _held(true: float, low: Array, high: Array) -> tuple[float, float]:
+def _held(true: float, low: Floats, high: Floats) -> tuple[float, float]:
     inside = (low - _SLACK <= true) & (true <= high + _SLACK)
     return float(inside.mean()), float((high - low).mean())
 

@@ -31,8 +31,9 @@ from benchmarks._peer_tasks import TWENTY, peak_bytes
 from benchmarks._results import processor
 from benchmarks._sections import apart, run_sections
 from benchmarks.peers import ask, votes_of
+from trueup._base.types import Codes
 
-Columns = dict[str, npt.NDArray[np.int64]]
+Columns = dict[str, Codes]
 VOTES_PER_ITEM = 5
 _ITERATIONS, _CLUSTER_ITERATIONS = 20, 10
 
@@ -225,7 +226,9 @@ def kills(quick: bool) -> str:
         for number in range(n_kills):  # each on a cluster of its own: the killed worker does not come back at once
             with local_cluster(2) as (workers, _):
                 taken = [_fit(tu.Labels.scan(pattern), 30)[0] for _ in range(2)][-1]
-                timer = threading.Timer(float(rng.uniform(0.2, 0.8)) * taken, _kill, (workers, number % 2))
+                nanny = list(workers.workers.values())[number % 2]
+                delay = float(rng.uniform(0.2, 0.8)) * taken
+                timer = threading.Timer(delay, os.kill, (nanny.pid, signal.SIGKILL))
                 timer.start()
                 _, model = _fit(tu.Labels.scan(pattern), 30)
                 timer.join()
@@ -233,13 +236,6 @@ def kills(quick: bool) -> str:
     same = sum(gap <= 1e-10 for gap in gaps)
     text = f"{n_kills} workers killed in the middle of a fit: {same} of {n_kills} times the same answer to 1e-10"
     return f"{text} (greatest difference {max(gaps):.1e})"
-
-
-def _kill(workers: Any, which: int) -> None:
-    nannies = list(workers.workers.values())
-    pid = nannies[which % len(nannies)].pid
-    if pid is not None:
-        os.kill(pid, signal.SIGKILL)
 
 
 main = partial(

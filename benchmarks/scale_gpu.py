@@ -1,7 +1,7 @@
 """The engine on a GPU beside two threads of the same machine's processor: iterations of EM.
 
-Run ``python -m benchmarks.scale_gpu [--quick] [--json out.json]`` with the first GPU that CUDA shows. Votes are drawn by
-a seed: five or ten on each item, 10,000 labelers who are right with probability .6 to .95, two classes. An iteration is
+Run ``python -m benchmarks.scale_gpu [--quick] [--json out.json]`` with the first GPU of CUDA. Votes are drawn by a
+seed: five or ten on each item, 10,000 labelers who are right with probability .6 to .95, two classes. An iteration is
 one of a fit by `trueup.noise.fit`, from one M-step to the next, and the median of all of them is printed. The processor
 works with compiled code in a process that may use two cores. ``--quick`` takes a hundredth of the votes and any device.
 """

@@ -61,20 +61,13 @@ def cost(quick: bool) -> str:
     return as_text([f"{n:,} × {d}, two classes", "seconds", "ratio", "range"], rows)
 
 
-def gpu_losses(quick: bool) -> str:
-    """Steps of a small network with each loss on a GPU."""
-    import torch
-
-    return torch_cost("cuda", quick) if torch.cuda.is_available() else "skipped: torch finds no GPU here"
-
-
 SECTIONS: dict[str, Callable[[bool], str]] = {
     **{name: partial(crowd, name) for name in SETS},
-    "ionosphere": lambda quick: ionosphere(quick=quick),
-    "selection": lambda quick: selection(quick=quick),
+    "ionosphere": ionosphere,
+    "selection": selection,
     "cost": cost,
     "torch": partial(torch_cost, "cpu"),
-    "gpu": gpu_losses,
+    "gpu": partial(torch_cost, "cuda"),
 }
 
 

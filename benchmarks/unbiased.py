@@ -14,16 +14,15 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 import trueup as tu
 from benchmarks._coverage_tally import Tally, as_text, share, tracked
-from benchmarks._sections import Sections, run_sections
+from benchmarks._sections import run_sections
+from trueup._base.types import Codes, Floats
 from trueup.estimators import Solution, consolidated_confusion, unbiased
 from trueup.metrics import Metric, get_metric
 from trueup.posteriors import Estimate
 
-Array = npt.NDArray[np.float64]
 Z = 1.959963984540054
 METRICS = ("accuracy", "precision", "recall", "f1", "mcc")
 # N, labels' error rate, accuracy of the classifier
@@ -32,7 +31,7 @@ ACCURACY_SETTINGS += [(200, 0.05, 0.7), (200, 0.4, 0.8), (200, 0.02, 0.98), (200
 ACCURACY_SETTINGS += [(200, 0.3, 0.99), (1000, 0.02, 0.98)]
 
 
-def brute_force(matrices: Array, prior: Array) -> Array:
+def brute_force(matrices: Floats, prior: Floats) -> Floats:
     """The consolidated matrix by its definition: one vote of each labeler at a time."""
     n_classes = matrices.shape[1]
     found = np.zeros((n_classes, n_classes))
@@ -43,7 +42,7 @@ def brute_force(matrices: Array, prior: Array) -> Array:
     return found
 
 
-def two_class_matrices(n: int, rng: np.random.Generator, low: float = 0.55, high: float = 0.95) -> Array:
+def two_class_matrices(n: int, rng: np.random.Generator, low: float = 0.55, high: float = 0.95) -> Floats:
     """Different labelers with accuracies in a range, for each class its own."""
     right = rng.uniform(low, high, (n, 2))
     return np.stack([np.stack([right[:, 0], 1 - right[:, 0]], 1), np.stack([1 - right[:, 1], right[:, 1]], 1)], 1)
@@ -51,37 +50,33 @@ def two_class_matrices(n: int, rng: np.random.Generator, low: float = 0.55, high
 
 def consolidation(quick: bool) -> str:
     rng = np.random.default_rng(0)
-    rows, worst = [], 0.0
+    rows = []
     for n_classes, most in ((2, 7 if quick else 10), (3, 5 if quick else 7)):
         gap = 0.0
         for k in range(1, most + 1):
             tables = rng.dirichlet(np.ones(n_classes), size=(k, n_classes)) * 0.6 + 0.4 * np.eye(n_classes)
             prior = rng.dirichlet(np.full(n_classes, 5.0))
-            gap = max(
-                gap, float(np.abs(consolidated_confusion(tables, prior).matrix - brute_force(tables, prior)).max())
-            )
-        worst = max(worst, gap)
+            found = consolidated_confusion(tables, prior).matrix
+            gap = max(gap, float(np.abs(found - brute_force(tables, prior)).max()))
         rows.append([f"{n_classes} classes, 1 to {most} labelers", "largest difference to brute force", f"{gap:.1e}"])
-    seconds = {}
     for k in (10, 25, 35, 100):
         tables, took = two_class_matrices(k, rng), []
         for _ in range(3 if quick else 15):
             started = time.perf_counter()
             found = consolidated_confusion(tables, [0.4, 0.6])
             took.append(time.perf_counter() - started)
-        seconds[k] = float(np.median(took))
         error = f" (error at most {found.error:.0e})" if found.error else ""
-        rows.append([f"2 classes, {k} different labelers", f"{found.how}{error}", f"{1e3 * seconds[k]:.1f} ms"])
+        rows.append([f"2 classes, {k} different labelers", f"{found.how}{error}", f"{1e3 * np.median(took):.1f} ms"])
     return as_text(["consolidation", "", ""], rows, left=(0, 1))
 
 
-def symmetric(accuracy: float) -> Array:
+def symmetric(accuracy: float) -> Floats:
     return np.array([[accuracy, 1 - accuracy], [1 - accuracy, accuracy]])
 
 
 def simulated(
-    n: int, prior: Array, classifier: Array, labelers: Array, rng: np.random.Generator, votes: int | None = None
-) -> tuple[tu.Labels, npt.NDArray[np.int64]]:
+    n: int, prior: Floats, classifier: Floats, labelers: Floats, rng: np.random.Generator, votes: int | None = None
+) -> tuple[tu.Labels, Codes]:
     """Votes, and predictions of a classifier whose confusion matrix is known."""
     sim = tu.simulate.dawid_skene(
         n_items=n,
@@ -143,16 +138,11 @@ def accuracy(quick: bool) -> str:
     return text
 
 
-def population(prior: Array, classifier: Array, names: Sequence[str]) -> dict[str, float]:
-    joint = prior[:, None] * classifier
-    return {name: float(get_metric(name, list(range(len(prior))))(joint)) for name in names}
-
-
 def covered(
     n: int,
-    prior: Array,
-    classifier: Array,
-    labelers: Array,
+    prior: Floats,
+    classifier: Floats,
+    labelers: Floats,
     *,
     votes: int | None,
     names: Sequence[str],
@@ -161,8 +151,8 @@ def covered(
 ) -> dict[str, dict[str, Tally]]:
     """Coverage of each metric by the default interval, the plain normal one and the bootstrap."""
     rng = np.random.default_rng(seed)
-    true = population(prior, classifier, names)
     metrics = {name: get_metric(name, list(range(len(prior)))) for name in names}
+    true = {name: float(metric(prior[:, None] * classifier)) for name, metric in metrics.items()}
     noise = tu.noise.Confusion(labelers, prior=prior)
     tallies = {name: {how: Tally() for how in ("default", "normal", "bootstrap")} for name in names}
     for number in range(n_sets):
@@ -202,18 +192,17 @@ def ratios(quick: bool) -> str:
     for seed, (label, setting) in enumerate(tracked(settings, "ratios")):
         found = covered(**{"votes": None, "names": METRICS, "n_sets": n_sets, "seed": seed, **setting})
         for name, tallies in found.items():
-            rows.append(
-                [label, name, f"{tallies['default'].bias:+.4f} ± {tallies['default'].bias_error:.4f}"]
-                + [share(tallies[how]) for how in ("default", "normal", "bootstrap")]
-                + [f"{tallies[how].width:.4f}" for how in ("default", "normal", "bootstrap")]
-            )
+            error = f"{tallies['default'].bias:+.4f} ± {tallies['default'].bias_error:.4f}"
+            widths = [f"{tally.width:.4f}" for tally in tallies.values()]
+            rows.append([label, name, error, *map(share, tallies.values()), *widths])
     head = ["setting", "metric", "mean error", "holds %: default", "plain normal", "bootstrap"]
     head += ["width", "normal", "bootstrap"]
     return as_text(head, rows, left=(0, 1)) + f"\n{n_sets} sets each"
 
 
-SECTIONS: Sections = {"consolidation": consolidation, "accuracy": accuracy, "ratios": ratios}
-main = partial(run_sections, "unbiased", __doc__, SECTIONS)
+main = partial(
+    run_sections, "unbiased", __doc__, {"consolidation": consolidation, "accuracy": accuracy, "ratios": ratios}
+)
 
 
 if __name__ == "__main__":

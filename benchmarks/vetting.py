@@ -13,13 +13,12 @@ import argparse
 import math
 import os
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 import trueup as tu
 from benchmarks._answers import interval_row, row_of, select, tally_of
@@ -28,6 +27,7 @@ from benchmarks._data import CROWD_SETS, graded_labelers, load_crowd, one_agains
 from benchmarks._runs import MOST_PROCESSES, RUNS, Case, Row, run_cases
 from benchmarks._sections import run_sections
 from benchmarks._vetting_rivals import Sample, lure, oasis, ppi_plus_plus, ppi_python, value_of
+from trueup._base.types import Codes, Floats
 from trueup.posteriors import wilson
 
 # ---- Real crowds: how wide are intervals after 50 answers, and how many answers does a half-width take?
@@ -138,7 +138,7 @@ class Pool:
     truth: Mapping[Any, Any]
 
     @cached_property
-    def hits(self) -> npt.NDArray[np.float64]:
+    def hits(self) -> Floats:
         """Whether the system is right on each item, in the order of ``labels.items``."""
         return np.array([self.predictions[i] == self.truth[i] for i in self.labels.items.tolist()], dtype=float)
 
@@ -151,7 +151,7 @@ class Pool:
         """A session on this pool."""
         return tu.ActiveTest(self.predictions, self.labels, **settings)
 
-    def believed(self, test: tu.ActiveTest) -> npt.NDArray[np.float64]:
+    def believed(self, test: tu.ActiveTest) -> Floats:
         """P(the system is right) of each item by the votes alone."""
         codes = test.pool.aligned.codes
         assert codes is not None
@@ -206,8 +206,6 @@ def vet(test: tu.ActiveTest, truth: Mapping[Any, Any], n: int, *, batch: int) ->
 
 # ---- Recall, precision and F of a rare class beside OASIS and LURE, on simulated pools with 5% positives
 
-
-Codes = npt.NDArray[np.int64]
 
 N_ITEMS = 1000
 SHARE = 0.05
@@ -308,15 +306,12 @@ def _run_pool(
                 squares[world, name, measure, n].append(0.25 if math.isnan(value) else (value - true) ** 2)
 
 
-SECTIONS: dict[str, Callable[..., str]] = {"crowd": crowd, "rare": rare}
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the sections that are named, or all."""
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--repetitions", type=int)
     own, rest = parser.parse_known_args(arguments)
-    sections = {name: partial(run, repetitions=own.repetitions) for name, run in SECTIONS.items()}
+    sections = {run.__name__: partial(run, repetitions=own.repetitions) for run in (crowd, rare)}
     run_sections("vetting", __doc__, sections, rest)
 
 
