@@ -28,6 +28,7 @@ import trueup as tu
 from benchmarks._mutations import MUTATIONS
 from benchmarks._peer_tasks import peak_bytes
 from benchmarks._sections import apart, run_sections
+from trueup.adapters import read_export
 from trueup.exceptions import TrueupError, TrueupWarning
 
 _MEGABYTE = 10**6
@@ -113,7 +114,7 @@ def measured(tool: str, path: str) -> dict[str, Any]:
         with Path(path).open(encoding="utf-8") as stream:
             read = len(json.load(stream))
     else:
-        read = sum(label is not None for label in tu.read_export(path).votes["label"])
+        read = sum(label is not None for label in read_export(path).votes["label"])
     return {"seconds": time.perf_counter() - started, "growth": peak_bytes() - before, "read": read}
 
 
@@ -150,7 +151,7 @@ def outcome(path: str) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TrueupWarning)
         try:
-            export = tu.read_export(path)
+            export = read_export(path)
             (export.of(export.questions[0]) if export.questions else export).labels()
         except TrueupError as error:
             return f"error: {error}"
@@ -202,7 +203,7 @@ def damaged(quick: bool) -> str:
 def ground_truth(quick: bool) -> str:
     """How many of 302 pictures the majority and the models have right."""
     path = exports_folder() / "sagemaker_ground_truth" / "ic_data.tar.gz"
-    export = tu.read_export(path)
+    export = read_export(path)
     labels = export.labels()
     with tarfile.open(path) as archive:
         stream = archive.extractfile("ic_data/true_labels.json")
