@@ -51,14 +51,6 @@ def _against(found: dict[Task, Curve], data: Sequence[str], rivals: Sequence[str
     return as_text([f"lead of {own}", *data, "average", "level or ahead"], rows)
 
 
-def curves_of(
-    names: Sequence[str], data: Sequence[str], repetitions: int, cleanings: int, file: Path | None
-) -> dict[Task, Curve]:
-    """Same data, votes and split for all; finished curves are kept in the file."""
-    tasks = [Task(name, s, r, cleanings) for r in range(repetitions) for name in data for s in names]
-    return completed(tasks, file)
-
-
 def curves(quick: bool, *, file: Path | None = None) -> str:
     """Mean accuracy over the learning curve, in percent."""
     file = file if quick else kept_file()
@@ -66,7 +58,14 @@ def curves(quick: bool, *, file: Path | None = None) -> str:
     n = 2 if quick else int(os.environ.get("TRUEUP_REPETITIONS", REPETITIONS))
     few = min(n, int(os.environ.get("TRUEUP_VARIANT_REPETITIONS", VARIANT_REPETITIONS)))
     single = (START, *ORACLE_FREE, CEILING)
-    main = curves_of([*single, EMI, *BASELINES], data, n, cleanings, file)
+
+    def curves_of(names: Sequence[str], repetitions: int) -> dict[Task, Curve]:
+        """Same data, votes and split for all; finished curves are kept in the file."""
+        return completed(
+            [Task(name, s, r, cleanings) for r in range(repetitions) for name in data for s in names], file
+        )
+
+    main = curves_of([*single, EMI, *BASELINES], n)
     rows = []
     for name in (EMI, *BASELINES, *single):
         values = [100 * means(main, one, name) for one in data]
@@ -94,7 +93,7 @@ def curves(quick: bool, *, file: Path | None = None) -> str:
         ),
     ]
     variants = [s for s in STRATEGIES if s not in BASELINES and s != EMI]
-    other = curves_of([EMI, *variants], data, few, cleanings, file)
+    other = curves_of([EMI, *variants], few)
     text += [
         "",
         f"Variants, {few} repetitions. Without op1 all items train and validate.",

@@ -308,12 +308,9 @@ def main(task: str, folder: str) -> None:
     for file, thing in zip(files, inputs, strict=True):
         np.save(file.with_suffix(".npy"), answer(thing))
     seconds = time.perf_counter() - started
-    print(json.dumps({"seconds": seconds, "peak": peak_bytes(), "version": _version(package)}))
-
-
-def _version(package: str) -> str:
-    """Of the sources for trueup, which an editable installation may be behind."""
-    return str(sys.modules["trueup"].__version__) if package == "trueup" else importlib.metadata.version(package)
+    # Of the sources for trueup, which an editable installation may be behind.
+    version = sys.modules["trueup"].__version__ if package == "trueup" else importlib.metadata.version(package)
+    print(json.dumps({"seconds": seconds, "peak": peak_bytes(), "version": version}))
 
 
 if __name__ == "__main__":

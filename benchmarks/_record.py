@@ -29,11 +29,6 @@ def _lies_here(path: str | None) -> bool:
     return path is not None and Path(path).is_relative_to(ROOT) and ".venv" not in path
 
 
-def _is_ours(names: dict[str, Any]) -> bool:
-    """Whether code with these globals is the project's or the command itself; others draw when they are imported."""
-    return names.get("__name__") == "__main__" or _lies_here(names.get("__file__"))
-
-
 def main(arguments: Sequence[str]) -> int:
     """Run the command; the status is its own."""
     record, *command = arguments
@@ -42,7 +37,9 @@ def main(arguments: Sequence[str]) -> int:
 
     def make_and_note(seed: Any = None) -> np.random.Generator:
         first = seed[0] if isinstance(seed, list | tuple) and seed else seed
-        if isinstance(first, int | np.integer) and _is_ours(sys._getframe(1).f_globals):
+        names = sys._getframe(1).f_globals
+        is_ours = names.get("__name__") == "__main__" or _lies_here(names.get("__file__"))
+        if isinstance(first, int | np.integer) and is_ours:  # others draw when they are imported
             seeds.add(int(first))
         return make(seed)
 

@@ -250,18 +250,8 @@ export-answers.csv export-log.json api/status api/ask api/tell api/skip api/corr
 api/openapi.json static/vetting.js nothing ../.."""
 _NAMES = "card choice key comment seconds before event name role use paused items answers"
 _VALUES: tuple[Any, ...] = (0, 1, -1, 2**63, 1e308, "", "1", "later", "<script>", "=cmd()", "../../etc/passwd", "\x00")
-_VALUES += (
-    "\ud800",
-    None,
-    True,
-    [],
-    {},
-    [{"item": 1, "truth": 1}],
-    [{"item": {}, "truth": []}],
-    "x" * 5000,
-    "٣",
-    "NaN",
-)
+_VALUES += ("\ud800", None, True, [], {}, [{"item": 1, "truth": 1}], [{"item": {}, "truth": []}])
+_VALUES += ("x" * 5000, "٣", "NaN")
 
 
 def fuzz(quick: bool) -> str:

@@ -68,10 +68,7 @@ class Task:
             "NoiseLayer, nll_loss": (lambda f: nn.functional.nll_loss(noise(f), self.truth), list(noise.parameters())),
             "CrowdLayer": (lambda f: crowd.loss(f, self.votes), learned),
             "CrowdLayer, joint": (lambda f: crowd.loss(f, self.votes, joint=True), learned),
-            "CrowdLayer, joint, no trace": (
-                lambda f: plain.loss(f, self.votes, joint=True),
-                list(plain.parameters()),
-            ),
+            "CrowdLayer, joint, no trace": (lambda f: plain.loss(f, self.votes, joint=True), list(plain.parameters())),
         }
 
     def step(self, name: str, *, half: bool = False, compiled: bool = False) -> Step:

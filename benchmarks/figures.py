@@ -29,6 +29,7 @@ from typing import Any
 
 import trueup
 from benchmarks import _figure_pages as pages
+from benchmarks._coverage_tally import say
 from benchmarks._data import data_folder
 from benchmarks._results import Result
 
@@ -206,11 +207,11 @@ def measure(figure: Figure, *, quick: bool = False) -> tuple[str, dict[str, Any]
         )
         used = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
     if done.returncode:
-        _say(f"{figure.name}: status {done.returncode} of {figure.line}, nothing is stored\n{done.stdout[-2000:]}")
+        say(f"{figure.name}: status {done.returncode} of {figure.line}, nothing is stored\n{done.stdout[-2000:]}")
         return None
     lacks = SKIPPED.search(done.stdout)
     if lacks:
-        _say(f"{figure.name}: a part was skipped, nothing is stored: {lacks[1]}")
+        say(f"{figure.name}: a part was skipped, nothing is stored: {lacks[1]}")
         return None
     return clean(done.stdout, folders=_folders()), used
 
@@ -221,10 +222,6 @@ def store(figure: Figure, printed: str, used: Mapping[str, Any]) -> None:
     RESULTS.mkdir(exist_ok=True)
     figure.file.write_text(text, encoding="utf-8")
     Result.of_text(text, used).write(figure.data)
-
-
-def _say(sentence: str) -> None:
-    print(sentence, file=sys.stderr, flush=True)
 
 
 def _age(figure: Figure) -> str:
@@ -259,12 +256,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     failed = False
     for figure in () if options.page else wanted:
         if options.quick and not figure.quick:
-            _say(f"{figure.name}: has no quick run")
+            say(f"{figure.name}: has no quick run")
             continue
         if not (options.quick or options.again) and is_current(figure):
-            _say(f"{figure.name}: stored already")
+            say(f"{figure.name}: stored already")
             continue
-        _say(f"{figure.name}: {figure.line} …")
+        say(f"{figure.name}: {figure.line} …")
         measured = measure(figure, quick=options.quick)
         failed |= measured is None
         if options.quick:

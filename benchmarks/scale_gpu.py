@@ -1,17 +1,21 @@
 """The engine on a GPU beside two threads of the same machine's processor: iterations of EM.
 
-Run ``python -m benchmarks.scale_gpu [--quick] [--json out.json]`` with the first GPU of CUDA. Votes are drawn by a
-seed: five or ten on each item, 10,000 labelers who are right with probability .6 to .95, two classes. An iteration is
-one of a fit by `trueup.noise.fit`, from one M-step to the next, and the median of all of them is printed. The processor
-works with compiled code in a process that may use two cores. ``--quick`` takes a hundredth of the votes and any device.
+Run ``python -m benchmarks.scale_gpu [section ...] [--quick] [--json out.json]`` with the first GPU of CUDA. Votes are
+drawn by a seed: five or ten on each item, 10,000 labelers who are right with probability .6 to .95, two classes.
+``--quick`` takes a hundredth of the votes and any device. Sections: gpu (iterations of a fit by `trueup.noise.fit`,
+from one M-step to the next, and their median; the processor works with compiled code in a process that may use two
+cores), evaluate (a plain `evaluate` of the votes, and which functions of the library took its time).
 """
 
 from __future__ import annotations
 
+import cProfile
 import os
+import pstats
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -164,7 +168,28 @@ def gpu_section(quick: bool) -> str:
     return "\n".join(lines)
 
 
-main = partial(run_sections, "scale_gpu", __doc__, {"gpu": gpu_section})
+def evaluate_section(quick: bool) -> str:
+    """Seconds of a plain `evaluate`, and of the functions of the library behind it."""
+    labels, engine = make_labels(EM_VOTES // (100 if quick else 1), 5), "torch:cuda:0"
+    predictions = np.random.default_rng(1).integers(2, size=labels.n_items)
+    tu.evaluate(predictions[:100_000], make_labels(500_000, 5), engine=engine)  # compiles
+    started = time.perf_counter()
+    with cProfile.Profile() as profile:
+        low, high = tu.evaluate(predictions, labels, engine=engine)["accuracy"].interval(0.95)
+    seconds, package = time.perf_counter() - started, Path(tu.__file__).parent
+    rows = []
+    stats = pstats.Stats(profile).stats.items()  # type: ignore[attr-defined]
+    for (file, line, name), (calls, _, own, total, _) in sorted(stats, key=lambda pair: -pair[1][3]):
+        if Path(file).is_relative_to(package) and total > 0.01 * seconds:
+            function = f"{Path(file).relative_to(package)}:{line} {name}"
+            rows.append((function, f"{calls:,}", f"{own:.2f}", f"{total:.2f}"))
+    about = (
+        f"plain evaluate of {labels.n_votes:,} votes with {engine}: {seconds:.1f} s, accuracy {low:.3f} to {high:.3f}"
+    )
+    return f"{about}; asked ≤ 15 s\n\n{as_text(('function', 'calls', 'own s', 'with all below s'), rows)}"
+
+
+main = partial(run_sections, "scale_gpu", __doc__, {"gpu": gpu_section, "evaluate": evaluate_section})
 
 
 if __name__ == "__main__":

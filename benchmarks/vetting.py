@@ -66,7 +66,7 @@ def crowd(quick: bool, repetitions: int | None = None) -> str:
 
 def run_crowd(case: Case) -> list[Row]:
     """Some repetitions of one labeler."""
-    pool = load_pool(case.world)
+    pool = _pools_of(set_of(case.world))[int(case.world.split(_SEPARATOR)[1])]
     sessions = {name: pool.session(strategy=name) for name in OURS}
     believed = pool.believed(sessions["random"])
     rows, samples = [], []
@@ -177,11 +177,6 @@ def pool_names(quick: bool, *, most: int = 8) -> list[str]:
     """Of so many labelers of each crowd set at most."""
     sets = QUICK_SETS if quick else CROWD_SETS
     return [f"{name}{_SEPARATOR}{k}" for name in sets for k in range(len(_pools_of(name)[:most]))]
-
-
-def load_pool(name: str) -> Pool:
-    """The pool of that name."""
-    return _pools_of(set_of(name))[int(name.split(_SEPARATOR)[1])]
 
 
 def set_of(name: str) -> str:
