@@ -32,6 +32,18 @@ def with_checks(sim, n, seed):
     return sim.labels.with_gold({int(i): int(sim.truth[i]) for i in drawn}, drawn="random")
 
 
+@pytest.mark.parametrize("n_checked", [0, 20])
+def test_another_look_is_what_a_first_look_at_the_same_would_be(n_checked):
+    sim = WORLDS["independent"]()
+    checked = with_checks(sim, n_checked, 0) if n_checked else sim.labels
+    before = tu.evaluate(sim.predictions, with_checks(sim, 10, 1), **QUICK)
+    for seed in (0, 5):
+        again = evaluate_again(before, checked, random_state=seed)
+        first = tu.evaluate(sim.predictions, checked, random_state=seed, **QUICK)
+        assert again["accuracy"].mean == first["accuracy"].mean
+        assert again["accuracy"].interval() == first["accuracy"].interval()
+
+
 @pytest.mark.parametrize("target", ["sample", "population"])
 @pytest.mark.parametrize("world", list(WORLDS))
 def test_the_width_that_is_said_is_about_the_one_that_comes(world, target):

@@ -8,8 +8,17 @@ from scipy.special import expit, logit
 from trueup.core.base import SURE, clip_base
 from trueup.core.checks import check_weights, design_effect
 from trueup.core.features import build_features, effect_scales
-from trueup.core.posterior import Checks, Recalibration, draw_theta, draw_truths, flatten, latin_hypercube
+from trueup.core.posterior import (
+    Checks,
+    Recalibration,
+    ThetaDraws,
+    draw_theta,
+    draw_truths,
+    flatten,
+    latin_hypercube,
+)
 from trueup.core.prior import CrowdPrior, from_angle, to_angle
+from trueup.core.rows import Rows
 
 PRIOR = CrowdPrior()
 # The scale in common at which levels deviate as normal numbers would.
@@ -226,6 +235,35 @@ def test_flattened_weights_are_worth_a_share_of_the_points() -> None:
     weights, power = flatten(np.zeros(10), 2.0)
     np.testing.assert_allclose(weights, 0.1)
     assert power == 1
+
+
+def test_points_that_are_chosen_again_are_worth_no_more_than_there_are() -> None:
+    base, codes, truth = two_class_pool(300)
+    features = build_features(base, codes[None])
+    rows = features.rows(base)
+    checks = checks_of(rows, truth, np.arange(3))
+    for n_points in (64, 512):
+        theta = draw_theta(
+            Recalibration(rows, features, PRIOR), checks, n_points=n_points, rng=np.random.default_rng(0)
+        )
+        assert theta.effective <= len(theta.beta) == n_points
+
+
+@pytest.mark.parametrize("rare", [1e-6, 1e-5, 1e-4])
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("times", [None, 300.0])
+def test_a_rare_class_is_drawn_as_often_as_it_is_likely(rare: float, place: int, times: float | None) -> None:
+    n_items, chances = 4000, np.full(3, (1 - rare) / 2)
+    chances[place] = rare
+    rows = Rows(
+        np.log(np.tile(chances, (n_items, 1))), np.zeros((1, n_items), int), np.ones((1, n_items)), np.ones(n_items)
+    )
+    theta = ThetaDraws(np.ones(500), np.zeros((500, 1)), 500.0)
+    stands_for = None if times is None else np.full(n_items, times)
+    rng = np.random.default_rng(0)
+    truths, _ = draw_truths(rows, theta, np.full(n_items, -1), each=4, rng=rng, times=stands_for)
+    expected = rare * truths.size
+    assert (truths == place).sum() == pytest.approx(expected, abs=5 * np.sqrt(expected) + 0.01 * expected)
 
 
 def test_latin_hypercube_has_one_point_in_each_part() -> None:

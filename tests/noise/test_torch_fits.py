@@ -1,10 +1,13 @@
 """Fits with torch are those of the processor, on every device; where memory is short they say so and go on."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from torch_devices import DEVICES, NEEDS_GPU
 
 import trueup as tu
+from trueup.data.votes import shared_votes
 from trueup.exceptions import InvalidParameter, TrueupWarning, silenced_warnings
 from trueup.noise import torch as device_module
 
@@ -54,6 +57,22 @@ def test_fits_are_those_of_the_processor(labels, name, device):
             np.testing.assert_allclose(
                 getattr(placed, attribute), getattr(plain, attribute), rtol=tolerance, atol=tolerance
             )
+
+
+@pytest.mark.parametrize("name", ["one-coin", "dawid-skene", "soft-truth"])
+def test_votes_of_a_labeler_that_share_one_are_the_same_to_all_engines(name):
+    pytest.importorskip("numba", reason="one of the engines is numba: pip install 'trueup[fast]'")
+    rng = np.random.default_rng(5)
+    columns = {"item": rng.integers(200, size=2400), "labeler": rng.integers(4, size=2400)}
+    with silenced_warnings():  # of votes that repeat others
+        labels = tu.Labels.from_frame({**columns, "label": (columns["item"] + (rng.random(2400) < 0.3)) % 2})
+    labels = replace(labels, votes=shared_votes(labels))
+    assert (labels.votes.data % 1 > 0).any()
+    with silenced_warnings():
+        plain, *others = (fitted(labels, name, e, max_iter=30) for e in ("scipy", "numba", "torch:cpu"))
+    for other in others:
+        np.testing.assert_allclose(other.loss_history_, plain.loss_history_, atol=1e-9)
+        np.testing.assert_allclose(other.posterior(labels), plain.posterior(labels), atol=1e-8)
 
 
 @pytest.mark.parametrize("device", DEVICES)

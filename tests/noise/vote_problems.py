@@ -8,7 +8,16 @@ CLASSES = (2, 3, 10)
 
 
 def make_problem(
-    *, n_items=60, n_labelers=7, n_classes=3, n_subtypes=1, votes_per_item=4, repeated=False, n_gold=0, seed=0
+    *,
+    n_items=60,
+    n_labelers=7,
+    n_classes=3,
+    n_subtypes=1,
+    votes_per_item=4,
+    repeated=False,
+    shared=False,
+    n_gold=0,
+    seed=0,
 ):
     """A random vote matrix, table and weights; the last two items have no votes."""
     rng = np.random.default_rng(seed)
@@ -23,6 +32,8 @@ def make_problem(
         sparse.coo_array((np.ones(n_votes), (item, column)), shape=(n_items, n_labelers * n_classes))
     )
     votes.sum_duplicates()
+    if shared:  # several votes of a labeler on an item share one
+        votes.data /= 3
     n_states = n_classes * n_subtypes
     table = rng.dirichlet(np.full(n_classes, 0.5), size=(n_labelers, n_states)).transpose(0, 2, 1)
     gold = np.full(n_items, -1, dtype=np.int32)
@@ -41,6 +52,14 @@ PROBLEMS = {
     "gold": {"n_gold": 20},
     "repeated": {"repeated": True, "n_labelers": 3, "votes_per_item": 9},
     "repeated and gold": {"repeated": True, "n_labelers": 3, "votes_per_item": 9, "n_gold": 20},
+    "repeated, of a labeler one": {
+        "repeated": True,
+        "shared": True,
+        "n_labelers": 3,
+        "votes_per_item": 9,
+        "n_gold": 20,
+    },
+    "repeated, of a labeler one, many votes": {"shared": True, "n_labelers": 250, "votes_per_item": 200},
     "many votes": {"n_labelers": 250, "votes_per_item": 200, "n_gold": 5},
     "many repeated votes": {"n_labelers": 2, "votes_per_item": 200, "repeated": True, "n_gold": 5},
     "exactly sixteen votes": {"n_labelers": 16, "votes_per_item": 16},

@@ -8,6 +8,7 @@ system deviates as those of real sets do.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -70,6 +71,16 @@ class Recalibration:
         self._damping = ridge * (self._asked.weights.sum() / asked.weights.sum())
         self._own_centres = to_angle(self._asked.levels(self._asked.named(np.exp(self._rows.log_base)[:, :, None]))[0])
         self._centre_table = self._solve_centres(np.flatnonzero(np.isin(features.kinds, ["system", "class"])))
+
+    def with_seed(self, seed: int) -> Recalibration:
+        """The same with other draws."""
+        if seed == self.seed:
+            return self
+        other = copy(self)
+        other.seed = seed
+        for name in ("prior_draws", "kept_draws"):
+            other.__dict__.pop(name, None)
+        return other
 
     @property
     def n_dimensions(self) -> int:
@@ -211,7 +222,8 @@ class ThetaDraws:
         upto = np.cumsum(weights)
         chosen = np.searchsorted(upto, (np.arange(n_points) + rng.random()) / n_points * upto[-1])
         chosen = np.minimum(chosen, len(weights) - 1)
-        return ThetaDraws(self.beta[chosen], self.gamma[chosen], float(1 / (weights**2).sum()))
+        effective = min(float(1 / (weights**2).sum()), float(n_points))
+        return ThetaDraws(self.beta[chosen], self.gamma[chosen], effective)
 
 
 def draw_theta(
@@ -309,7 +321,8 @@ def latin_hypercube(n_points: int, n_dimensions: int, rng: np.random.Generator) 
 
 _BLOCK = 200_000  # probabilities held at once: what the cache of the processor holds
 _GOLDEN = 0.6180339887498949  # multiples of it are spread evenly between 0 and 1
-_UNITS = 1 << 16  # of a probability in a draw of the truth
+_UNITS = 1 << 32  # of a probability in a draw of the truth: of millions of items one in a million matters
+_LAST_UNIT = np.float32(_UNITS - 256)  # the largest number of single precision below it
 
 
 def draw_truths(
@@ -333,13 +346,13 @@ def draw_truths(
     posterior = np.zeros((n_rows, n_classes))
     size = max(1, _BLOCK // max(n_rows * n_classes, 1))
     places = None if times is None else _even_places(rows)
-    steps = (np.arange(each) * _UNITS // each).astype(np.uint16)  # truths of one θ are spread evenly
+    steps = (np.arange(each) * _UNITS // each).astype(np.uint32)  # truths of one θ are spread evenly
     rows = rows.in_single_precision
     for first in range(0, n_points, size):
         block = slice(first, first + size)
         chances = rows.probabilities(theta.beta[block], theta.gamma[block])
         posterior += chances.sum(axis=2, dtype=float)
-        first_at = rng.integers(_UNITS, size=(chances.shape[2], 1, n_rows), dtype=np.uint16)
+        first_at = rng.integers(_UNITS, size=(chances.shape[2], 1, n_rows), dtype=np.uint32)
         drawn_at = first_at + steps[:, None]  # beyond the last it begins anew
         if times is not None and places is not None:
             drawn_at = _as_many_items(drawn_at, times, places, rng)
@@ -347,7 +360,7 @@ def draw_truths(
         drawn[:] = 0
         for code in range(n_classes - 1):
             upto += chances[:, code]
-            level = np.minimum(upto.T * _UNITS, _UNITS - 1).astype(np.uint16, order="C")
+            level = np.minimum(upto.T * np.float32(_UNITS), _LAST_UNIT).astype(np.uint32, order="C")
             drawn += drawn_at >= level[:, None]
     is_known = np.flatnonzero(known >= 0)
     truths[:, :, is_known] = known[is_known]
@@ -366,11 +379,12 @@ def _even_places(rows: Rows) -> Floats:
 
 
 def _as_many_items(
-    drawn_at: npt.NDArray[np.uint16], times: Floats, places: Floats, rng: np.random.Generator
-) -> npt.NDArray[np.uint16]:
+    drawn_at: npt.NDArray[np.uint32], times: Floats, places: Floats, rng: np.random.Generator
+) -> npt.NDArray[np.uint32]:
     """Even numbers of rows in place of random ones, so that sums vary as those of the items do that rows stand for."""
     limit = (_UNITS / np.maximum(times, 1.0)).astype(np.float32)
     starts = rng.random((*drawn_at.shape[:2], 1), dtype=np.float32)
     even = (places.astype(np.float32) + starts) % np.float32(1) * np.float32(_UNITS)
-    own = np.minimum(drawn_at / limit * _UNITS, _UNITS - 1)
-    return np.where(drawn_at < limit, own, even).astype(np.uint16)
+    single = drawn_at.astype(np.float32)
+    own = np.minimum(single / limit * np.float32(_UNITS), _LAST_UNIT)
+    return np.where(single < limit, own, even).astype(np.uint32)

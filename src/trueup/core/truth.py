@@ -292,6 +292,8 @@ class TruthModel:
             for name in ("_standard_scores", "features", "rows", "recalibration"):
                 if name in self.__dict__:
                     model.__dict__[name] = self.__dict__[name]
+            if "recalibration" in model.__dict__:  # whose draws are of a seed
+                model.__dict__["recalibration"] = self.recalibration.with_seed(model.seed)
         return model
 
     @property

@@ -376,11 +376,16 @@ def _residual_sums(
     return residuals, products, own_residuals, own_products
 
 
+_OF_ONE = 2**31 - 1  # parts of a vote, as which equal rows are found; odd, so that no bit of the sums is lost
+
+
 def _alike(rows: Floats) -> tuple[Positions, Positions]:
-    """The first of each kind of equal rows of whole numbers, and the kind of each row."""
+    """The first of each kind of equal rows of numbers, whole or shares of votes, and the kind of each row."""
     odd = np.random.default_rng(0).integers(2**62, size=rows.shape[1], dtype=np.uint64) * 2 + 1
     _, first, kind = np.unique(
-        (rows.astype(np.int64).astype(np.uint64) * odd).sum(axis=1), return_index=True, return_inverse=True
+        (np.rint(rows * _OF_ONE).astype(np.int64).astype(np.uint64) * odd).sum(axis=1),
+        return_index=True,
+        return_inverse=True,
     )
     return first, kind
 

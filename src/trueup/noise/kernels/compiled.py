@@ -171,15 +171,18 @@ def _joint_repeated(first, last, indices, data, table, p):  # type: ignore[no-un
     factors = 0
     for j in range(first, last):
         row = np.int64(indices[j]) * n
-        for _ in range(int(data[j])):
+        left = data[j]
+        while left > 0.0:
             if factors == _NORMALISE_EVERY:
                 total = p.sum()
                 p /= total
                 log_scale += np.log(total)
                 factors = 0
+            power = min(left, 1.0)  # of less than one vote where several of a labeler on an item share one
             for s in range(n):
-                p[s] *= table[row + s]
+                p[s] *= table[row + s] if power == 1.0 else table[row + s] ** power
             factors += 1
+            left -= power
     return p.sum(), log_scale
 
 
