@@ -51,7 +51,7 @@ def test_the_width_that_is_said_is_about_the_one_that_comes(world, target):
     sim = WORLDS[world]()
     ev = tu.evaluate(sim.predictions, sim.labels, target=target, **QUICK)
     for n in (20, 50):
-        came = np.mean([width_of(evaluate_again(ev, with_checks(sim, n, seed))) for seed in range(4)])
+        came = np.mean([width_of(evaluate_again(ev, with_checks(sim, n, seed))) for seed in range(8)])
         assert 0.5 * ev.vettings[n] < came < 1.15 * ev.vettings[n]
 
 

@@ -332,9 +332,9 @@ class Comparison(Answer, Mapping[Any, Estimate]):
 
     @property
     def groups(self) -> list[tuple[Any, ...]]:
-        """Systems whose differences have intervals with 0 in them: longest runs of the ranking, which may overlap.
+        """Systems that do not differ significantly: longest runs of the ranking, which may overlap.
 
-        A run goes on as long as the interval at `level` of the difference of its first and its next system holds 0.
+        A run goes on as long as its first and its next system do not differ at `level`, as `is_significant` has it.
         """
         ranking = self.ranking
         groups: list[tuple[Any, ...]] = []
