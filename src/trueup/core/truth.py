@@ -281,19 +281,20 @@ class TruthModel:
             return chances, self.slots.classes[drawn]
         return chances, np.broadcast_to(np.arange(chances.shape[1]), chances.shape[:2])
 
-    def with_labels(self, labels: Labels, seed: int | None = None) -> TruthModel:
+    def with_labels(self, labels: Labels, seed: int | None = None, n_draws: int | None = None) -> TruthModel:
         """The model for the same votes with other checked items; the base is kept if it would be the same."""
-        model = replace(self, labels=labels, seed=self.seed if seed is None else seed)
+        seed, n_draws = self.seed if seed is None else seed, self.n_draws if n_draws is None else n_draws
+        model = replace(self, labels=labels, seed=seed, n_draws=n_draws)
         if not np.array_equal(chosen_gold(labels), chosen_gold(self.labels)):
             return replace(model, base=base_of(labels_of_base(labels)))
         if "_parts" in self.__dict__:
-            model.__dict__["_parts"] = {k: part.with_labels(labels, seed) for k, part in self._parts.items()}
+            model.__dict__["_parts"] = {k: part.with_labels(labels, seed, n_draws) for k, part in self._parts.items()}
         if self._sampled[0] is None and self.slots is None:
             for name in ("_standard_scores", "features", "rows", "recalibration"):
                 if name in self.__dict__:
                     model.__dict__[name] = self.__dict__[name]
             if "recalibration" in model.__dict__:  # whose draws are of a seed
-                model.__dict__["recalibration"] = self.recalibration.with_seed(model.seed)
+                model.__dict__["recalibration"] = self.recalibration.with_seed(seed)
         return model
 
     @property

@@ -408,7 +408,8 @@ class Decision(DrawnSession):
 
     @property
     def _truths(self) -> Codes:
-        return self._once("truths", lambda: replace(self._checked_core, n_draws=2048).truth.truths)
+        core = self._checked_core
+        return self._once("truths", lambda: core.with_labels(core.labels, n_draws=2048).truth.truths)
 
     @property
     def _checked_core(self) -> TruthModel:
