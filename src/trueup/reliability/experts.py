@@ -146,7 +146,7 @@ def judges_of(labels: Labels, experts: tuple[Any, ...], *, level: float, weighte
     """Each labeler that is no expert against the experts, or against gold where none are named."""
     if not experts and not labels.gold:
         raise InvalidLabels(
-            "judges are compared with experts or gold, got neither; name `experts`, or add it by `labels.with_gold`",
+            "judges are compared with experts or gold, got neither; name `experts`, or add gold (`with_gold`)",
             parameter="experts",
         )
     rows, names = vote_rows(labels), labels.labelers.tolist()
