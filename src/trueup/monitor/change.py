@@ -548,8 +548,8 @@ def notes_on(
         )
     if n_gold < LEAST_CHECKED:
         yield (
-            f"To name the system or a judge takes checked items, drawn at random: at least {LEAST_CHECKED} before a "
-            f"change, got {n_gold}."
+            "To name the system or a judge as the cause, the monitor needs checked items drawn at random: at least "
+            f"{LEAST_CHECKED} before a change, got {n_gold}."
         )
     _, main = _agreement(watched)
     # After a change batches differ because of it, which the newest may show before there is an alarm.

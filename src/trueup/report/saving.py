@@ -57,7 +57,10 @@ def _page(
 
 
 def _facts(**counts: int) -> list[tuple[str, str]]:
-    return [(f"{n:,}", name) for name, n in counts.items()]
+    return [
+        (f"{n:,}", name.removesuffix("es" if name == "batches" else "s") if n == 1 else name)
+        for name, n in counts.items()
+    ]
 
 
 def _numbers(report: Row, mean: str = "Mean", key: str = "mean") -> Columns:
