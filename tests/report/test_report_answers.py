@@ -68,7 +68,7 @@ def test_parameters_in_notes_are_code():
 def test_so_many_checks_separate_in_about_half_of_the_cases():
     # The advice holds if the win rate stays what it is; it moves both ways, so about half of the pairs are separated.
     separated = []
-    for seed in range(8):
+    for seed in range(12):
         sim = tu.simulate.pairs(n_contests=150, n_systems=2, random_state=seed)
         answer = tu.preferences(sim.pairs, n_draws=400, check_dependence=False)
         for one in answer.to_separate():

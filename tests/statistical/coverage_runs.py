@@ -54,9 +54,9 @@ class Cases:
         return float(np.abs(np.array(self.mean) - self.true).mean())
 
 
-def fewest(n: int, *, alarm: float = 0.005) -> int:
-    """The number of hits of n below which a right 95% interval falls with probability `alarm` at most."""
-    return int(stats.binom.ppf(alarm, n, LEVEL))
+def fewest(n: int, *, alarm: float = 0.005, level: float = LEVEL) -> int:
+    """The number of hits of n below which an interval of that level falls with probability `alarm` at most."""
+    return int(stats.binom.ppf(alarm, n, level))
 
 
 def power(n: int, *, narrow: float = TOO_NARROW, alarm: float = 0.005) -> float:
