@@ -38,7 +38,7 @@ Unknown = Literal["error", "drop"]
 
 
 def read_coco(files: Files, *, labeler: str | None = None, seen: str | None = "all") -> Shapes:
-    """Annotated objects from COCO's instances.
+    """Annotated objects from COCO's instances: masks where every annotation has one (`trueup[coco]`), else boxes.
 
     Parameters
     ----------
@@ -48,8 +48,6 @@ def read_coco(files: Files, *, labeler: str | None = None, seen: str | None = "a
     seen : {"all", None}
         Whether each annotator looked at all images of their file (of the whole file, where a field names them), so that
         not to draw an object is a vote against it; or nobody knows, and it is an abstention.
-
-    The result has masks where every annotation has one (needs ``trueup[coco]``), else boxes.
     """
     parts = []
     for name, path in _by_source(files).items():
